@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 
@@ -23,24 +23,6 @@ EXECUTABLE = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 STAYS_HERE = ("file:", "data:", "blob:", "about:")
 WITHIN_MS = 300_000  # no test is decided by a busy machine
 SERIOUS = {"serious", "critical"}
-# Marks as they are drawn; the cells of a heat map are one picture, so those are counted in its data.
-COUNT_MARKS = """plot => {
-  const cells = plot.data.filter(trace => trace.type === 'heatmap').flatMap(trace => trace.z.flat());
-  const points = plot.querySelectorAll('.scatterlayer .point, .boxlayer .point, .barlayer .point');
-  return points.length + cells.filter(value => value !== null).length;
-}"""
-
-
-# Plots are drawn when they are seen; those in folded parts later.
-SEE_ALL = """async () => {
-  for (const plot of document.querySelectorAll('[data-figure]')) {
-    if (!plot.checkVisibility()) continue;  // those in folded parts have a width, too
-    plot.scrollIntoView();
-    for (let turn = 0; turn < 30000 && !plot.nextElementSibling.matches('.actions'); turn++)
-      await new Promise(resolve => setTimeout(resolve, 10));
-  }
-  scrollTo(0, 0);
-}"""
 
 
 class OpenedPage:
@@ -60,7 +42,7 @@ class OpenedPage:
             self.requests.append(url)
 
     def follow(self, link: Locator, name: str) -> None:
-        """Click a link that leads to another page, a file of this name, and wait for it and for its plots."""
+        """Click a link that leads to another page, a file of this name, and wait for it."""
         link.click()
         self.page.wait_for_url(f"**/{name}")
         self.wait_until_drawn()
@@ -85,25 +67,6 @@ class OpenedPage:
         self.page.screenshot(path=path, full_page=True)
         return path
 
-    def plot(self, anchor: str) -> Any:
-        """The plot of a figure."""
-        return self.page.locator(f'[data-figure="{anchor}"]')
-
-    def marks(self, anchor: str) -> int:
-        """How many points, bars and cells a plot has."""
-        return cast(int, self.plot(anchor).evaluate(COUNT_MARKS))
-
-    def hover(self, anchor: str, trace: int = 0, point: int = 0) -> str:
-        """What is shown when the pointer is on a mark: on the point or bar itself, or on the cell of a heat map."""
-        plot = self.plot(anchor)
-        plot.scroll_into_view_if_needed()
-        self.page.mouse.move(0, 0)
-        label = plot.locator(".hoverlayer .hovertext").first
-        label.wait_for(state="detached")
-        self.page.mouse.move(*plot.evaluate(FIND_MARK, [trace, point]))
-        label.wait_for()
-        return "\n".join(label.evaluate(READ_LINES))
-
     def overflow(self) -> int:
         """px by which the page is wider than its window."""
         return cast(int, self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
@@ -115,26 +78,6 @@ class OpenedPage:
             "overflow": max(self.overflow(), 0),
         }  # fmt: skip
         assert found == {"errors": [], "requests": [], "violations": [], "overflow": 0}
-
-
-# The middle of a mark in the window, by its place in the data of its trace.
-FIND_MARK = """(plot, [trace, point]) => {
-  const data = plot.data[trace], {xaxis, yaxis} = plot._fullLayout, frame = plot.getBoundingClientRect();
-  if (data.type === 'heatmap') {
-    const columns = data.z[0].length, [x, y] = [point % columns, Math.floor(point / columns)];
-    return [frame.x + xaxis._offset + xaxis.c2p(x), frame.y + yaxis._offset + yaxis.c2p(y)];
-  }
-  const type = other => other.type || 'scatter';
-  const before = plot.data.slice(0, trace).filter(other => type(other) === type(data)).length;
-  const drawn = plot.querySelectorAll(`.${type(data)}layer .trace`)[before];
-  const marks = [...drawn.querySelectorAll('.point')];  // those of a box stand in the order of their values
-  const box = marks.find(mark => mark.__data__.i === point).getBoundingClientRect();
-  return [box.x + box.width / 2, box.y + box.height / 2];
-}"""
-READ_LINES = """label => {
-  const lines = [...label.querySelectorAll('text.nums tspan.line')].map(line => line.textContent);
-  return lines.length ? lines : [label.querySelector('text.nums').textContent];
-}"""
 
 
 class Browser:
@@ -154,7 +97,7 @@ class Browser:
         scheme: Literal["light", "dark"] = "light",
         script: bool = True,
     ) -> Iterator[OpenedPage]:
-        """A file in a window; plots are drawn when it is there. ``script`` False: without JavaScript."""
+        """A file in a window. ``script`` False: without JavaScript."""
         context: BrowserContext = self.chromium.new_context(
             viewport={"width": width, "height": height},
             color_scheme=scheme,
@@ -168,7 +111,6 @@ class Browser:
             opened.page.goto(path.resolve().as_uri())
             if script:
                 opened.wait_until_drawn()
-                opened.page.evaluate(SEE_ALL)
             yield opened
         finally:
             context.close()

@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from evaluation.report.browser import Seen, browser_section
+from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
+from evaluation.report.listing import shaded_table
 from evaluation.report.nuclei import NucleusTable
-from evaluation.report.page import (
-    Cell,
-    Column,
-    Figure,
-    Page,
-    Section,
-    Table,
-    Text,
-    Tile,
-    Tiles,
-)
-from evaluation.report.plots import Axis, Dot, Series, heat_map, place_discs, plot, series_colour
+from evaluation.report.page import Axis, Cell, Column, Dot, Page, Section, Series, Table, Text, Tile, Tiles
+from evaluation.report.plots import plot, rank_discs, series_colour
 
 PATIENTS = tuple(f"TCGA-{letters}" for letters in ("2Z-A9JG", "49-4488", "50-5931", "5P-A9K0", "69-7760", "A2-A0ES"))
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
@@ -38,7 +30,7 @@ def made_page(patients: tuple[str, ...] = PATIENTS, *, title: str = "Nuclei in f
             ("Scored by", "nuclei 0.1.0"),
         ),
         (overview(), distribution(patients, anchors), classes(), compared(patients), nuclei(patients), rules()),
-        {"metrics": {"detection": {"f1": {"group_mean": 0.781895}}}, "names": list(patients)},
+        teams=patients,
     )
 
 
@@ -64,14 +56,10 @@ def overview() -> Section:
 
 def distribution(patients: tuple[str, ...], anchors: list[str]) -> Section:
     names = ("detection F1", "Panoptic quality")
-    marks = tuple(
-        Dot(names[0], f1, f"{name}\nF1 {f1}", anchor) for name, f1, anchor in zip(patients, F1, anchors, strict=True)
-    )
-    outlines = tuple(
-        Dot(names[1], pq, f"{name}\nPQ {pq}") for name, pq in zip(patients, PQ, strict=True) if pq is not None
-    )
+    marks = tuple(Dot(names[0], f1, name, anchor) for name, f1, anchor in zip(patients, F1, anchors, strict=True))
+    outlines = tuple(Dot(names[1], pq, name) for name, pq in zip(patients, PQ, strict=True) if pq is not None)
     dots = tuple(
-        Dot(f1, pq, f"{name}\nF1 {f1}, PQ {pq}", anchor)
+        Dot(f1, pq, name, anchor)
         for name, f1, pq, anchor in zip(patients, F1, PQ, anchors, strict=True)
         if pq is not None
     )
@@ -79,7 +67,7 @@ def distribution(patients: tuple[str, ...], anchors: list[str]) -> Section:
         (
             Cell(name, name=anchor),
             100 * index + 3,
-            Cell(f1, shade=f1),
+            Cell(f1, shade=f1, bar=(f1 - 0.1, f1, f1 + 0.05)),
             pq,
             Cell(f1 - 0.8, tone="good" if f1 > 0.8 else "bad"),
         )
@@ -142,25 +130,21 @@ def classes() -> Section:
                 Dot(name, 10 + 7 * place, low=8 + 7 * place, high=14 + 7 * place) for place, name in enumerate(CLASSES)
             ),
             "@missed",
-            "bars",
         ),
-        Series("spurious", tuple(Dot(name, 30 - 5 * place) for place, name in enumerate(CLASSES)), "@spurious", "bars"),
+        Series("spurious", tuple(Dot(name, 30 - 5 * place) for place, name in enumerate(CLASSES)), "@spurious"),
     ]
     return Section(
         "classes",
         "Which classes are told apart",
         (
-            heat_map(
+            shaded_table(
                 "confusion",
                 "Confusion of classes",
-                "Most nuclei have the class of the reference.",
                 CLASSES,
                 (*CLASSES, "none"),
                 [[round(value / sum(row), 6) for value in row] for row in counts],
-                shown=[[f"{value}\n{100 * value / sum(row):.0f} %" for value in row] for row in counts],
-                x_title="prediction",
-                y_title="reference",
-                ends=(0, 1),
+                texts=[[f"{value} ({100 * value / sum(row):.0f} %)" for value in row] for row in counts],
+                head="reference",
             ),
             plot(
                 "by-threshold",
@@ -177,24 +161,6 @@ def classes() -> Section:
                 bars,
                 y=Axis("nuclei"),
             ),
-            plot(
-                "cost",
-                "What each kind of error costs PQ",
-                "Missed nuclei cost most.",
-                [
-                    Series(
-                        "cost",
-                        tuple(
-                            Dot(name, cost)
-                            for name, cost in (("missed", 0.12), ("poor outline", 0.08), ("split", 0.01))
-                        ),
-                        "@4",
-                        "bars",
-                    ),
-                ],
-                y=Axis("PQ"),
-                horizontal=True,
-            ),
         ),
     )
 
@@ -205,41 +171,18 @@ def compared(teams: tuple[str, ...]) -> Section:
         {1: 0.2, 2: 0.6, 3: 0.1, 4: 0.1},
         {1: 0.1, 2: 0.1, 3: 0.5, 4: 0.2, 5: 0.1},
     ]
-    taus = [[1.0, 0.87, -0.2], [0.87, 1.0, 0.4], [-0.2, 0.4, None]]
-    own = {
-        "type": "scatter",
-        "mode": "lines+text",
-        "x": [1, 2.5],
-        "y": [0, 0],
-        "text": [teams[0], teams[1]],
-        "textposition": "top center",
-        "line": {"color": "@ink", "width": 4},
-        "hoverinfo": "skip",
-    }
+    diagram = lay_out_diagram(dict(zip(teams, (1.2, 1.7, 3.5, 3.75, 5.0, 5.85), strict=True)), [teams[:2], teams[2:4]])
     return Section(
         "stability",
-        "How far the places can be trusted",
+        "How stable the ranks are",
         (
-            place_discs(
-                "places", "Places in 1,000 samples", "The first stays first in 70 %.", teams[:3], shares, "samples"
-            ),
-            heat_map(
-                "taus",
-                "Kendall's tau between rules",
-                "Rules mostly agree.",
-                ["iou", "centroid", "hausdorff"],
-                ["iou", "centroid", "hausdorff"],
-                taus,
-                is_diverging=True,
-                ends=(-1, 1),
-            ),
-            Figure(
-                "critical",
-                "Critical difference",
-                "Two teams cannot be told apart.",
-                (own,),
-                {"xaxis": {"range": [0.5, 4]}, "yaxis": {"visible": False, "range": [-1, 1]}, "showlegend": False},
-                180,
+            rank_discs("places", "Ranks in 1,000 samples", "The first stays first in 70 %.", teams[:3], shares),
+            draw_diagram(
+                diagram,
+                anchor="critical",
+                caption="Critical difference",
+                description="Two pairs of teams do not differ significantly.",
+                critical_difference=1.4,
             ),
         ),
         folded=True,

@@ -14,7 +14,6 @@ from evaluation.analysis.variants import Audit, Dimension, audit_json, audit_pos
 from evaluation.commands import main as cli
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.report.audit import audit_page
-from evaluation.report.documents import EMBEDDED_UP_TO
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
@@ -75,17 +74,6 @@ def test_the_table_of_teams_is_that_of_the_document() -> None:
     ]
 
 
-def test_discs_are_the_shares_of_variants_by_place() -> None:
-    (discs,) = part(audit_page(made()), "audit-places").traces
-    found = set(zip(discs["y"], discs["x"], discs["marker"]["size"], strict=True))
-    assert found == {
-        ("A", "1", 0.5), ("A", "2", 0.5),
-        ("B", "1", 0.25), ("B", "2", 0.5), ("B", "3", 0.25),
-        ("C", "1", 0.25), ("C", "2", 0.25), ("C", "3", 0.5),
-        ("D", "4", 0.75),
-    }  # fmt: skip
-
-
 def test_effects_stand_from_the_strongest_to_the_weakest() -> None:
     """Of six pairs matching turns B-C; and A-B, A-C and B-C where the last nucleus wins. Overlap turns A-B; and A-C and
     B-C where matching is loose, with another first place both times."""
@@ -140,31 +128,12 @@ def test_nothing_is_green_without_a_test() -> None:
 
 def test_one_team_and_no_team_have_a_page() -> None:
     one = made([[1]] * 4, ["A"])
-    assert len(part(audit_page(one), "audit-places").traces) == 1
+    assert len(part(audit_page(one), "audit-teams").rows) == 1
     nobody = made(np.empty((4, 0)), [], unranked=[Unranked("A", "no-value", "no place in any variant")])
     page = audit_page(nobody)
     assert [row[0] for row in part(page, "unranked").rows] == ["A"]
-    assert not page.figures()
     for found in (one, nobody):
         assert page_html(audit_page(found)).startswith("<!DOCTYPE html>")
-
-
-def test_many_teams_are_cut_and_told() -> None:
-    names = [f"team {place}" for place in range(120)]
-    rng = np.random.default_rng(1)
-    page = audit_page(made([rng.permutation(120) + 1 for _ in SETTINGS], names))
-    assert "The first 110 of 120 teams of audit.json" in part(page, "audit-places").description
-    assert len(set(part(page, "audit-places").traces[0]["y"])) == 110
-    assert len(part(page, "audit-teams").rows) == 120
-
-
-def test_a_document_that_is_too_large_is_not_in_the_page_and_this_is_told() -> None:
-    document = made()
-    assert audit_page(document).data == {"audit": document}
-    document["notes"] = ["x" * EMBEDDED_UP_TO]
-    page = audit_page(document)
-    assert page.data == {}
-    assert dict(page.facts)["not embedded"].startswith("audit.json is too large to be in this page")
 
 
 def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
@@ -192,20 +161,16 @@ def test_the_page_is_accessible_and_fits(browser, tmp_path: Path, width, scheme)
     with browser.open(path, width=width, scheme=scheme) as opened:
         opened.check()
         opened.screenshot("audit")
-        assert opened.marks("audit-places") == 9
-        assert opened.hover("audit-places", point=1).endswith("…ert(1)>\nplace 2 in 50 % of the variants")
         assert names[0] in opened.page.locator("#audit-teams").inner_text()
         assert opened.page.locator("img[src=x]").count() == 0
 
 
-def test_one_team_stands_out_in_tables_and_plots(browser, tmp_path: Path) -> None:
+def test_one_team_stands_out_in_tables(browser, tmp_path: Path) -> None:
     path = tmp_path / "audit.html"
     path.write_text(page_html(audit_page(made())), encoding="utf-8")
     with browser.open(path) as opened:
         opened.page.locator(".highlight input").fill("B")
         assert opened.page.locator("#audit-teams tr.chosen th").all_inner_texts() == ["B"]
-        (frame,) = opened.plot("audit-places").evaluate("plot => plot.layout.shapes")
-        assert (frame["y0"], frame["y1"]) == (0.5, 1.5)
         assert opened.errors == []
 
 

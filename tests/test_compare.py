@@ -702,7 +702,7 @@ def test_a_result_shows_itself_and_becomes_tables(tmp_path):
     assert counts["missed"] == 2  # one in each image
     found.report(tmp_path / "page.html")
     assert "good" in (tmp_path / "page.html").read_text()
-    assert {trace.name for trace in found.plot().data} == {"good", "poor"}
+    assert [text.get_text() for text in found.plot().legends[0].get_texts()] == ["good", "poor"]
 
 
 def test_classes_of_the_command_that_are_written_twice_are_wrong_usage(capsys):

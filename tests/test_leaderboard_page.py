@@ -100,15 +100,18 @@ def test_the_table_holds_the_numbers_of_the_document(document) -> None:
 def test_teams_that_share_a_place_are_marked(document) -> None:
     page = leaderboard_page(document_of(table_of([[[0.5, 0.7], [0.9, 0.3], [0.1, 0.1], [0.8, 0.8]]])))
     assert [texts_of(row)[0].split()[0] for row in part(page, "board").rows] == ["1", "=2", "=2", "4"]
-    assert "share a place" in part(page, "board").note
+    assert "share a rank" in part(page, "board").note
+
+
+def boxes_of(figure: Figure) -> dict[str, list[Any]]:
+    return {one.name: [dot.y for dot in one.dots] for one in figure.series}
 
 
 def test_boxes_hold_every_value_of_every_unit(document) -> None:
     page = leaderboard_page(document)
     for column in range(4):
-        traces = part(page, f"values-{column + 1}").traces
-        assert [trace["name"] for trace in traces] == [team["name"] for team in document["teams"]]
-        assert [trace["x"] for trace in traces] == [team["columns"][column]["by_unit"] for team in document["teams"]]
+        found = boxes_of(part(page, f"values-{column + 1}"))
+        assert found == {team["name"]: team["columns"][column]["by_unit"] for team in document["teams"]}
 
 
 def test_values_of_units_are_those_that_were_ranked() -> None:
@@ -119,31 +122,23 @@ def test_values_of_units_are_those_that_were_ranked() -> None:
         "team 0": [0.5, 0.123457],
         "team 1": [None, 0.7],
     }
-    boxes = {trace["name"]: trace["x"] for trace in part(leaderboard_page(document), "values-1").traces}
-    assert boxes == {"team 0": [0.5, 0.123457], "team 1": [0.7]}
+    assert boxes_of(part(leaderboard_page(document), "values-1")) == {"team 0": [0.5, 0.123457], "team 1": [0.7]}
 
 
-def test_discs_are_the_shares_of_the_samples_and_lines_their_middle(document) -> None:
-    lines, discs, published = part(leaderboard_page(document), "sampled-places").traces
-    found = defaultdict(dict)
-    for team, place, share in zip(discs["y"], discs["x"], discs["marker"]["size"], strict=True):
-        found[team][int(place)] = share
-    assert found == {t["name"]: {p["place"]: p["share"] for p in t["places"]} for t in document["teams"]}
-    assert lines["x"][0::3] == [str(t["rank_interval"]["low"]) for t in document["teams"]]
-    assert lines["x"][1::3] == [str(t["rank_interval"]["high"]) for t in document["teams"]]
-    assert published["x"] == [str(t["position"]) for t in document["teams"]]
+def test_discs_are_the_shares_of_the_samples_and_dots_the_published_ranks(document) -> None:
+    discs, published = part(leaderboard_page(document), "sampled-places").series
+    found: dict[Any, dict[Any, Any]] = defaultdict(dict)
+    for dot in discs.dots:
+        found[dot.x][dot.y] = dot.size
+    assert found == {team["name"]: {of["place"]: of["share"] for of in team["places"]} for team in document["teams"]}
+    assert {dot.x: dot.y for dot in published.dots} == {team["name"]: team["position"] for team in document["teams"]}
 
 
-def test_a_line_has_the_place_of_a_team_and_its_rank_in_each_column(document) -> None:
-    figure = part(leaderboard_page(document), "rank-lines")
-    assert [trace["y"] for trace in figure.traces] == [
-        [team["position"], *(cell["rank"] for cell in team["columns"])] for team in document["teams"]
-    ]
-    assert figure.layout["yaxis"]["tickvals"] == sorted({team["position"] for team in document["teams"]})
-
-
-def test_the_page_carries_the_document(document) -> None:
-    assert leaderboard_page(document).data == {"leaderboard": document}
+def test_the_answer_the_table_and_one_picture_come_first_and_the_rest_is_folded(document) -> None:
+    first, *others = leaderboard_page(document).sections
+    assert [type(block).__name__ for block in first.blocks] == ["Text", "Table", "Figure"]
+    assert first.blocks[0].paragraphs == (" ".join(document["verdict"]),)
+    assert not first.folded and all(section.folded for section in others)
 
 
 # --- podium -----------------------------------------------------------------------------------------------------------
@@ -161,12 +156,16 @@ PODIUM = [[[0.9, 0.5, 0.1], [0.8, 0.7, 0.2], [0.7, 0.7, 0.3], [0.6, NAN, 0.4]]]
         ("dense", {"A": [1, 2, 4], "B": [2, 1, 3], "C": [3, 1, 2], "D": [4, 3, 1]}),
     ],
 )
-def test_the_map_has_the_place_of_each_team_in_each_patient(ties, places) -> None:
+def test_ranks_in_each_patient_are_counted_by_hand(ties, places) -> None:
     document = document_of(named(table_of(PODIUM), ["A", "B", "C", "D"]), ties=ties)
     assert {team["name"]: team["unit_places"] for team in document["teams"]} == places
-    page = leaderboard_page(document)
-    (trace,) = part(page, "podium-map").traces
-    assert dict(zip(trace["y"], trace["z"], strict=True)) == places
+    ranks = {name: sorted(rank for rank in of if rank is not None) for name, of in places.items()}
+    expected = {
+        name: [name, sum(rank == 1 for rank in of), sum(rank <= 3 for rank in of), of[1], of[2], 0]
+        for name, of in ranks.items()
+    }
+    rows = part(leaderboard_page(document), "podium-table").rows
+    assert {row[0]: values_of(row) for row in rows} == expected
 
 
 def test_the_place_in_a_patient_is_that_of_all_columns_together() -> None:
@@ -184,8 +183,8 @@ def test_a_team_that_is_not_ranked_on_a_patient_has_no_place_there() -> None:
         "team 0": [1, 1],
         "team 1": [2, None],
     }
-    (trace,) = part(leaderboard_page(document), "podium-map").traces
-    assert dict(zip(trace["y"], trace["z"], strict=True)) == {"team 0": [1, 1], "team 1": [2, None]}
+    rows = part(leaderboard_page(document), "podium-table").rows
+    assert [values_of(row) for row in rows] == [["team 0", 2, 2, 1, 1, 0], ["team 1", 0, 1, 2, 2, 1]]
 
 
 # --- other methods ----------------------------------------------------------------------------------------------------
@@ -218,15 +217,15 @@ def test_the_median_of_ranks_forgives_one_bad_column() -> None:
     assert places["sum_of_ranks"] == [1, 1, 3]
     assert places["median_of_ranks"] == [1, 2, 3]
     page = leaderboard_page(found)
-    lines = part(page, "method-lines")
-    assert lines.traces[0]["x"][0] == "sum of ranks (applied)"
-    assert [trace["y"] for trace in lines.traces] == [list(of) for of in zip(*places.values(), strict=True)]
+    table = part(page, "method-table")
+    assert table.columns[1].title == "sum of ranks (applied)"
+    assert [values_of(row)[1:] for row in table.rows] == [list(of) for of in zip(*places.values(), strict=True)]
 
 
 def test_the_method_that_is_applied_stands_first() -> None:
     found = document_of(table_of([SEPARATE, SEPARATE[::-1]]), method="test_then_rank")
-    lines = part(leaderboard_page(found), "method-lines")
-    assert lines.traces[0]["x"][:2] == ["test then rank (applied)", "sum of ranks"]
+    table = part(leaderboard_page(found), "method-table")
+    assert [column.title for column in table.columns[1:3]] == ["test then rank (applied)", "sum of ranks"]
 
 
 def test_without_values_of_units_only_methods_that_need_none_are_told() -> None:
@@ -261,17 +260,18 @@ def test_names_of_a_diagram_hang_left_and_right_and_bars_share_a_row_if_they_do_
 def test_a_diagram_is_drawn_where_it_is_laid_out() -> None:
     diagram = lay_out_diagram({"A": 1.25, "B": 1.75, "C": 3.0}, [["A", "B"]])
     figure = draw_diagram(diagram, anchor="a", caption="c", description="d", critical_difference=0.75)
-    (dots,) = (trace for trace in figure.traces if trace.get("mode") == "markers")
-    assert (dots["x"], dots["y"]) == ([1.25, 1.75, 3.0], [0, 0, 0])
-    (bar,) = (trace for trace in figure.traces if trace.get("name") == "cannot be told apart")
-    assert (bar["x"], bar["hovertext"][0]) == ([1.25, 1.75], "cannot be told apart:\nA, B")
-    (length,) = (trace for trace in figure.traces if trace["mode"] == "lines" and trace["y"][:2] == [1.3, 1.6])
-    assert max(filter(None, length["x"])) - 1 == 0.75
-    low, high = figure.layout["xaxis"]["range"]
-    bottom, top = figure.layout["yaxis"]["range"]
-    for trace in figure.traces:
-        assert all(low <= x <= high for x in trace["x"] if x is not None)
-        assert all(bottom < y < top for y in trace["y"] if y is not None)
+    *lines, dots = figure.series
+    assert [(dot.x, dot.y) for dot in dots.dots] == [(1.25, 0), (1.75, 0), (3.0, 0)]
+    assert bars_of(figure) == [[1.25, 1.75]]
+    (length,) = (line for line in lines if [dot.y for dot in line.dots[:2]] == [1.3, 1.6])
+    assert max(dot.x for dot in length.dots) - 1 == 0.75
+    (low, high), (bottom, top) = figure.x.ends, figure.y.ends
+    for line in figure.series:
+        assert all(low <= dot.x <= high and bottom < dot.y < top for dot in line.dots if dot.y is not None)
+
+
+def bars_of(figure: Figure) -> list[list[Any]]:
+    return [[dot.x for dot in one.dots] for one in figure.series if one.width == 6]
 
 
 @given(st.lists(st.floats(1, 30), min_size=1, max_size=30), st.data())
@@ -304,38 +304,34 @@ def test_only_the_first_and_the_last_differ_and_two_bars_say_so() -> None:
     7 or more: so the critical difference is 8 / 5."""
     page = leaderboard_page(document_of(table_of([SEPARATE])))
     figure = part(page, "difference-1")
-    bars = [trace["x"] for trace in figure.traces if trace.get("name") == "cannot be told apart"]
-    assert bars == [[1, 2], [2, 3]]
-    assert "critical difference 1.60" in [t for trace in figure.traces for t in trace.get("text", ())]
-    (matrix,) = part(page, "better-1").traces
-    assert matrix["z"] == [[None, 0, 1], [0, None, 0], [-1, 0, None]]
-    assert matrix["text"][0] == ["", "", "▲"]
+    assert bars_of(figure) == [[1, 2], [2, 3]]
+    assert "critical difference 1.60" in [label.text for label in figure.labels]
+    wins = part(page, "better-1").rows
+    assert [texts_of(row)[1:3] for row in wins] == [["1: team 2", "0"], ["0", "0"], ["0", "1: team 0"]]
 
 
-def test_the_matrix_says_who_is_better_in_the_order_of_the_places(document) -> None:
-    (matrix,) = part(leaderboard_page(document), "better-4").traces
+def test_wins_are_those_of_the_document_in_the_order_of_the_ranks(document) -> None:
+    table = part(leaderboard_page(document), "better-4")
     tested = {team["name"]: team for team in document["columns"][3]["significance"]["teams"]}
-    assert matrix["y"] == matrix["x"] == [team["name"] for team in document["teams"]]
-    for name, row in zip(matrix["y"], matrix["z"], strict=True):
-        assert sorted(tested[name]["better_than"]) == sorted(o for o, v in zip(matrix["x"], row, strict=True) if v == 1)
-        assert sorted(tested[name]["worse_than"]) == sorted(o for o, v in zip(matrix["x"], row, strict=True) if v == -1)
+    assert [row[0] for row in table.rows] == [team["name"] for team in document["teams"]]
+    for name, better, worse, p in (values_of(row) for row in table.rows):
+        assert (better, worse) == (len(tested[name]["better_than"]), len(tested[name]["worse_than"]))
+        assert p == min(value for value in tested[name]["p_values"] if value is not None)
     assert sum(len(team["better_than"]) for team in tested.values()) > 0
 
 
 def test_dots_of_a_diagram_are_the_mean_ranks_of_the_document(document) -> None:
     page = leaderboard_page(document)
     for place, column in enumerate(document["columns"]):
-        (dots,) = (t for t in part(page, f"difference-{place + 1}").traces if t.get("mode") == "markers")
-        assert sorted(dots["x"]) == sorted(team["mean_rank"] for team in column["significance"]["teams"])
+        dots = part(page, f"difference-{place + 1}").series[-1].dots
+        assert sorted(dot.x for dot in dots) == sorted(team["mean_rank"] for team in column["significance"]["teams"])
 
 
 def test_a_team_that_is_not_tested_in_a_column_is_in_no_diagram_of_it() -> None:
     document = document_of(table_of([SEPARATE, [*SEPARATE[:2], [NAN] * 5]]))
     page = leaderboard_page(document)
-    (dots,) = (t for t in part(page, "difference-2").traces if t.get("mode") == "markers")
-    assert len(dots["x"]) == 2
-    (matrix,) = part(page, "better-2").traces
-    assert len(matrix["z"]) == 3
+    assert len(part(page, "difference-2").series[-1].dots) == 2
+    assert len(part(page, "better-2").rows) == 2
 
 
 # --- edges ------------------------------------------------------------------------------------------------------------
@@ -361,7 +357,7 @@ def test_a_document_of_an_older_version_has_a_page() -> None:
         del team["unit_places"], team["columns"][0]["by_unit"]
     page = leaderboard_page(document)
     assert {"board", "difference-1", "sampled-places"} <= set(anchors(page))
-    assert not {"values-1", "podium-map", "method-lines"} & set(anchors(page))
+    assert not {"values-1", "podium-table", "method-table"} & set(anchors(page))
 
 
 def test_of_many_teams_the_page_says_what_is_left_out() -> None:
@@ -370,39 +366,22 @@ def test_of_many_teams_the_page_says_what_is_left_out() -> None:
     assert document["methods"] == []
     page = leaderboard_page(document)
     assert len(part(page, "board").rows) == PAIRS_UP_TO + 1
-    assert len(part(page, "values-1").traces) == 110
-    rest = f"The first 110 of {PAIRS_UP_TO + 1} teams of leaderboard.json are shown."
+    assert len(part(page, "values-1").series) == 20
+    rest = f"The first 20 of {PAIRS_UP_TO + 1} teams of leaderboard.json are shown."
     assert rest in part(page, "values-1").description
-    (places,) = part(page, "podium-map").traces
-    assert len(places["z"]) == 110
+    assert len(part(page, "podium-table").rows) == PAIRS_UP_TO + 1
     assert "better-1" not in anchors(page)
 
 
-def test_many_values_are_heat_maps_with_the_hardest_unit_first_thinned_evenly() -> None:
-    rng = np.random.default_rng(1)
-    values = rng.random((1, 20, 2000)) / 2 + np.linspace(0, 0.5, 2000)[rng.permutation(2000)]
+@pytest.mark.parametrize(("teams", "units", "bytes_up_to"), [(30, 25, 300_000), (106, 2263, 700_000)])
+def test_a_page_stays_small(teams, units, bytes_up_to) -> None:
+    """A usual board, and as many teams and cases as the largest challenges had."""
+    values = np.random.default_rng(1).random((4, teams, units))
     document = document_of(table_of(values), samples=100)
-    found = part(leaderboard_page(document), "values-1")
-    (trace,) = found.traces
-    assert "1,000 of 2,000 groups are shown, evenly spread" in found.description
-    assert (len(trace["y"]), len(trace["x"]), len(set(trace["x"]))) == (20, 1000, 1000)
-    columns = {f"P{unit}": [team["columns"][0]["by_unit"][unit] for team in document["teams"]] for unit in range(2000)}
-    medians = [float(np.median(columns[name])) for name in trace["x"]]
-    assert medians == sorted(medians)
-    everything = sorted(float(np.median(of)) for of in columns.values())
-    assert (medians[0], medians[-1]) == (everything[0], everything[-1])
-    first = [round(value, 4) for value in columns[trace["x"][0]]]
-    assert [row[0] for row in trace["z"]] == first
-
-
-def test_a_hundred_teams_in_two_thousand_cases_fit_into_fifteen_megabytes() -> None:
-    """As many as the largest challenges had; nothing is left out of leaderboard.json."""
-    values = np.random.default_rng(1).random((4, 106, 2263))
-    document = document_of(table_of(values), samples=100)
-    assert len(document["teams"][0]["columns"][0]["by_unit"]) == len(document["teams"][0]["unit_places"]) == 2263
+    assert len(document["teams"][0]["columns"][0]["by_unit"]) == len(document["teams"][0]["unit_places"]) == units
     page = leaderboard_page(document)
-    assert {"values-1", "values-4", "better-1", "difference-1", "podium-map", "sampled-places"} <= set(anchors(page))
-    assert len(page_html(page)) < 15_000_000
+    assert {"values-1", "values-4", "better-1", "difference-1", "podium-table", "sampled-places"} <= set(anchors(page))
+    assert len(page_html(page)) < bytes_up_to
 
 
 def test_too_many_values_are_left_out_of_the_document(monkeypatch) -> None:
@@ -447,8 +426,8 @@ def test_names_of_patients_stay_hidden_where_the_challenge_hides_them(made) -> N
     board = board_of_challenge(challenge, rules, scores, (), ())
     names = [f"group {place}" for place in (1, 2, 3, 4)]
     assert list(board.unit_names) == names
-    (trace,) = part(leaderboard_page(leaderboard_document(board)), "podium-map").traces
-    assert trace["x"] == names
+    boxes = part(leaderboard_page(leaderboard_document(board)), "values-1").series
+    assert [dot.text for dot in boxes[0].dots] == names
 
 
 def test_names_in_a_csv_stay_hidden_where_the_challenge_hides_them(made) -> None:
@@ -462,8 +441,7 @@ def test_names_in_a_csv_stay_hidden_where_the_challenge_hides_them(made) -> None
 def test_teams_whose_names_are_alike_stay_apart() -> None:
     names = [f"{'a long name ' * 9}{place}" for place in range(3)]
     page = leaderboard_page(document_of(named(table_of([SEPARATE]), names)))
-    for anchor in ("sampled-places", "better-1", "podium-map"):
-        assert len(set(part(page, anchor).layout["yaxis"]["categoryarray"])) == 3
+    assert len(set(part(page, "sampled-places").names("x"))) == 3
     assert [row[0].value for row in part(page, "board").rows] == names
 
 
@@ -473,12 +451,10 @@ def test_a_team_has_the_same_label_in_every_plot() -> None:
     names = [long.format("other"), *(f"team {place}" for place in range(23)), long.format("another")]
     values = np.linspace(0.1, 0.9, 25)[:, np.newaxis] + np.linspace(0, 0.01, 12)
     page = leaderboard_page(document_of(named(table_of([values]), names), samples=100))
-    first = part(page, "sampled-places").layout["yaxis"]["categoryarray"][0]
-    lines = part(page, "method-lines").traces
-    dots = [text for trace in part(page, "difference-1").traces for text in trace.get("hovertext", ())]
+    first = part(page, "sampled-places").names("x")[0]
     assert first.endswith(" #1")
-    assert (len(lines), lines[0]["name"]) == (20, first)
-    assert f"{first}\nmean rank: 1" in dots
+    assert part(page, "values-1").names("x")[0] == first
+    assert first in [dot.text for dot in part(page, "difference-1").series[-1].dots]
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------
@@ -498,35 +474,17 @@ def twenty(document, chromium, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """The page of twenty teams in 25 patients, opened once."""
     folder = tmp_path_factory.mktemp("page")
     path = write_page(folder / "leaderboard.html", document)
-    assert path.stat().st_size < 10_000_000
+    assert path.stat().st_size < 300_000
     with Browser(chromium, folder).open(path) as opened:
         yield opened
         assert (opened.errors, opened.requests) == ([], [])
-
-
-def test_every_mark_of_the_document_is_drawn(twenty, document) -> None:
-    assert twenty.marks("values-1") == 20 * 25
-    assert twenty.marks("better-1") == 20 * 19
-    assert twenty.marks("podium-map") == 20 * 25
-    assert twenty.marks("method-lines") == 20 * len(document["methods"])
-    assert twenty.marks("rank-lines") == 20 * 5
-    assert twenty.marks("difference-1") == 20 + 2 * len(document["columns"][0]["significance"]["cliques"])
-    assert twenty.marks("sampled-places") == 20 + sum(len(team["places"]) for team in document["teams"])
-
-
-def test_hovering_tells_a_value_of_the_document(twenty, document) -> None:
-    place = next(place for place, team in enumerate(document["teams"]) if team["name"] == "team 9")
-    team = document["teams"][place]
-    values = {f"team 9\nP{unit}\na m0: {value}" for unit, value in enumerate(team["columns"][0]["by_unit"])}
-    assert twenty.hover("values-1", trace=place, point=3) in values
-    assert twenty.hover("podium-map", point=25 * place + 3) == f"team 9, P3: {team['unit_places'][3]}"
 
 
 def test_names_of_teams_are_shown_as_text(twenty) -> None:
     shown = twenty.page.locator("#board").inner_text()
     assert all(name.strip() in shown for name in HOSTILE)
     assert twenty.page.locator("img[src=x]").count() == 0
-    assert "<b>bold</b>" in twenty.plot("sampled-places").locator(".ytick text").all_text_contents()
+    assert "<b>bold</b>" in twenty.page.locator("#sampled-places svg text").all_text_contents()
 
 
 def test_the_board_is_sorted_by_a_column(twenty, document) -> None:
@@ -578,7 +536,7 @@ def test_report_writes_the_page_beside_the_leaderboard(made, tmp_path, capsys) -
         *titles
     }
     for row, team in zip(table.rows, document["teams"], strict=True):
-        assert row[0] == team["name"]
+        assert row[0].value == team["name"]
         of_team = metrics[team["name"]]
         for column, cell in zip(table.columns[1:], row[1:], strict=True):
             family, name = column.help.split(".")
@@ -615,16 +573,15 @@ def test_rank_report_writes_the_page_of_monusac(shared_data: Path, tmp_path, bro
     arguments = ["--scores", scores, "--column", "pq:descending", "--output", tmp_path / "board", "--report"]
     assert cli.run(["rank", *map(str, arguments)]) == 0
     page = leaderboard_page(json.loads((tmp_path / "board/leaderboard.json").read_text()))
-    bars = [t["hovertext"][0] for t in part(page, "difference-1").traces if t.get("name") == "cannot be told apart"]
-    assert bars == ["cannot be told apart:\nIVG, Dark Brotherhood"]
-    (matrix,) = part(page, "better-1").traces
-    assert matrix["z"] == [[None, 1, 1, 1], [-1, None, 0, 1], [-1, 0, None, 1], [-1, -1, -1, None]]
+    dots = {dot.text: dot.x for dot in part(page, "difference-1").series[-1].dots}
+    assert bars_of(part(page, "difference-1")) == [[dots["IVG"], dots["Dark Brotherhood"]]]
+    wins = [[cell.value for cell in row[1:3]] for row in part(page, "better-1").rows]
+    assert wins == [[3, 0], [1, 1], [1, 1], [0, 3]]
     with browser.open(tmp_path / "board/leaderboard.html") as opened:
         assert opened.errors == []
-        assert opened.marks("values-1") == 100
 
 
-@pytest.mark.parametrize("package", ["jinja2", "plotly.offline"])
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
 def test_a_missing_extra_is_told_before_anything_is_scored(made, tmp_path, capsys, monkeypatch, package) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     output = tmp_path / "out"

@@ -97,7 +97,7 @@ def test_from_classes_of_arrays_to_a_page_and_tables():
     assert "balanced_accuracy" in Path("page.html").read_text()
     lengths = [len(found.to_frame(level)) for level in ("cases", "nuclei")]
     assert lengths == [1, 3] and {"path", "value"} <= set(found.to_frame().columns)
-    assert found.plot().data and "<table>" in found._repr_html_()
+    assert found.plot().axes and "<table>" in found._repr_html_()
 
 
 def test_from_new_reference_files_to_rows_of_cases(capsys):

@@ -34,7 +34,7 @@ def test_tiles_tables_texts_and_plots_in_words_are_there() -> None:
         "TCGA-5P-A9K0 303 0.641 – ✕ −0.159",
         "Median F1 is 0.781; the lowest patient has 0.641.",
         "4 nuclei to look through, on the page only.",
-        "Only on the page: How far the places can be trusted; The rules that were applied.",
+        "Only on the page: How stable the ranks are; The rules that were applied.",
     ):
         assert line in lines
     assert "Kendall" not in "\n".join(lines)  # in a folded section

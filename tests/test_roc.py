@@ -28,13 +28,13 @@ def counts(size: int, *, seed: int = 0, separation: float = 1.0):
 
 def curves(section):
     (figure,) = section.blocks
-    return figure, [np.array([trace["x"], trace["y"]]) for trace in figure.traces]
+    return figure, [np.transpose([(dot.x, dot.y) for dot in one.dots]) for one in figure.series]
 
 
 def test_a_curve_is_that_of_scikit_learn_inside_its_band():
     cases = [counts(400, seed=seed) for seed in range(3)]
     figure, found = curves(roc_section(CLASSES, cases))
-    assert [trace["name"] for trace in figure.traces] == ["", "", "tumour", "", "", "stroma"]
+    assert [one.name for one in figure.series] == ["", "", "tumour", "", "", "stroma"]
     truth = np.concatenate([case.pair_class[:, 0] for case in cases])
     score = np.concatenate([case.pair_probability for case in cases])
     for class_id in (1, 2):

@@ -50,6 +50,7 @@ from evaluation.instances.perturb import (
 from evaluation.instances.prepare import PreparedReference
 from evaluation.model import Case, Instances, Region
 from evaluation.report.html import page_html
+from evaluation.report.page import Table
 from evaluation.report.sensitivity import sensitivity_page
 from evaluation.results.metrics_json import as_json
 from evaluation.scoring.read import read_reference
@@ -502,15 +503,16 @@ def test_a_broken_reference_is_the_fault_of_the_challenge(demo, tmp_path, capsys
 
 def test_the_page_shows_the_numbers_of_the_document(found, tmp_path, browser):
     page = sensitivity_page(found)
-    lost = {figure.anchor: figure for figure in page.figures()}["lost"].traces[0]
+    blocks = [block for section in page.sections for block in section.blocks if isinstance(block, Table)]
+    (lost,) = (block for block in blocks if block.anchor == "lost")
     effects = found["strata"][0]["effects"]
-    assert lost["z"] == [[effect["lost"][rule["name"]] for effect in effects] for rule in found["rules"]]
+    assert [[cell.value for cell in row[1:]] for row in lost.rows] == [
+        [effect["lost"][rule["name"]] for effect in effects] for rule in found["rules"]
+    ]
     path = tmp_path / "sensitivity.html"
     path.write_text(page_html(page))
     with browser.open(path) as opened:
         opened.check()
-        assert opened.marks("lost") == len(found["rules"]) * 7
-        assert opened.marks("iou-of-classes") == 5 * 4
     with browser.open(path, width=380) as opened:
         assert opened.overflow() <= 0
 
@@ -526,7 +528,6 @@ def test_hostile_names_in_a_document_are_text(tmp_path, browser):
         opened.check()
         assert opened.page.locator("img").count() == 0
         assert opened.page.inner_text("body").count(hostile) > 3
-        assert opened.marks("iou-of-classes") == 3 * 4
 
 
 # --- published medians ------------------------------------------------------------------------------------------------

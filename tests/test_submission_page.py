@@ -20,6 +20,7 @@ from evaluation.report.page import Cell, Figure, Page, Section, Table, Text, Til
 from evaluation.report.result import REASONS, ResultDocuments
 from evaluation.report.rules_in_words import rules_in_words
 from evaluation.report.submission import submission_page
+from evaluation.report.svg import picture_of
 from evaluation.report.units import case_anchors
 from evaluation.results.metrics_json import as_json
 from evaluation.scoring.score import Result
@@ -85,10 +86,6 @@ def at(document: Any, path: str) -> Any:
 # --- the numbers are those of the documents ---------------------------------------------------------------------------
 
 
-def test_the_documents_are_embedded_as_they_are(result, page):
-    assert page.data == dict(zip(("metrics", "details"), documents(result), strict=True))
-
-
 def test_tiles_have_the_values_of_their_paths_in_metrics_json(result, page):
     metrics, _ = documents(result)
     (tiles,) = [block for block in section(page, "skills").blocks if isinstance(block, Tiles)]
@@ -128,30 +125,30 @@ def test_cases_have_the_counts_and_scores_of_details_json(result, page):
 def test_points_of_groups_are_their_values_and_lead_to_their_first_case(result, page):
     _, details = documents(result)
     names = {plain(row[0]): row[0].name for row in table(page, "cases").rows}
-    traces = {trace["name"]: trace for trace in figure(page, "spread").traces}
+    series = {one.name: one.dots for one in figure(page, "spread").series}
     groups = [details["groups"][name]["rules"]["iou_above"]["scores"] for name in ("P1", "P2")]
-    assert traces["detection F1"]["y"] == [group["detection"]["f1"] for group in groups]
-    assert traces["detection F1"]["customdata"] == [f"#{names['P1_a']}", f"#{names['P2_a']}"]
-    assert "P2" in traces["detection F1"]["hovertext"][1]
+    assert [(dot.y, dot.anchor, dot.text) for dot in series["detection F1"]] == [
+        (groups[0]["detection"]["f1"], names["P1_a"], "P1"),
+        (groups[1]["detection"]["f1"], names["P2_a"], "P2"),
+    ]
 
 
 def test_a_group_without_a_value_is_left_out_of_a_plot_and_told(page):
     """In P2 nothing was predicted, so nothing could be classified."""
     boxes = figure(page, "spread")
-    traces = {trace["name"]: trace for trace in boxes.traces}
-    assert len(traces["balanced accuracy"]["y"]) == 1
+    assert len({one.name: one.dots for one in boxes.series}["balanced accuracy"]) == 1
     assert "1 of 2 groups has no balanced accuracy" in boxes.description
 
 
 def test_lines_of_equal_f1_have_that_f1(page):
     found = figure(page, "precision-recall")
-    lines = [trace for trace in found.traces if trace["mode"] == "lines"]
-    values = [float(label["text"].removeprefix("F1 ")) for label in found.layout["annotations"]]
+    lines = [one.dots for one in found.series if one.is_curve]
+    values = [float(label.text.removeprefix("F1 ")) for label in found.labels]
     assert len(lines) == len(values) > 3
     for value, line in zip(values, lines, strict=True):
-        f1 = [2 * x * y / (x + y) for x, y in zip(line["x"], line["y"], strict=True)]
+        f1 = [2 * dot.x * dot.y / (dot.x + dot.y) for dot in line]
         assert f1 == pytest.approx([value] * 41)
-        assert max(line["y"]) <= 1 + 1e-9
+        assert max(dot.y for dot in line) <= 1 + 1e-9
 
 
 def test_the_confusion_matrix_has_rows_of_the_reference_and_none_last(page):
@@ -224,7 +221,6 @@ def test_metrics_json_alone_makes_a_page_without_cases_and_groups(result, page):
     assert any(name in text for text in every_text(page) for name in names)
     public = submission_page(metrics)
     assert not any(name in text for text in every_text(public) for name in (*names, "P1", "P2"))
-    assert public.data == {"metrics": metrics}
     assert [one.anchor for one in public.sections] == [
         "skills",
         "classes",
@@ -242,10 +238,8 @@ def test_a_public_page_shows_the_aggregation_of_the_intervals():
     assert ResultDocuments(metrics).main == "pooled"
     (tiles,) = [block for block in submission_page(metrics).sections[0].blocks if isinstance(block, Tiles)]
     assert "0.250 to 0.750" in tiles.tiles[0].detail
-    trace = submission_page(metrics).figures()[0].traces[0]
-    value = metrics["detection"]["f1"]["pooled"]
-    assert trace["x"][0] == "detection F1"
-    assert (trace["error_y"]["array"][0], trace["error_y"]["arrayminus"][0]) == (0.75 - value, value - 0.25)
+    first = table(submission_page(metrics), "main-scores").rows[0]
+    assert (first[0], first[1].bar) == ("detection F1 ↑", (0.25, metrics["detection"]["f1"]["pooled"], 0.75))
 
 
 def test_the_place_among_earlier_results_is_shown(result):
@@ -356,11 +350,11 @@ def test_scores_of_the_family_thresholds_are_drawn_as_they_stand():
         score_instances(challenge, {"a": (REFERENCE, PREDICTION), "b": (REFERENCE, REFERENCE)})
     )
     for page in (submission_page(metrics), submission_page(metrics, details=details)):
-        traces = {trace["name"]: trace for trace in figure(page, "score-by-threshold").traces}
-        assert set(traces) == {"F1", "threat score", "precision", "recall"}
-        assert traces["F1"]["x"] == [0.5, 0.725, 0.9]
+        series = {one.name: one.dots for one in figure(page, "score-by-threshold").series}
+        assert set(series) == {"F1", "threat score", "precision", "recall"}
+        assert [dot.x for dot in series["F1"]] == [0.5, 0.725, 0.9]
         named = [metrics["thresholds"][f"f1_iou{key}"]["group_mean"] for key in ("50", "72_5", "90")]
-        assert traces["F1"]["y"] == named
+        assert [dot.y for dot in series["F1"]] == named
         assert named[0] > named[2]
 
 
@@ -379,8 +373,6 @@ def test_costs_are_those_of_the_document(result):
         ["nuclei: predictions", None, 0, 0],
         ["PQ", 0.25, 0.125, -0.0625],
     ]
-    (bars,) = figure(page, "cost-bars").traces
-    assert (bars["x"], bars["y"]) == (["missed", "wrong class"], [0.125, -0.0625])
 
 
 def test_nuclei_are_counted_by_size(result):
@@ -394,7 +386,7 @@ def test_nuclei_are_counted_by_size(result):
     assert [(row[0], row[4], row[1]) for row in rows[4:6]] == [("50 to 50", 1, 0.0), ("60 to 60", 1, 100.0)]
     assert [row[2] for row in rows] == [None] * 5 + [0.3, 0.35, 0.4, 0.45, 0.5]
     plot = figure(page, "iou-by-area")
-    points = [point for trace in plot.traces[:2] for point in zip(trace["x"], trace["y"], strict=True)]
+    points = [(dot.x, dot.y) for one in plot.series[:2] for dot in one.dots]
     assert sorted(points) == [(60, 0.3), (70, 0.35), (80, 0.4), (90, 0.45), (100, 0.5)]
 
 
@@ -411,7 +403,8 @@ def test_the_lines_among_nuclei_of_one_class_have_a_legend(result):
     nuclei = NucleusTable(np.zeros(2, np.int64), ("a",), np.zeros(2, np.int64), np.array([40.0, 90.0]), {"iou": iou})
     metrics, details = documents(result)
     plot = figure(submission_page(metrics, details=details, nuclei=nuclei), "iou-by-area")
-    assert plot.layout["showlegend"]
+    (legend,) = picture_of(plot).legends
+    assert [text.get_text() for text in legend.get_texts()] == [one.name for one in plot.series]
 
 
 def test_names_of_strangers_are_texts_of_the_page(result):
@@ -432,14 +425,14 @@ def test_the_curve_of_quality_against_coverage_is_drawn_from_details(result: Res
     found = squares((2, 2, 4, 1), (2, 20, 3, 1))
     metrics, details = documents(score_instances(challenge, {"P1_a": (squares(*places), found)}))
     figures = {figure.anchor: figure for figure in submission_page(metrics, details=details).figures()}
-    (trace,) = figures["coverage-scores"].traces
-    values = dict(zip(trace["x"], trace["y"], strict=True))
+    (line,) = figures["coverage-scores"].series
+    values = {dot.x: dot.y for dot in line.dots}
     assert [values[share] for share in (0.25, 0.5, 0.75, 1.0)] == pytest.approx(
         [1, 25 / 32, 25 / 48, 25 / 64], abs=1e-6
     )
-    (trace,) = figures["coverage-px"].traces
+    (line,) = figures["coverage-px"].series
     curve = details["coverage_curves"]["rules"][next(iter(details["coverage_curves"]["rules"]))]
-    assert list(trace["y"]) == curve["hausdorff_px_class_mean"]
+    assert [dot.y for dot in line.dots] == curve["hausdorff_px_class_mean"]
     assert "coverage-scores" not in [figure.anchor for figure in submission_page(metrics).figures()]
     plain, more = documents(result)
     assert "coverage-scores" not in [figure.anchor for figure in submission_page(plain, details=more).figures()]

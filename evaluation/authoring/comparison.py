@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding, listed
@@ -23,6 +23,7 @@ from evaluation.scoring.score import Result
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq")
 AGGREGATION = "group_mean"
@@ -99,32 +100,15 @@ class Comparison:
             frames.append(frame)
         return pandas.concat(frames, ignore_index=True)
 
-    def plot(self) -> Any:
-        """Headline scores with their intervals as a plotly figure. Needs the extra ``report``."""
+    def plot(self) -> Figure:
+        """Headline scores with their intervals, as a figure of matplotlib. Needs the extra ``report``."""
         from evaluation.report.html import require_extra
 
         require_extra()
-        import plotly.graph_objects as drawn
+        from evaluation.report.skills import score_figure
+        from evaluation.report.svg import picture_of
 
-        bounded = [row for row in self.rows() if row.arrow == "↑"]
-        figure = drawn.Figure()
-        for index, model in enumerate(self.results):
-            known = [(row, of.value, of.ends or (of.value,) * 2) for row in bounded
-                     if (of := row.scores[index]).value is not None]  # fmt: skip
-            figure.add_scatter(
-                name=model,
-                x=[metric_title(row.path) for row, _, _ in known],
-                y=[value for _, value, _ in known],
-                mode="markers",
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [ends[1] - value for _, value, ends in known],
-                    "arrayminus": [value - ends[0] for _, value, ends in known],
-                },
-            )
-        figure.update_layout(scattermode="group", yaxis_range=[0, 1.02], yaxis_title="mean over images, 95 % interval")
-        return figure
+        return picture_of(score_figure({model: of for model, (of, _) in self.documents.items()}, AGGREGATION))
 
     def page(self) -> Page:
         """The page that ``report`` writes."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluation.findings import counted, percent
-from evaluation.leaderboard.document import interval, shown
+from evaluation.leaderboard.document import interval
 from evaluation.report.documents import document_page
-from evaluation.report.listing import percent_cell, share_cell, show_rest, table_of
-from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tone
-from evaluation.report.plots import place_discs
+from evaluation.report.listing import percent_cell, rank_cell, share_cell, table_of
+from evaluation.report.page import Block, Cell, Column, Page, Section, Table, Text, Tone
 from evaluation.report.result import Document
-from evaluation.report.team_labels import label_teams, name_some, write_name
+from evaluation.report.team_labels import name_some, write_name
 
-TEAMS_UP_TO = 110  # teams in a plot
 VALUES_UP_TO = 12  # of a rule that are named
 TONES: Mapping[str, Tone] = {
     "yes": "good",
@@ -26,16 +24,15 @@ TONES: Mapping[str, Tone] = {
 
 def audit_page(document: Document) -> Page:
     """The page of the content of an audit.json."""
-    labels = labels_of(document, len(document["teams"]))
     sections = [verdict_section(document), *rule_sections(document), method_section(document)]
-    teams = [(team["name"], label) for team, label in zip(document["teams"], labels, strict=True)]
+    teams = [team["name"] for team in document["teams"]]
     subtitle = "The ranking under other rules"
     return document_page("audit", document, sections, subtitle=subtitle, teams=teams)
 
 
 def verdict_section(document: Document) -> Section:
-    """The answer, and the places of all teams as a picture and as a table."""
-    blocks: tuple[Block, ...] = (answer_text(document), *place_figure(document), team_table(document))
+    """The answer, and the ranks of all teams."""
+    blocks: tuple[Block, ...] = (answer_text(document), team_table(document))
     return Section("first-place", "Can the first place be defended?", blocks)
 
 
@@ -44,42 +41,25 @@ def answer_text(document: Document) -> Text:
     return Text(tuple(first["answer"]), TONES.get(first["defended"], "plain"))
 
 
-def labels_of(document: Document, limit: int) -> list[str]:
-    """The names of the first teams beside plots; a team has the same label in every plot."""
-    return label_teams([team["name"] for team in document["teams"]])[:limit]
-
-
-def place_figure(document: Document) -> list[Figure]:
-    """In which share of the variants of the rules each team has each place."""
-    variants, teams = document["first_place"]["variants"], document["teams"][:TEAMS_UP_TO]
-    if variants < 2 or not teams:
-        return []
-    shares = [{of["place"]: of["variants"] / variants for of in team["places"]} for team in teams]
-    rest = show_rest(len(document["teams"]), TEAMS_UP_TO, "teams of audit.json", before=" ")
-    description = f"The area of a disc is the share of the {variants:,} variants.{rest}"
-    labels = labels_of(document, TEAMS_UP_TO)
-    return [place_discs("audit-places", "Places in all variants", description, labels, shares, "variants")]
-
-
 def team_table(document: Document) -> Table:
-    """Where each team stands in the variants of the rules."""
+    """The ranks of each team in the variants of the rules."""
     variants = document["first_place"]["variants"]
 
-    def places(team: Document) -> Cell:
+    def ranks(team: Document) -> Cell:
         among = team["places"]
         return Cell(among[0]["place"], interval(among[0]["place"], among[-1]["place"])) if among else Cell(None, "–")
 
     return table_of(
         "audit-teams",
-        f"Places in {counted(variants, 'variant')}",
+        f"Ranks in {counted(variants, 'variant')}",
         document["teams"],
         Column("team", of="name"),
-        Column("place", 1, "by the challenge’s own rules", lambda of: Cell(of["published"], shown(of["published"]))),
-        Column("places", 1, "the best and the worst in all variants", places),
+        Column("rank", 1, "by the challenge’s own rules", lambda team: rank_cell(team["published"])),
+        Column("ranks", 1, "the best and the worst in all variants", ranks),
         Column("first", 0, "alone or with others", lambda team: share_cell(team["first"], variants)),
         Column("part", 2, "shared first places in equal parts: those of all teams make 1", "first_share"),
         Column("alone", 0, "variants in which no other team is first as well", "first_alone"),
-        Column("not ranked", 0, "in how many variants it has no place", "not_ranked"),
+        Column("not ranked", 0, "in how many variants it has no rank", "not_ranked"),
         rest="teams of audit.json",
     )
 
@@ -151,6 +131,6 @@ def method_section(document: Document) -> Section:
 
 
 def unranked_table(teams: Sequence[Document]) -> Table:
-    """Teams without a place, and why."""
+    """Teams without a rank, and why."""
     columns = (Column("team", of="name"), Column("code", of="code"), Column("reason", of="reason"))
     return table_of("unranked", "Teams that are not ranked", teams, *columns, rest="teams of the JSON")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from evaluation.leaderboard.titles import metric_title
-from evaluation.report.page import Block, Section
-from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
+from evaluation.report.page import Axis, Block, Dot, Section, Series
+from evaluation.report.plots import plot, series_colour
 from evaluation.report.result import ResultDocuments
 
 

@@ -1,14 +1,11 @@
-"""The facts of a page about its document, and the document itself, embedded as JSON unless it is too large."""
+"""What identifies the document that a page shows: challenge, versions, how to cite it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evaluation.report.page import Page, Section
-
-EMBEDDED_UP_TO = 3_000_000  # characters: a page stays below 10 MB with the library of plots in it
 
 
 def document_page(
@@ -18,26 +15,17 @@ def document_page(
     *,
     subtitle: str,
     title: str = "",
-    teams: Sequence[tuple[str, str]] = (),
+    teams: Sequence[str] = (),
 ) -> Page:
-    """The page of a document, which is embedded if it is not too large. Without ``title``: challenge and ``name``."""
-    identity, (data, too_large) = document["challenge"] or {}, embed_document(name, document)
+    """The page of a document. Without ``title``: challenge and ``name``."""
+    identity = document["challenge"] or {}
     return Page(
         title=title or (f"{identity['name']}: {name}" if identity else name.capitalize()),
         subtitle=subtitle,
-        facts=(*identify_document(document), *([("not embedded", too_large)] if too_large else [])),
+        facts=identify_document(document),
         sections=tuple(section for section in sections if section is not None),
-        data=data,
         teams=tuple(teams),
     )
-
-
-def embed_document(name: str, document: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The document by its name, for ``Page.data``; nothing, and a sentence that says so, if it is too large."""
-    size = len(json.dumps(document, separators=(",", ":")))
-    if size <= EMBEDDED_UP_TO:
-        return {name: document}, ""
-    return {}, f"{name}.json is too large to be in this page ({size / 1e6:.1f} MB); it lies beside it."
 
 
 def identify_document(document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -1,6 +1,6 @@
 """A page as one HTML file that opens from disk. It makes no request, and text from files is shown as plain text.
 
-jinja2 and plotly are the extra ``report``; they are imported when a page is drawn.
+jinja2 and matplotlib are the extra ``report``; they are imported when a page is drawn.
 """
 
 from __future__ import annotations
@@ -8,23 +8,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import textwrap
-from collections.abc import Iterable, Mapping
-from html import escape
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.findings import fault
 from evaluation.findings.errors import WrongUsage
 from evaluation.report.page import Cell, Figure, Page, Table, Widget
-from evaluation.report.plots import shorten, tabulate
+from evaluation.report.plots import tabulate
 from evaluation.report.shown import common_ends, isolated, shown_cell, shown_value, visible
+from evaluation.report.svg import svg_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
-HOVER_WIDTH, NAME_LENGTH = 60, 40
 LONG_TABLE = 25
 
 
@@ -34,14 +32,10 @@ def page_html(page: Page) -> str:
     Raises ``ValueError`` if two parts of the page have the same anchor, or a number of a plot is not finite.
     """
     environment = load_environment()
+    if page.figures():
+        require_matplotlib()
     widgets = [block for section in page.sections for block in section.blocks if isinstance(block, Widget)]
     scripts = [script("page.js"), *(script(f"{widget.kind}.js") for widget in widgets)]
-    if page.figures():
-        scripts += [plotly_source(), script("plots.js")]
-    figures = [
-        {"anchor": one.anchor, "height": one.height, "traces": plain(one.traces), "layout": plain(one.layout)}
-        for one in page.figures()
-    ]
     return environment.get_template("page.html.j2").render(
         page=page,
         anchors=collect_anchors(page),
@@ -49,8 +43,6 @@ def page_html(page: Page) -> str:
         style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
         scripts=scripts,
         widgets={widget.kind: embedded_json(widget.data) for widget in widgets},
-        data=embedded_json(page.data),
-        figures=embedded_json(figures) if figures else "",
     )
 
 
@@ -64,7 +56,14 @@ def script(name: str) -> str:
 def require_extra() -> None:
     """``WrongUsage`` if no page can be drawn. Call it before long work."""
     load_environment()
-    plotly_source()
+    require_matplotlib()
+
+
+def require_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise missing("matplotlib") from None
 
 
 def load_environment() -> Environment:
@@ -90,6 +89,7 @@ def load_environment() -> Environment:
         "shown_value": shown_value,
         "name_ends": name_ends,
         "tabulate": tabulate,
+        "svg": lambda figure: Markup(svg_of(figure)),
         "LONG_TABLE": LONG_TABLE,
     }
     return environment
@@ -98,15 +98,6 @@ def load_environment() -> Environment:
 def name_ends(table: Table) -> tuple[int, int]:
     """How much of the names in the first column is not shown at start and end; files and search have it."""
     return common_ends([shown_cell(row[0], table.columns[0]).text for row in table.rows])
-
-
-def plotly_source() -> str:
-    """plotly.js, which draws the plots."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise missing("plotly") from None
-    return str(get_plotlyjs()).replace("\r", "").replace("</script", "<\\/script")
 
 
 def missing(package: str) -> WrongUsage:
@@ -124,29 +115,6 @@ def security_policy(scripts: Iterable[str]) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def plain(value: Any, key: str = "") -> Any:
-    """Traces and layouts with all strings such that plotly shows them to the letter, line breaks apart.
-
-    >>> plain({"name": "<b>a & b</b>"})
-    {'name': '&lt;b&gt;a &amp; b&lt;/b&gt;'}
-    """
-    if isinstance(value, str):
-        if key == "hovertemplate":  # ours, not of a file
-            return value
-        text = shorten(value, NAME_LENGTH) if key == "name" else value
-        lines = wrap_lines(visible(text)) if key in {"hovertext", "text"} else visible(text).split("\n")
-        return "<br>".join(escape(line, quote=False) for line in lines)
-    if isinstance(value, Mapping):
-        return {str(name): plain(inner, str(name)) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner, key) for inner in value]
-    return value
-
-
-def wrap_lines(text: str) -> list[str]:
-    return [part for line in text.split("\n") for part in textwrap.wrap(line, HOVER_WIDTH) or [""]]
 
 
 def embedded_json(value: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evaluation.findings import percent
+from evaluation.leaderboard.document import shown
 from evaluation.report.page import Cell, Column, Table, Value
 
 ROWS_UP_TO = 500  # of a table
@@ -24,6 +25,27 @@ def table_of(
     rows = tuple(tuple(value_at(item, column.of) for column in columns) for item in items[:ROWS_UP_TO])
     note = " ".join(filter(None, [note, show_rest(len(items), ROWS_UP_TO, rest)]))
     return Table(anchor, caption, columns, rows, sortable, note)
+
+
+def shaded_table(
+    anchor: str,
+    caption: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    *,
+    texts: Sequence[Sequence[str]] = (),
+    head: str = "",
+    note: str = "",
+) -> Table:
+    """Numbers from 0 to 1 in rows and columns, the darker the higher; ``texts`` are shown instead of them."""
+    shown = texts or [["" if value is None else f"{value:.3g}" for value in row] for row in values]
+    cells: list[tuple[Value, ...]] = [
+        (name, *(Cell(value, text, shade=value) for value, text in zip(row, words, strict=True)))
+        for name, row, words in zip(rows, values, shown, strict=True)
+    ]
+    titles = (Column(head), *(Column(name, 2) for name in columns))
+    return Table(anchor, caption, titles, tuple(cells), sortable=False, note=note)
 
 
 def value_at(item: Any, of: Callable[[Any], Value] | str) -> Value:
@@ -45,6 +67,15 @@ def share_cell(number: int, total: int) -> Cell:
     return Cell(number, f"{number:,} of {total:,}", shade=number / total)
 
 
+def rank_cell(rank: float | None) -> Cell:
+    """A rank: whole numbers without decimals.
+
+    >>> rank_cell(2.0).text, rank_cell(1.5).text, rank_cell(None).text
+    ('2', '1.5', '–')
+    """
+    return Cell(rank, shown(rank))
+
+
 def percent_cell(share: float | None) -> Cell:
     return Cell(share, percent(share))
 
@@ -53,10 +84,20 @@ def in_percent(share: float) -> Value:
     """A value of a column "…, %", of one decimal: a number, unless that would be rounded to all or none.
 
     >>> in_percent(0.25), in_percent(0.9999)
-    (25.0, Cell(value=99.99, text='> 99.9', anchor='', shade=None, tone='plain', name='', page=''))
+    (25.0, Cell(value=99.99, text='> 99.9', anchor='', shade=None, bar=None, tone='plain', name='', page=''))
     """
     text = percent(share, 1)
     return Cell(100 * share, text.removesuffix(" %")) if text[0] in "<>" else 100 * share
+
+
+def bar_cell(
+    value: float | None, text: str = "", ends: tuple[float, float] | None = None, *, is_bar: bool = True
+) -> Cell:
+    """A score with a bar, if it lies in 0…1 and higher is better."""
+    if value is None or not is_bar or not 0 <= value <= 1:
+        return Cell(value, text)
+    low, high = ends or (value, value)
+    return Cell(value, text, bar=(min(max(low, 0.0), 1.0), value, min(max(high, 0.0), 1.0)))
 
 
 def interval_cell(of: Mapping[str, Any]) -> Cell:

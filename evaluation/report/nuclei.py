@@ -1,4 +1,4 @@
-"""The nuclei of objects.csv on a page: IoU by size, Hausdorff distance by IoU, F1 by IoU threshold."""
+"""The nuclei of objects.csv on a page: IoU by size, F1 by IoU threshold."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from evaluation.findings import counted
 from evaluation.model import Float64, Int64
 from evaluation.report.listing import in_percent, table_of
-from evaluation.report.page import Block, Column, Figure, Section, Table, Text, Value
-from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
+from evaluation.report.page import Axis, Block, Column, Dot, Figure, Section, Series, Table, Text, Value
+from evaluation.report.plots import plot, series_colour
 from evaluation.report.result import ResultDocuments
 
-POINTS_SHOWN = 2000
+POINTS_SHOWN = 500
 CLASSES_SHOWN = 8
 SIZE_BINS = 10
 TOP = 1.01  # of axes of IoU, so that points at 1 are seen whole
@@ -96,7 +96,7 @@ def disc_iou(area: Float64 | np.float64) -> Float64:
 
 
 def size_section(nuclei: NucleusTable) -> Section:
-    """IoU against area, and Hausdorff distance against IoU."""
+    """IoU against area, and the same in tenths."""
     lead = (
         "A pixel costs a small nucleus more than a large one. The dashed line is the IoU of a disc of that area "
         "that is drawn one pixel too small all around: nuclei on it lose by their size, those below it by more."
@@ -107,9 +107,6 @@ def size_section(nuclei: NucleusTable) -> Section:
         words = "There is no matched pair of outlines with an area and an IoU, so there is nothing to plot."
         return Section("size", "How much of it is size", (Text((words,)),))
     blocks: list[Block] = [area_figure(nuclei, pairs), size_table(nuclei)]
-    distance = next((name for name in ("hausdorff_px", "hausdorff_um") if name in nuclei.measures), None)
-    if distance is not None and len(both := nuclei.pairs_with("iou", distance)):
-        blocks.append(distance_figure(nuclei, both, distance))
     return Section("size", "How much of it is size", tuple(blocks), lead)
 
 
@@ -117,10 +114,7 @@ def area_figure(nuclei: NucleusTable, pairs: Int64) -> Figure:
     area, iou = nuclei.reference_area[pairs], nuclei.measures["iou"][pairs]
     shown = pairs[spread_sample(area, POINTS_SHOWN)]
     tenths = [(len(of), float(np.median(area[of])), float(np.median(iou[of]))) for of in size_bins(area)]
-    medians = tuple(
-        Dot(x, y, f"{counted(n, 'nucleus', 'nuclei')} around {x:g} px\nmedian IoU {y:.6g}", size=6)
-        for n, x, y in tenths
-    )
+    medians = tuple(Dot(x, y, counted(n, "nucleus", "nuclei")) for n, x, y in tenths)
     areas = np.geomspace(max(area.min(), 1.0), max(area.max(), 2.0), 40)
     disc = tuple(map(Dot, areas.tolist(), disc_iou(areas).tolist()))
     return plot(
@@ -133,26 +127,10 @@ def area_figure(nuclei: NucleusTable, pairs: Int64) -> Figure:
         [
             *class_series(nuclei, shown, "reference_area", "iou"),
             Series("disc, one pixel too small", disc, "@muted", dash="dash", is_curve=True),
-            Series("median of each tenth", medians, "@ink", "lines", "solid", "circle"),
+            Series("median of each tenth", medians, "@ink", "lines", "solid"),
         ],
         x=Axis("area of the reference nucleus, px (logarithmic)", is_log=True),
         y=Axis("IoU", (lower_end(iou), TOP)),
-        height=420,
-    )
-
-
-def distance_figure(nuclei: NucleusTable, pairs: Int64, distance: str) -> Figure:
-    iou, far = nuclei.measures["iou"][pairs], nuclei.measures[distance][pairs]
-    shown, unit = pairs[spread_sample(far, POINTS_SHOWN)], distance[-2:]
-    return plot(
-        "hausdorff-by-iou",
-        "Hausdorff distance of matched pairs by their IoU",
-        "High up on the right: the area agrees, but somewhere the outline strays. "
-        f"Over {every_pair(pairs)} the median IoU is {np.median(iou):.3f}, the median distance "
-        f"{np.median(far):.2f} {unit}, the largest {far.max():.2f} {unit}; {sample_words(len(shown), len(pairs))}.",
-        class_series(nuclei, shown, "iou", distance),
-        x=Axis("IoU", (lower_end(iou), TOP)),
-        y=Axis(f"Hausdorff distance, {unit}"),
         height=420,
     )
 
@@ -176,7 +154,7 @@ def class_series(nuclei: NucleusTable, rows: Int64, x: str, y: str) -> list[Seri
     found = []
     for index, (name, part) in enumerate(parts):
         values = zip(columns[x][part].tolist(), columns[y][part].tolist(), strict=True)
-        found.append(Series(name, tuple(Dot(*value, size=5) for value in values), series_colour(index)))
+        found.append(Series(name, tuple(Dot(*value) for value in values), series_colour(index)))
     return [one for one in found if one.dots]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Tone = Literal["plain", "good", "warning", "bad"]
-Colour = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "contested", "accent", "muted"]
+Kind = Literal["points", "lines", "boxes", "discs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class Cell:
     text    what is shown instead of the value; it is sorted by the value
     anchor  of the section, table or figure of the page that it links to
     shade   0…1, how strongly its background is coloured; None: not at all
+    bar     a value in 0…1 and the ends of its interval, drawn as a bar; None: nothing is drawn
     name    the anchor of its row
     page    a file that it links to instead, as a relative URL
     """
@@ -61,6 +62,7 @@ class Cell:
     text: str = ""
     anchor: str = ""
     shade: float | None = None
+    bar: tuple[float, float, float] | None = None
     tone: Tone = "plain"
     name: str = ""
     page: str = ""
@@ -98,25 +100,87 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Dot:
+    """A mark of a plot.
+
+    x, y       a text is a category, in the order in which it first comes; y None: a gap in a line
+    text       what the table of numbers says beside x and y
+    anchor     what its row in the table of numbers leads to
+    low, high  the ends of an interval of y, drawn as whiskers
+    size       of a disc its share in 0…1, which its area is in proportion to
+    """
+
+    x: float | str
+    y: float | str | None
+    text: str = ""
+    anchor: str = ""
+    low: float | None = None
+    high: float | None = None
+    size: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Dots of one kind. Symbols and dashes follow the position among the series, so that colour is not alone.
+
+    colour     a name of the style sheet with an @ before it ("@missed", "@ink"), or "@1" … "@8" for classes and teams
+    kind       "boxes": quartiles of y (interpolated, as numpy does) and all dots, which have the same x
+    is_curve   a line without marks, which is not in the table of numbers
+    """
+
+    name: str
+    dots: tuple[Dot, ...]
+    colour: str = "@accent"
+    kind: Kind = "points"
+    dash: str = ""
+    is_curve: bool = False
+    width: float = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """``ends`` of the axis; ``is_whole``: ticks at whole numbers; ``hidden``: no line, no ticks and no title."""
+
+    title: str = ""
+    ends: tuple[float, float] | None = None
+    is_log: bool = False
+    is_whole: bool = False
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Words at a point of the plot; ``side``: where the point is beside them."""
+
+    x: float
+    y: float
+    text: str
+    side: Literal["left", "right", "below"] = "below"
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
-    """A plot, as traces and layout of plotly (https://plotly.com/javascript/reference/), plain JSON.
+    """A plot.
 
     description  what the plot shows, in a sentence or two, with its main numbers: for people who cannot see it
-    traces       colours are names of ``Colour`` with an @ before them ("@missed"), or "@1" … "@8" for classes and
-                 teams; "@low", "@middle", "@high" and "@negative" for scales; "@ink", "@surface" and "@line" for lines
-                 and words; "@1/0.3" has an opacity. The page puts in what fits light and dark, here and in the layout.
-                 All strings are plain text: of the markup of plotly only a line break is left, "\\n".
-                 With ``meta: {"links": true}`` a click on a mark leads to its ``customdata``: "#anchor", or "".
-                 At most some 5,000 marks: say in the caption if they are a part.
+    horizontal   x of the dots goes down, y to the right
     height       px
     """
 
     anchor: str
     caption: str
     description: str
-    traces: tuple[Mapping[str, Any], ...]
-    layout: dict[str, Any] = field(default_factory=dict)
+    series: tuple[Series, ...]
+    x: Axis = Axis()
+    y: Axis = Axis()
+    horizontal: bool = False
+    labels: tuple[Label, ...] = ()
     height: int = 360
+
+    def names(self, along: Literal["x", "y"]) -> list[str]:
+        """The categories of an axis, in the order in which they first come; none on an axis of numbers."""
+        values = [getattr(dot, along) for one in self.series for dot in one.dots]
+        return list(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +217,16 @@ class Page:
     """A report.
 
     facts   names and values that identify it: challenge, version, hash, software; they stand at the end
-    data    the documents that its numbers come from, by name ("metrics", "leaderboard", …); embedded once as JSON
     pages   texts and relative URLs of the pages around it, if it is one of a folder
-    teams   their names and how they are written beside plots: one of them can be highlighted everywhere
+    teams   their names: one of them can be highlighted in all tables
     """
 
     title: str
     subtitle: str
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
-    data: Mapping[str, Any] = field(default_factory=dict)
     pages: tuple[tuple[str, str], ...] = ()
-    teams: tuple[tuple[str, str], ...] = ()
+    teams: tuple[str, ...] = ()
 
     def figures(self) -> Sequence[Figure]:
         """All plots in the order of the page."""

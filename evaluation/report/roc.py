@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from evaluation.model import Bool, Float64, Int64, MatchCounts
-from evaluation.report.page import Section
-from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
+from evaluation.report.page import Axis, Dot, Section, Series
+from evaluation.report.plots import plot, series_colour
 
 LEAST = 10  # nuclei of a class, and of the others: of fewer no curve is worth drawing
 MOST_PAIRS = 20_000  # of which a curve is made, evenly spread over all of them

@@ -6,9 +6,8 @@ from evaluation.analysis.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
 from evaluation.findings import percent
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.documents import document_page
-from evaluation.report.listing import show_rest, table_of, with_key
+from evaluation.report.listing import shaded_table, show_rest, table_of, with_key
 from evaluation.report.page import Block, Cell, Column, Page, Section, Text
-from evaluation.report.plots import Axis, Dot, Series, heat_map, plot, series_colour
 from evaluation.report.result import Document
 
 CLASSES_UP_TO = 30  # in plots and tables; sensitivity.json has all
@@ -77,7 +76,7 @@ def spread_cell(row: tuple[Document, str], measure: str) -> Cell:
 
 
 def verdict_section(document: Document) -> Section:
-    """The advice in words, and what a pixel costs each class and each size as bars and as a table."""
+    """The advice in words, and what a pixel costs each class and each size as a table."""
     first, *others = document["advice"]
     blocks: list[Block] = [Text((first["text"],), "warning" if first["is_warning"] else "good")]
     for is_warning in (True, False):
@@ -85,14 +84,6 @@ def verdict_section(document: Document) -> Section:
         blocks += [Text(texts, "warning" if is_warning else "plain")] if texts else []
     if not (chosen := of_all_sizes(document)):
         return Section("advice", "What to do", tuple(blocks))
-    bars = [
-        Series(PERTURBATIONS[name], tuple(iou_dot(of, name) for of in chosen), series_colour(index), "bars")
-        for index, name in enumerate(IN_BARS)
-    ]
-    costs = "; ".join(f"{name_of(of)} {of['one_pixel_costs']:.2f}" for of in chosen[:12])
-    caption = "Median IoU of nuclei with themselves, and the range of eight nuclei of ten"
-    description = f"IoU that the worst change by one pixel takes from the median nucleus: {costs}."
-    figure = plot("iou-of-classes", caption, description, bars, y=Axis("IoU", (0, 1)))
 
     def cost(of: Document) -> Cell:
         return Cell(of["one_pixel_costs"], f"{of['one_pixel_costs']:.2f}", shade=of["one_pixel_costs"])
@@ -110,12 +101,7 @@ def verdict_section(document: Document) -> Section:
         Column("nuclei", 0, of="nuclei"),
         Column("diameter, px", 0, "the median", "diameter_px.median"),
     )
-    return Section("advice", "What to do", (*blocks, figure, table))
-
-
-def iou_dot(of: Document, perturbation: str) -> Dot:
-    spread = effect_of(of, perturbation)["measures"]["iou"]
-    return Dot(name_of(of), spread["median"], low=spread["low"], high=spread["high"])
+    return Section("advice", "What to do", (*blocks, table))
 
 
 def rule_section(document: Document) -> Section:
@@ -123,18 +109,18 @@ def rule_section(document: Document) -> Section:
     names = [f"{of['words']} (yours: {of['name']})" if of["is_own"] else str(of["words"]) for of in document["rules"]]
     effects = document["strata"][0]["effects"]
     values = [[effect["lost"].get(rule["name"]) for effect in effects] for rule in document["rules"]]
-    figure = heat_map(
+    table = shaded_table(
         "lost",
         "Share of nuclei that a rule does not find again",
-        "Share of nuclei that are not paired with their changed copy, by matching rule and by change.",
         names,
         list(PERTURBATIONS.values()),
         values,
-        shown=[["–" if value is None else percent(value, 1) for value in row] for row in values],
-        ends=(0, 1),
+        texts=[["–" if value is None else percent(value, 1) for value in row] for row in values],
+        head="matching rule",
+        note="Not paired with their changed copy, by matching rule and by change.",
     )
     lead = "The changed reference as a submission: every nucleus is there, and a rule should find each again."
-    return Section("rules", "Which matching rules break", (figure,), lead)
+    return Section("rules", "Which matching rules break", (table,), lead)
 
 
 def number_section(document: Document) -> Section:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluation.findings.errors import InputFault
 from evaluation.leaderboard.team_scores import read_metrics
 from evaluation.leaderboard.titles import metric_title
-from evaluation.report.listing import table_of, with_key
-from evaluation.report.page import Cell, Column, Table
+from evaluation.report.listing import bar_cell, table_of, with_key
+from evaluation.report.page import Axis, Cell, Column, Dot, Figure, Series, Table
+from evaluation.report.plots import plot, series_colour
 from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better, node_at
 
 SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the main score of the skill
@@ -34,7 +35,7 @@ SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the 
 ABOUT: Mapping[str, str] = {
     "Classification": ", of matched nuclei",
     "Segmentation": ", of matched nuclei",
-    "Every nucleus": ", missed ones at the worst",
+    "Every nucleus": ", a missed one has the worst value",
 }
 
 
@@ -98,6 +99,62 @@ def skill_rows(
 def score_of(result: ResultDocuments, path: str) -> Score:
     reason = node_at(result.metrics["undefined"], path)
     return Score(result.value(path), result.interval(path), str(reason or ""))
+
+
+UNBOUNDED = ("curves.froc", "counting.r2")  # not in 0…1
+
+
+def score_table(
+    anchor: str, caption: str, results: Mapping[str, ResultDocuments], aggregation: str, note: str = ""
+) -> Table:
+    """The main scores in rows, a column with bars for each result by its name; the best of a row is marked."""
+    rows = skill_rows([(result, aggregation) for result in results.values()])
+
+    def score(row: SkillRow, index: int) -> Cell:
+        found = row.scores[index]
+        is_bar = row.arrow == "↑" and row.path not in UNBOUNDED
+        cell = bar_cell(found.value, str(found), found.ends, is_bar=is_bar)
+        return replace(cell, tone="good") if found.value is not None and found.value == row.best else cell
+
+    def title(row: SkillRow) -> str:
+        return f"{metric_title(row.path)} {row.arrow}"
+
+    has_ends = any(result.has_intervals for result in results.values())
+    return table_of(
+        anchor,
+        caption,
+        rows,
+        Column("score", None, "↑: higher is better, ↓: lower is better", title),
+        *(Column(name, 3, of=with_key(score, index)) for index, name in enumerate(results)),
+        Column("part", of=lambda row: row.skill + ABOUT.get(row.skill, "")),
+        sortable=False,
+        note=" ".join(filter(None, ("In brackets, and as a line: the confidence interval." * has_ends, note))),
+    )
+
+
+def score_figure(results: Mapping[str, ResultDocuments], aggregation: str) -> Figure:
+    """The main scores between 0 and 1 with their intervals, for notebooks: a series of marks for each result."""
+    rows = skill_rows([(result, aggregation) for result in results.values()])
+    rows = [row for row in rows if row.arrow == "↑" and row.path not in UNBOUNDED]
+    series = [
+        Series(
+            name,
+            tuple(
+                Dot(
+                    metric_title(row.path),
+                    score.value,
+                    low=score.ends and score.ends[0],
+                    high=score.ends and score.ends[1],
+                )
+                for row in rows
+                if (score := row.scores[index]).value is not None
+            ),
+            series_colour(index),
+        )
+        for index, name in enumerate(results)
+    ]
+    how = AGGREGATIONS[aggregation]
+    return plot("main-scores", "Main scores", f"Scores, {how}.", series, y=Axis(how, (0, 1.02)))
 
 
 # --- the table of a leaderboard ---------------------------------------------------------------------------------------

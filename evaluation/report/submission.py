@@ -10,12 +10,11 @@ from evaluation.leaderboard.titles import metric_title
 from evaluation.model import MatchCounts
 from evaluation.report.browser import Seen, browser_section
 from evaluation.report.coverage import coverage_section
-from evaluation.report.documents import embed_document, identify_document
-from evaluation.report.listing import in_percent, show_rest, table_of, with_key
+from evaluation.report.documents import identify_document
+from evaluation.report.listing import bar_cell, in_percent, show_rest, table_of, with_key
 from evaluation.report.nuclei import NucleusTable, size_section, threshold_section
-from evaluation.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, Tile, Tiles, Value
+from evaluation.report.page import Block, Cell, Column, Page, Section, Table, Text, Tile, Tiles, Value
 from evaluation.report.pictures import SecondPass
-from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
 from evaluation.report.result import (
     AGGREGATIONS,
     Document,
@@ -27,10 +26,9 @@ from evaluation.report.result import (
 )
 from evaluation.report.roc import roc_section
 from evaluation.report.rules_in_words import rules_in_words
-from evaluation.report.skills import SKILLS, SkillRow, skill_rows
+from evaluation.report.skills import SKILLS, score_table, skill_rows
 from evaluation.report.units import case_section, main_score, unit_section
 
-NOT_DRAWN = ("curves.froc", "counting.r2")  # not in 0…1
 BY_CLASS = (
     "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",
     "segmentation.iou", "counting.mean_absolute_error",
@@ -63,17 +61,12 @@ def submission_page(
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
     result = ResultDocuments(metrics, details, tuple(classes))
-    data, too_large = embed_document("metrics", metrics)
     sections: list[Section | None] = [verdict_section(result, error_costs), class_section(result)]
     if error_costs is not None:
-        data["error_costs"] = error_costs
         sections.append(cost_section(error_costs))
     if nuclei is not None:
         sections.append(browser_section([Seen("", nuclei, illustration.scenes if illustration else {})]))
     if details is not None:
-        more, details_too_large = embed_document("details", details)
-        data |= more
-        too_large = " ".join(filter(None, (too_large, details_too_large)))
         if "true_positives" in node_at(details, "pooled.rules")[result.rule]["counts"]:
             sections.append(confusion_section(result))
         sections += [unit_section(result), case_section(result)]
@@ -86,12 +79,9 @@ def submission_page(
         sections.append(undefined_section(result))
     if details is not None:
         sections += [findings_section(result, illustration), rules_section(result)]
-    facts = identify_document(metrics)
-    if too_large:
-        facts = (*facts, ("not embedded", too_large))
     subtitle = str(metrics["challenge"]["name"])
     shown = tuple(section for section in sections if section is not None and section.blocks)
-    return Page(title or "Result of a submission", subtitle, facts, shown, data)
+    return Page(title or "Result of a submission", subtitle, identify_document(metrics), shown)
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -114,7 +104,11 @@ def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
             tiles.append(Tile("Rank", f"{board['position']:g}", among, path))
     sentences = verdict_sentences(result, costs)
     blocks: list[Block] = [Text(tuple(sentences))] if sentences else []
-    blocks += [Tiles(tuple(tiles)), *score_figure(result, rows), *([rank_table(result)] if board else [])]
+    blocks.append(Tiles(tuple(tiles)))
+    if rows:
+        blocks.append(score_table("main-scores", "Main scores", {"score": result}, result.main))
+    if board:
+        blocks.append(rank_table(result))
     counted = all(path.startswith("counting.") for path in result.paths)
     rule = "" if counted else ", under the first matching rule"
     lead = f"All numbers: {AGGREGATIONS.get(result.main, result.main)}{rule}."
@@ -187,28 +181,11 @@ def rank_table(result: ResultDocuments) -> Table:
     )
 
 
-def score_figure(result: ResultDocuments, rows: Sequence[SkillRow]) -> list[Figure]:
-    """The scores between 0 and 1 of each skill with their intervals."""
-    dots: dict[str, list[Dot]] = {}
-    for row in rows:
-        (score,) = row.scores
-        if score.value is not None and row.arrow == "↑" and row.path not in NOT_DRAWN:
-            low, high = score.ends or (None, None)
-            dots.setdefault(row.skill, []).append(Dot(metric_title(row.path), score.value, low=low, high=high))
-    if not dots:
-        return []
-    series = [Series(skill, tuple(of), series_colour(index)) for index, (skill, of) in enumerate(dots.items())]
-    values = "; ".join(f"{dot.x} {dot.y:.3f}" for one in series for dot in one.dots)
-    has_whiskers = any(dot.low is not None for one in series for dot in one.dots)
-    description = f"{values}.{f' Whiskers: {interval_name(result)}.' if has_whiskers else ''}"
-    return [plot("main-scores", "Main scores", description, series, y=Axis("score", (0, 1.02)))]
-
-
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
 def class_section(result: ResultDocuments) -> Section | None:
-    """Scores of each class, as a table, and as bars if there are few."""
+    """Scores of each class."""
     paths = [
         ".per_class.{}.".join(path.split("."))
         for path in BY_CLASS
@@ -218,8 +195,8 @@ def class_section(result: ResultDocuments) -> Section | None:
         return None
     titles = [metric_title(path.replace(".per_class.{}", "")) for path in paths]
 
-    def score(name: str, path: str) -> float | None:
-        return result.value(f"{path.format(name)}.{result.main}")
+    def score(name: str, path: str) -> Cell:
+        return bar_cell(result.value(f"{path.format(name)}.{result.main}"), is_bar=not is_lower_better(path))
 
     columns = [
         Column(title, 3, f"{path.format('…')}.{result.main}", with_key(score, path))
@@ -234,16 +211,7 @@ def class_section(result: ResultDocuments) -> Section | None:
         rest="classes of metrics.json",
         note="–: undefined; the reasons stand below.",
     )
-    series = []
-    for index, (title, path) in enumerate(zip(titles, paths, strict=True)):
-        known = [(name, value) for name in result.classes if (value := score(name, path)) is not None]
-        if known and not is_lower_better(path):
-            series.append(Series(title, tuple(Dot(*bar) for bar in known), series_colour(index), "bars"))
-    if not series or not 1 < len(result.classes) <= 8:
-        return Section("classes", "Classes", (table,))
-    values = "; ".join(f"{bar.x} {bar.y:.3f}" for bar in series[0].dots)
-    bars = plot("class-bars", "Scores of each class", f"{series[0].name}: {values}.", series, y=Axis("score", (0, 1)))
-    return Section("classes", "Classes", (bars, table))
+    return Section("classes", "Classes", (table,))
 
 
 def confusion_section(result: ResultDocuments) -> Section:
@@ -306,22 +274,12 @@ def cost_section(costs: Document) -> Section:
     columns = (Column("score"), Column("as it is", 3), *(Column(words_of(kind["kind"]), 3) for kind in kinds))
     caption = "What correcting each kind of error would add to each score"
     table = Table("cost-table", caption, columns, tuple(rows), sortable=False)
-    series: list[Series] = []
-    for path in (path for path in paths if path.rpartition(".")[0] in (names[0] for names in SKILLS.values())):
-        known = [(words_of(kind["kind"]), kind["cost"].get(path)) for kind in kinds]
-        dots = tuple(Dot(kind, cost) for kind, cost in known if cost is not None)
-        series.append(Series(metric_title(path), dots, series_colour(len(series)), "bars"))
-    blocks: list[Block] = [table]
-    if any(one.dots for one in series):
-        most = max((dot.y or 0.0, dot.x, one.name) for one in series for dot in one.dots)
-        description = f"{most[2]} would gain most, {most[0]:+.3f}, without errors of the kind '{most[1]}'."
-        blocks.insert(0, plot("cost-bars", "What each error alone costs a score", description, series, y=Axis("gain")))
     lead = (
         "Each kind of error is corrected alone: its nuclei are found, named right and outlined like the average "
         "matched nucleus of their class, and its predictions without a match are gone; poor outlines, and those of all "
         "matched nuclei with them, become those of the reference. The gains do not add up: errors hide each other."
     )
-    return Section("costs", title, tuple(blocks), lead)
+    return Section("costs", title, (table,), lead)
 
 
 def words_of(kind: str) -> str:

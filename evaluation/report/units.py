@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from evaluation.findings import counted
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.listing import table_of, with_key
-from evaluation.report.page import Block, Cell, Column, Figure, Section, Table, Text
-from evaluation.report.plots import Axis, Dot, Series, plot, series_colour
+from evaluation.report.page import Axis, Block, Cell, Column, Dot, Figure, Label, Section, Series, Table, Text
+from evaluation.report.plots import plot, series_colour
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.shown import shown_number
 
@@ -79,7 +79,7 @@ def unit_section(result: ResultDocuments) -> Section:
     blocks += precision_recall(result, what)
     if result.are_grouped:
         blocks.append(group_table(result))
-    lead = f"Every point is one {what}; a click leads to its row in the table of cases."
+    lead = f"Every point is one {what}."
     return Section("spread-section", f"Differences between {what}s", tuple(blocks), lead)
 
 
@@ -97,10 +97,7 @@ def spread_figure(result: ResultDocuments, anchor: str, what: str, paths: list[s
         if step > 1:
             left_out.append(f"of {len(known):,} {what} one in {step} is drawn")
         if known:
-            dots = tuple(
-                Dot(name, value, f"{unit.name}\n{name}: {shown_number(value)}", first_anchor(unit, anchors))
-                for unit, value in known[::step]
-            )
+            dots = tuple(Dot(name, value, unit.name, first_anchor(unit, anchors)) for unit, value in known[::step])
             boxes.append(Series(name, dots, series_colour(index), "boxes"))
             values = [value for _, value in known]
             over = counted(len(values), what.removesuffix("s"))
@@ -125,7 +122,7 @@ def precision_recall(result: ResultDocuments, what: str) -> list[Figure]:
     for unit in result.groups if result.are_grouped else result.cases:
         recall, precision, f1 = (unit.value(f"detection.{name}") for name in ("recall", "precision", "f1"))
         if recall is not None and precision is not None:
-            text = f"{unit.name}\nrecall: {recall}\nprecision: {precision}\nF1: {shown_number(f1)}"
+            text = f"{unit.name}, F1 {shown_number(f1)}"
             dots.append(Dot(recall, precision, text, first_anchor(unit, anchors)))
     if not dots:
         return []
@@ -139,8 +136,7 @@ def precision_recall(result: ResultDocuments, what: str) -> list[Figure]:
         if end > low:
             curve = tuple(Dot(x, f1 * x / (2 * x - f1)) for x in xs)
             lines.append(Series("", curve, "@line", dash="dot", is_curve=True))
-            label = {"x": 1, "y": end, "text": f"F1 {f1:g}", "showarrow": False, "xanchor": "right"}
-            labels.append({**label, "yanchor": "bottom", "font": {"size": 11, "color": "@muted"}})
+            labels.append(Label(1, end, f"F1 {f1:g}", "right"))
     above = sum(float(dot.y or 0) > float(dot.x) for dot in dots)
     every = f"Of {counted(len(dots), what)} {above:,} {'has' if above == 1 else 'have'}"
     ends = (low, 1 + 0.04 * (1 - low))
@@ -155,8 +151,7 @@ def precision_recall(result: ResultDocuments, what: str) -> list[Figure]:
             x=Axis("recall", ends),
             y=Axis("precision", ends),
             height=440,
-            annotations=labels,
-            showlegend=False,
+            labels=labels,
         )
     ]
 

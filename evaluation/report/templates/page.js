@@ -24,7 +24,6 @@
     found.scrollIntoView({ block: "start" });
   };
   const revealHash = () => reveal(location.hash.slice(1));
-  const redraw = () => root.dispatchEvent(new Event("redraw")); // for plots.js, if there are plots
   addEventListener("hashchange", revealHash);
 
   // --- paper: everything open, light, as wide as a sheet ---
@@ -36,7 +35,6 @@
     root.classList.toggle("printing", starts);
     if (starts) opened = [...document.querySelectorAll("details.folded:not([open])")];
     for (const part of opened) part.open = starts;
-    redraw();
   };
   addEventListener("beforeprint", () => print(true));
   addEventListener("afterprint", () => print(false));
@@ -48,16 +46,12 @@
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
   const toggle = button("", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    changeTheme();
+    nameToggle();
   });
   const nameToggle = () => (toggle.textContent = isDark() ? "Light colours" : "Dark colours");
-  const changeTheme = () => {
-    nameToggle();
-    redraw();
-  };
   toggle.className = "theme";
   document.querySelector(".names").after(toggle);
-  dark.addEventListener("change", changeTheme);
+  dark.addEventListener("change", nameToggle);
 
   // --- tables ---
 
@@ -101,7 +95,6 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
-  root.addEventListener("save", (event) => save(...event.detail)); // for plots.js
   // A cell that a spreadsheet would take for a formula begins with an apostrophe.
   const csvCell = (text) => `"${text.replace(/^(?=[=+@\t\r]|-(?![\d.]))/, "'").replaceAll('"', '""')}"`;
   const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "↑": "$\\uparrow$", "↓": "$\\downarrow$", "≥": "$\\ge$", "✓": "", "…": "\\dots{}" };
@@ -153,6 +146,20 @@
     part.querySelector(".scroll").after(actions);
   }
 
+  // --- figures as files, in the colours of the light ---
+
+  for (const figure of document.querySelectorAll(".figure")) {
+    const caption = figure.querySelector(".caption").textContent;
+    const drawn = figure.querySelector("svg").outerHTML.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"');
+    const light = (_, name) => getComputedStyle(root).getPropertyValue(name).match(/#\w+/)[0];
+    const svg = drawn.replace(/var\((--[\w-]+)\)/g, light);
+    const made = button("Save SVG", () => save(svg, "image/svg+xml", `${figure.id}.svg`));
+    made.setAttribute("aria-label", `Save SVG: ${caption}`);
+    const actions = Object.assign(document.createElement("div"), { className: "actions" });
+    actions.append(made);
+    figure.querySelector(".plot").after(actions);
+  }
+
   // --- tables wider than their place say so at their right end ---
 
   const hint = (part) => part.classList.toggle("more", part.scrollLeft + part.clientWidth < part.scrollWidth - 2);
@@ -162,20 +169,18 @@
     widths.observe(part);
   }
 
-  // --- one team, in all tables and plots ---
+  // --- one team, in all tables ---
 
   const highlight = document.querySelector(".highlight input");
   if (highlight)
     highlight.addEventListener("input", () => {
       const option = [...document.querySelectorAll("#team_names option")].find((one) => one.value === highlight.value);
       if (!option && highlight.value) return;
-      root.dataset.team = option ? option.dataset.label : "";
       for (const row of document.querySelectorAll(".table tbody tr")) {
         const [cell] = row.cells;
         row.classList.toggle("chosen", Boolean(option) && (cell.dataset.order || cell.textContent.trim()) === option.value);
       }
-      redraw();
-    });
+      });
 
   // --- contents ---
 
@@ -197,10 +202,6 @@
 
   nameToggle();
   revealHash();
-  const ready = () => {
-    performance.mark("drawn");
-    root.dataset.drawn = "true";
-  };
-  root.addEventListener("drawn", ready, { once: true }); // the plots that are seen
-  if (!byId("page_figures")) ready();
+  performance.mark("drawn");
+  root.dataset.drawn = "true";
 })();

@@ -1,0 +1,270 @@
+"""Figures drawn by matplotlib, and as SVG for pages: words are words, colours are those of the page, light or dark.
+
+matplotlib is the extra ``report``; it is imported when a figure is drawn.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from evaluation.report.page import Axis, Dot, Figure, Series
+from evaluation.report.plots import BOX_FROM, shorten
+from evaluation.report.shown import visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+WIDTH, WIDEST = 620, 26  # px, of a figure and of a disc
+SYMBOLS = ("o", "s", "D", "P", "^", "X", "*", "v")
+DASHES = {"": "-", "solid": "-", "dash": (0, (5, 3)), "dot": (0, (1, 2.5)), "dashdot": (0, (6, 2, 1, 2))}
+IN_TURN = ("solid", "dash", "dot", "dashdot")
+SYMBOLS_UP_TO = 60  # marks of a series; more are round dots
+MARKS_UP_TO = 2000  # of a figure; of more those that are evenly spread over the ranks of each series
+NAMES_UP_TO, LETTERS_ACROSS = 30, 75  # along x
+COLOURS = {  # of the style sheet in the light, which has those of the dark
+    "ink": "#1b1f24", "soft": "#565e68", "line": "#d5d8da", "grid": "#ebeceb", "muted": "#7b838c", "accent": "#0068a8",
+    "missed": "#a87200", "spurious": "#3b8fc6", "1": "#0068a8", "2": "#cf5400", "3": "#008a66", "4": "#b04f87",
+    "5": "#a87200", "6": "#3b8fc6", "7": "#857b00", "8": "#4a4f55",
+}  # fmt: skip
+VARIABLES = {value: name for name, value in reversed(COLOURS.items())}
+SETTINGS: dict[str, Any] = {
+    "svg.fonttype": "none", "text.parse_math": False, "path.simplify": False, "font.size": 11,
+    "font.sans-serif": ["DejaVu Sans"], "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "axes.edgecolor": COLOURS["line"], "axes.labelcolor": COLOURS["soft"], "text.color": COLOURS["ink"],
+    "xtick.color": COLOURS["line"], "ytick.color": COLOURS["line"], "xtick.labelcolor": COLOURS["ink"],
+    "ytick.labelcolor": COLOURS["ink"], "grid.color": COLOURS["grid"], "axes.facecolor": "none",
+    "figure.facecolor": "none", "legend.frameon": False, "axes.unicode_minus": True,
+}  # fmt: skip
+
+
+def svg_of(figure: Figure) -> str:
+    """The figure as an element of a page; equal figures give equal texts.
+
+    Names in it are text, never markup: matplotlib escapes them, and colours are put in only inside of tags.
+    """
+    with settings(figure.anchor), io.StringIO() as file:
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        draw_figure(figure).savefig(file, format="svg", metadata=metadata)
+        text = file.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r"<[^>]+>", Tags().of_page, text)
+    text = re.sub(r"M ([\d.]+) ([\d.]+) \nL \1 \2 \n", r"M\1 \2h0", text)  # a round dot
+    return re.sub(r"\s*\n\s*", "\n", text)
+
+
+class Tags:
+    """Tags of matplotlib become those of a page: its colours and letters, short numbers, only ids that are used."""
+
+    def __init__(self) -> None:
+        self.are_groups: list[bool] = []  # of those that are open, whether they say something
+
+    def of_page(self, found: re.Match[str]) -> str:
+        tag = re.sub(r"^<g id=\"[^\"]*\"", "<g", found[0])
+        if tag in ("<g>", "</g>", "<g/>"):
+            if tag == "<g>":
+                self.are_groups.append(False)
+            return "</g>" if tag == "</g>" and self.are_groups.pop() else ""
+        if tag.startswith("<g "):
+            self.are_groups.append(True)
+        if tag.startswith("<svg"):
+            width, height = (f"{float(size):g}" for size in re.findall(r' (?:width|height)="([\d.]+)pt"', tag))
+            return f'<svg viewBox="0 0 {width} {height}" font-size="11" fill="var(--ink)" aria-hidden="true">'
+        tag = tag.replace("xlink:href", "href")
+        tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
+        tag = re.sub(r"font: (?:\d+ )?([\d.]+)px [^;\"]*", r"font-size: \1px", tag)
+        tag = tag.replace("font-size: 11px; ", "")
+        if tag.startswith("<text"):
+            tag = tag.replace(f"; fill: {COLOURS['ink']}", "")
+        tag = re.sub(r"font-family: [^;\"]*; ?", "", tag)
+        tag = re.sub(r"-?\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}", tag)
+        return re.sub("#[0-9a-f]{6}(?![0-9a-f])", lambda colour: paint(colour[0]), tag)
+
+
+def paint(colour: str) -> str:
+    return f"var(--{VARIABLES[colour]})" if colour in VARIABLES else colour
+
+
+@contextmanager
+def settings(salt: str) -> Iterator[None]:
+    """Settings of matplotlib that are the same for everybody, whatever a user's own file says."""
+    import matplotlib.style
+
+    with warnings.catch_warnings(), matplotlib.style.context(["default", {**SETTINGS, "svg.hashsalt": salt}]):
+        warnings.simplefilter("ignore", UserWarning)  # letters that its font lacks: the browser has them
+        yield
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+def picture_of(figure: Figure) -> Drawing:
+    """The figure as one of matplotlib, which a notebook shows."""
+    with settings(figure.anchor):
+        drawing = draw_figure(figure)
+        drawing.draw_without_rendering()
+        return drawing
+
+
+def draw_figure(figure: Figure) -> Drawing:
+    from matplotlib.figure import Figure as Drawing
+
+    drawing = Drawing(figsize=(WIDTH / 72, figure.height / 72), dpi=72, layout="constrained")
+    axes = drawing.add_subplot()
+    across, along = ("y", "x") if figure.horizontal else ("x", "y")
+    names = {"x": figure.names("x"), "y": figure.names("y")}
+    handles, labels = [], []
+    most = max(MARKS_UP_TO // max(len(figure.series), 1), 2)
+    for index, one in enumerate(figure.series):
+        points = [(at(dot.x, names["x"]), dot) for dot in one.dots]
+        handle = draw_series(axes, one, index, points, names["y"], horizontal=figure.horizontal, most=most)
+        if one.name and handle is not None:
+            handles.append(handle)
+            labels.append(written(one.name))
+    for label in figure.labels:
+        where = {"left": ("left", "center"), "right": ("right", "center"), "below": ("center", "bottom")}[label.side]
+        axes.text(label.x, label.y, written(label.text), ha=where[0], va=where[1], fontsize=10)
+    for name, axis, its in ((across, figure.x, names["x"]), (along, figure.y, names["y"])):
+        set_axis(axes, name, axis, its)
+    if len(labels) > 1 and not all(one.kind == "boxes" for one in figure.series):
+        columns = max(1, min(len(labels), 90 // (max(map(len, labels)) + 6)))
+        drawing.legend(handles, labels, loc="outside upper left", ncols=columns, fontsize=10)
+    return drawing
+
+
+def at(value: float | str, names: Sequence[str]) -> float:
+    return float(names.index(value)) if isinstance(value, str) else float(value)
+
+
+def written(text: str, limit: int = 40) -> str:
+    """A name on one line, cut when long. matplotlib leaves out labels that begin with a line."""
+    line = shorten(" ".join(visible(text).split()), limit)
+    return f" {line}" if line.startswith("_") else line
+
+
+def draw_series(
+    axes: Axes,
+    one: Series,
+    index: int,
+    points: Sequence[tuple[float, Dot]],
+    names: Sequence[str],
+    *,
+    horizontal: bool,
+    most: int,
+) -> Any:
+    """Draw the dots, at most so many marks; what stands for them in the legend."""
+    import numpy as np
+
+    known = [(x, at(dot.y, names), dot) for x, dot in points if dot.y is not None]
+    xs, ys = [x for x, _, _ in known], [y for _, y, _ in known]
+    colour = COLOURS[one.colour.removeprefix("@")]
+    if one.is_curve or one.kind == "lines":
+        gaps = [float("nan") if dot.y is None else at(dot.y, names) for _, dot in points]
+        dash = DASHES[one.dash or ("solid" if one.is_curve else IN_TURN[index % len(IN_TURN)])]
+        marker = "" if one.is_curve or len(known) > SYMBOLS_UP_TO else SYMBOLS[index % len(SYMBOLS)]
+        line = [x for x, _ in points], gaps
+        style: dict[str, Any] = {"color": colour, "linestyle": dash, "linewidth": one.width, "markersize": 4.5}
+        (drawn,) = axes.plot(*swapped(line, horizontal), marker=marker, **style)
+        return drawn
+    whiskers = [(x, dot.low, dot.high) for x, _, dot in known if dot.low is not None and dot.high is not None]
+    handle: Any = None
+    if one.kind == "discs":
+        widths = np.array([max(2, round(WIDEST * (dot.size or 0) ** 0.5)) for _, _, dot in known])
+        for width in np.unique(widths).tolist():
+            points = np.array(xs)[widths == width], np.array(ys)[widths == width]
+            draw_dots(axes, *swapped(points, horizontal), colour, width)
+    else:
+        if one.kind == "boxes" and len(ys) >= BOX_FROM:
+            draw_box(axes, xs[0], ys, colour, horizontal=horizontal)
+            xs = [x + 0.3 * (0.618034 * number % 1 - 0.5) for number, x in enumerate(xs)]
+        if len(xs) > most:
+            order = np.argsort(ys, kind="stable")[np.linspace(0, len(ys) - 1, most).round().astype(int)]
+            xs, ys = [xs[row] for row in order], [ys[row] for row in order]
+        if one.kind == "points" and len(xs) <= SYMBOLS_UP_TO:
+            marker = SYMBOLS[index % len(SYMBOLS)] if one.name else "o"
+            style = {"color": colour, "alpha": 0.8, "markersize": 5, "linestyle": ""}
+            (handle,) = axes.plot(*swapped((xs, ys), horizontal), marker=marker, **style)
+        else:
+            handle = draw_dots(axes, *swapped((xs, ys), horizontal), colour, 4)
+    if whiskers:
+        draw_ends = axes.hlines if horizontal else axes.vlines
+        draw_ends(*zip(*whiskers, strict=True), color=COLOURS["ink"], linewidth=1.2)
+    return handle
+
+
+def swapped(points: tuple[Any, Any], horizontal: bool) -> tuple[Any, Any]:
+    return (points[1], points[0]) if horizontal else points
+
+
+def draw_box(axes: Axes, x: float, ys: Sequence[float], colour: str, *, horizontal: bool) -> None:
+    """The quartiles of values as a box, and lines to the lowest and the highest."""
+    import numpy as np
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    low, first, middle, third, high = np.percentile(ys, [0, 25, 50, 75, 100]).tolist()
+    one, other = x - 0.25, x + 0.25
+    box = [(one, first), (one, third), (other, third), (other, first), (one, first)]
+    lines = [box, [(x, low), (x, first)], [(x, third), (x, high)], [(one, middle), (other, middle)]]
+    corners = [swapped(corner, horizontal) for line in lines for corner in line]
+    codes = [code for line in lines for code in (Path.MOVETO, *[Path.LINETO] * (len(line) - 1))]
+    axes.add_patch(PathPatch(Path(corners, codes), fill=False, edgecolor=colour, linewidth=1.5))
+    axes.update_datalim(corners)
+    axes.autoscale_view()
+
+
+def draw_dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, width: float) -> Any:
+    """Many marks as one path of round dots: a tenth of the bytes of as many symbols."""
+    import numpy as np
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    corners = np.repeat(np.column_stack([xs, ys]), 2, axis=0)
+    path = Path(corners, np.tile([Path.MOVETO, Path.LINETO], len(xs)))
+    dots = PathPatch(path, fill=False, edgecolor=colour, linewidth=width, capstyle="round", alpha=0.6)
+    axes.add_patch(dots)
+    axes.update_datalim(corners)
+    axes.autoscale_view()
+    return dots
+
+
+def set_axis(axes: Axes, name: str, axis: Axis, names: Sequence[str]) -> None:
+    """Ends, ticks and title of an axis, "x" or "y"; names along y begin on top."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+
+    of_axes = axes.xaxis if name == "x" else axes.yaxis
+    set_ends = axes.set_xlim if name == "x" else axes.set_ylim
+    if axis.hidden:
+        of_axes.set_visible(False)
+        axes.spines["bottom" if name == "x" else "left"].set_visible(False)
+    elif names:
+        ticks = range(0, len(names), 1 if name == "y" else -(-len(names) // NAMES_UP_TO))
+        of_axes.set_ticks(list(ticks), [written(names[tick], 24) for tick in ticks])
+        of_axes.set_tick_params(length=0)
+        ends = (-0.6, len(names) - 0.4)
+        set_ends(*(ends[::-1] if name == "y" else ends))
+        if name == "x" and sum(map(len, names)) > LETTERS_ACROSS:
+            axes.tick_params("x", rotation=40)
+            for label in axes.get_xticklabels():
+                label.set_horizontalalignment("right")
+                label.set_rotation_mode("anchor")
+        if name == "y":
+            axes.spines["left"].set_visible(False)
+    else:
+        of_axes.grid(True)
+        if axis.is_log:
+            (axes.set_xscale if name == "x" else axes.set_yscale)("log")
+            of_axes.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            of_axes.set_major_formatter(StrMethodFormatter("{x:,g}"))
+            of_axes.set_minor_formatter(NullFormatter())
+        elif axis.is_whole:
+            of_axes.set_major_locator(MaxNLocator(integer=True))
+    if axis.ends is not None:
+        set_ends(*axis.ends)
+    if axis.title and not axis.hidden:
+        of_axes.set_label_text(axis.title)
