@@ -5,15 +5,21 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import resource
+import signal
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 
+from evaluation import model
+from evaluation.decoding.guard import SIZES
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 
@@ -89,7 +95,7 @@ def garbage(streams: Sequence[BinaryIO], message: bytes) -> Iterator[Any]:
     yield None
 
 
-def attempts(streams: Sequence[BinaryIO], path: str, address: tuple[str, int]) -> Iterator[Any]:
+def attempts(streams: Sequence[BinaryIO], path: str, address: tuple[str, int], parent: int) -> Iterator[Any]:
     """What each forbidden thing comes to."""
 
     def tried(what: Any) -> str:
@@ -105,8 +111,68 @@ def attempts(streams: Sequence[BinaryIO], path: str, address: tuple[str, int]) -
         "write": tried(lambda: Path(path + "2").write_bytes(b"")),
         "connect": tried(lambda: socket.create_connection(address, timeout=2)),
         "run": tried(lambda: os.execv("/bin/true", ["true"])),
+        "connect to a path": tried(lambda: socket.socket(socket.AF_UNIX).connect(path + ".socket")),
+        "sockets for messages": tried(lambda: socket.socketpair(type=socket.SOCK_DGRAM)),
+        "fork": tried(os.fork),
+        "a process": tried(lambda: os.posix_spawn("/bin/true", ["true"], {})),
+        "chmod": tried(lambda: Path(path).chmod(0o777)),
+        "fchmod": tried(lambda: os.fchmod(streams[0].fileno(), 0o777)),
+        "chown": tried(lambda: os.fchown(streams[0].fileno(), 1, 1)),
+        "times": tried(lambda: os.utime(streams[0].fileno(), (0, 0))),
+        "attributes": tried(lambda: os.setxattr(streams[0].fileno(), "user.a", b"a")),
+        "rename": tried(lambda: Path(path).rename(path + "3")),
+        "link": tried(lambda: os.link(path, path + "4")),
+        "a folder": tried(lambda: Path(path + "5").mkdir()),
+        "signal to the parent": tried(lambda: os.kill(parent, signal.SIGTERM)),
+        "signal to its group": tried(lambda: os.kill(0, signal.SIGTERM)),
+        "limits of the parent": tried(lambda: resource.prlimit(parent, resource.RLIMIT_NOFILE, (5, 5))),
+        "priority": tried(lambda: os.setpriority(os.PRIO_PROCESS, parent, 19)),
+        "session": tried(os.setsid),
         "open many": tried(lambda: [os.dup(0) for _ in range(100)]),
     }
+
+
+def packed_answer(*answer: Any) -> bytes:
+    message = msgspec.msgpack.encode([["tuple", list(answer)], []])
+    return SIZES.pack(len(message), 0) + message
+
+
+def send(message: bytes) -> None:
+    """Write to the parent, whatever the number of the connection."""
+    for number in range(3, 64):
+        try:
+            os.write(number, message)
+        except OSError:
+            continue
+
+
+def answer_twice(streams: Sequence[BinaryIO]) -> Iterator[Any]:
+    """What comes at the end comes once more, and is there when the next file is asked for."""
+    yield "read"
+    send(packed_answer("end", None))
+
+
+def drip(streams: Sequence[BinaryIO]) -> Iterator[Any]:
+    """One byte after the other, for ever: the beginning of a long answer."""
+    send(SIZES.pack(1 << 20, 0))
+    while True:
+        send(b"a")
+        time.sleep(0.05)
+    yield None
+
+
+def made(streams: Sequence[BinaryIO], text: str) -> Iterator[Any]:
+    """A record, whether or not its class describes it."""
+    yield eval(text, {**vars(model), "np": np, "Finding": Finding})
+
+
+def threads(streams: Sequence[BinaryIO]) -> Iterator[Any]:
+    """Libraries may have threads."""
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(1))
+    thread.start()
+    thread.join()
+    yield found
 
 
 def write_a_file(streams: Sequence[BinaryIO]) -> Iterator[Any]:

@@ -93,3 +93,11 @@ def test_explain_prints_the_schema_of_a_document(file: str, keys: set[str]) -> N
     assert printed["$schema"].endswith("2020-12/schema")
     assert keys <= set(printed["required"])
     assert "cases" not in printed["properties"] or file == "details.json"
+
+
+def test_details_say_what_the_system_lacks_to_confine_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
+    for missing in ([], ["Landlock", "seccomp"]):
+        monkeypatch.setattr("evaluation.results.details_json.missing_here", lambda missing=missing: missing)
+        result = score_submission(FROZEN / "challenge", FROZEN / "submissions/finder")
+        details = DetailsFile.model_validate(result.details)
+        assert (details.software.unconfined, "unconfined" in result.metrics["software"]) == (missing, False)

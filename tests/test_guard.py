@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import resource
 import signal
 import socket
@@ -21,8 +22,8 @@ import numpy as np
 import pytest
 from every_format import write_challenge
 
-from evaluation.decoding import guard
-from evaluation.decoding.confinement import restrict_files
+from evaluation.decoding import confinement, guard
+from evaluation.decoding.confinement import missing_here
 from evaluation.decoding.guard import Bounds, DecoderFault, decode
 from evaluation.decoding.plain_values import from_plain, to_plain
 from evaluation.findings.errors import InputFault
@@ -185,17 +186,193 @@ def test_arrays_come_back_as_they_were(dtype):
     assert back[1].shape == (0, 4)
 
 
-def test_a_decoder_cannot_read_write_or_connect(tmp_path):
+def test_a_decoder_cannot_read_write_connect_or_touch_what_others_have(tmp_path):
     secret = tmp_path / "reference.tif"
     secret.write_bytes(b"secret")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        (told,) = ask("attempts", str(secret), server.getsockname())
-    assert told["open many"] == "OSError"
-    if has_landlock():
-        assert {key: told[key] for key in ("read", "list", "write", "run")} == dict.fromkeys(
-            ("read", "list", "write", "run"), "PermissionError"
-        )
-    assert told["connect"] != "done"
+    path = f"{secret}.socket"
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as by_path:
+        by_path.bind(path)
+        by_path.listen()
+        with secret.open("rb") as stream:
+            (told,) = ask("attempts", str(secret), server.getsockname(), os.getpid(), streams=[stream])
+    assert told.pop("open many") == "OSError"
+    if "seccomp" in missing_here():
+        told = {name: told[name] for name in ("read", "list", "write", "run")}
+    if "Landlock" in missing_here():
+        told = {name: outcome for name, outcome in told.items() if name not in ("read", "list", "write")}
+    assert told == dict.fromkeys(told, "PermissionError")
+    assert (secret.read_bytes(), secret.stat().st_mode & 0o777) == (b"secret", 0o644)
+
+
+def test_the_kernel_of_the_tests_has_both_confinements_so_that_they_are_seen():
+    assert missing_here() == []
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_the_filter_of_calls_knows_each_call_once_and_by_its_number(column):
+    """Compared with the header files of the kernel, where they are."""
+    header = ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm-generic/unistd.h")[column]
+    words = confinement.REFUSED.split()
+    numbers = [number for number in words[1 + column :: 3] if number != "-"]
+    assert len(words) % 3 == 0 and len(set(numbers)) == len(numbers)
+    if not Path(header).exists():
+        pytest.skip("no header files of the kernel")
+    known = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", Path(header).read_text()))
+    recent = {"fchmodat2", "setxattrat", "removexattrat"}
+    for name, number in zip(words[::3], words[1 + column :: 3], strict=True):
+        if name in known or name not in recent:
+            assert known.get(name, "-") == number, name
+    others = {"clone": confinement.CLONE, "prlimit64": confinement.PRLIMIT, "socketpair": confinement.SOCKETPAIR}
+    assert {name: known[name] for name in others} == {name: str(pair[column]) for name, pair in others.items()}
+    assert [known[name] for name in ("kill", "tkill", "tgkill")] == list(map(str, confinement.SIGNALS[column]))
+
+
+def test_libraries_may_have_threads():
+    assert ask("threads") == [(1,)]
+
+
+def test_an_answer_that_drips_ends_with_its_deadline(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(guard, "WAITED", 1)
+        began = time.monotonic()
+        assert refusal("drip", bounds=Bounds(1 << 28, 1)).startswith("[too-large] 'a.png': more than 1 s")
+    assert time.monotonic() - began < 10
+
+
+def test_what_is_left_over_is_no_answer_about_the_next_file():
+    assert ask("answer_twice") == ["read"]
+    time.sleep(0.2)
+    (((), number),) = ask("content")
+    assert number == process()
+
+
+def test_a_request_is_sent_with_its_own_time_out():
+    """The time-out of the answer before it may be all but over."""
+    first = process()
+    guard.of_thread.idle["a", False].connection.settimeout(1e-9)
+    (((read,), number),) = ask("content", streams=[io.BytesIO(bytes(1 << 24))])
+    assert (read.size, number) == (1 << 24, first)
+
+
+BAD_ANSWERS = [
+    ("fault", []),
+    ("fault", None),
+    ("fault", ["tuple", ["x"]]),
+    ("full", 1),
+    ("full", None),
+    ("memory", 1),
+    ("error", ["tuple", [1]]),
+    ("end", 1),
+    ("result",),
+    ("result", 1, 2),
+    (1, 2),
+]
+
+
+@pytest.mark.parametrize("answer", BAD_ANSWERS, ids=str)
+def test_an_answer_of_another_kind_or_content_is_a_finding(answer):
+    assert "ended with no answer" in refusal("garbage", misbehaving_readers.packed_answer(*answer))
+
+
+RING = (
+    "np.zeros((3, 2)), np.array([0, 3]), np.zeros(1, np.int32), np.zeros(1, bool), np.ones(1, np.int16), np.array([7])"
+)
+BAD_RECORDS = [
+    "Annotations((1,))",
+    "Annotations((), ('text',))",
+    "Annotations(None)",
+    "Finding('no-such-code', 'a', 'b', 'c')",
+    "Finding('not-json', 1, 'b', 'c')",
+    "Finding('not-json', 'a', 'b', 'c', count=-1)",
+    "Counts(np.array([-1]))",
+    "Counts(np.array([0.5]))",
+    "Counts(None)",
+    f"Outlines({RING.replace('[0, 3]', '[0, 4]')})",
+    f"Outlines({RING.replace('[0, 3]', '[0, 9, 3]')})",
+    f"Outlines({RING.replace('np.zeros(1, np.int32)', 'np.full(1, 5, np.int32)')})",
+    f"Outlines({RING.replace('np.zeros((3, 2))', 'np.full((3, 2), np.nan)')})",
+    f"Outlines({RING.replace('np.zeros((3, 2))', 'np.zeros((3, 3))')})",
+    "Points(np.zeros((2, 2)), np.ones(1, np.int16), np.array([1, 2]))",
+    "Points(np.zeros((2, 2)), np.ones(2, np.int16), np.array(['a', ['b']], object))",
+    "LabelRuns((2, 2), np.array([0]), np.array([3]), np.array([1]))",
+    "LabelRuns((2, 2), np.array([0]), np.array([9]), np.array([1]))",
+    "LabelRuns((2, 2), np.array([1, 0]), np.array([2, 1]), np.array([1, 1]))",
+    "LabelRuns('ab', np.array([0]), np.array([1]), np.array([1]))",
+    "LabelImage(1)",
+    "Instances((2, 2), np.ones(1, np.int16), np.array([1]), np.array([0]), np.array([1]), np.array([1]))",
+]
+
+
+@pytest.mark.parametrize("record", BAD_RECORDS)
+def test_a_record_that_its_class_does_not_describe_is_a_finding(record):
+    with pytest.raises((InputFault, DecoderFault)) as told:
+        ask("made", record)
+    assert "ended with no answer" in str(told.value) or record.startswith("Finding('no-such")
+
+
+@pytest.mark.parametrize("record", [f"Outlines({RING})", "Annotations(())", "Finding('not-json', 'a', 'b', 'c')"])
+def test_a_record_that_its_class_describes_is_given(record):
+    assert len(ask("made", record)) == 1
+
+
+OTHER_SIZE = "LabelRuns((9, 9), np.array([0]), np.array([1]), np.array([1]))"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "1",
+        "Counts(np.array([1]))",
+        "Annotations((Counts(np.zeros(99, np.int64)),))",
+        "Annotations((Points(np.zeros((1, 2)), np.full(1, 99, np.int16), np.array([1])),))",
+        "Annotations((Points(np.zeros((1, 2)), np.full(1, -99, np.int16), np.array([1])),))",
+        "Annotations((Points(np.zeros((1, 2)), np.ones(1, np.int16), np.array([1]), None, np.zeros((1, 99))),))",
+        f"Annotations((LabelImage({OTHER_SIZE}),))",
+    ],
+)
+def test_annotations_that_are_not_of_this_case_are_a_finding(tmp_path, monkeypatch, answer):
+    challenge, submission = write_challenge("label_image class map tif", tmp_path)
+    monkeypatch.setattr(
+        "evaluation.formats.guarded.yield_annotations", lambda streams, *rest: misbehaving_readers.made(streams, answer)
+    )
+    _, findings = check_submission(challenge, submission, workers=1)
+    assert {finding.code for finding in findings} == {"unreadable-file"}
+
+
+NO_PROCESS = """
+import resource
+from evaluation.decoding import guard, confinement
+from pathlib import Path
+import os, sys, tempfile
+sys.path.insert(0, {tests!r})
+if {what!r} == "folder":
+    tempfile.tempdir = "/nowhere"
+else:
+    plain = os.fork
+    def fork():
+        if os.getpid() != parent:
+            raise OSError(11, "Resource temporarily unavailable")
+        return plain()
+    parent, os.fork = os.getpid(), fork
+bounds = guard.Bounds(1 << 28, 5)
+try:
+    list(guard.decode("misbehaving_readers:content", [], (), where="", owner="a", bounds=bounds, writes=True))
+except OSError as error:
+    print(type(error).__name__, error.errno, error.strerror)
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("folder", "FileNotFoundError 2 no folder for temporary files can be made: No such file or directory"),
+        ("fork", "BlockingIOError 11 Resource temporarily unavailable"),
+    ],
+)
+def test_where_no_decoder_can_be_started_the_reason_comes_back(what, reason):
+    code = NO_PROCESS.format(tests=str(ROOT / "tests"), what=what)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == reason
 
 
 @pytest.mark.parametrize(("kind", "most"), [(resource.RLIMIT_NOFILE, 40), (resource.RLIMIT_FSIZE, 1 << 20)])
@@ -205,7 +382,7 @@ def test_lower_limits_of_the_machine_are_no_fault_of_a_submission(tmp_path, kind
     challenge, submission = write_challenge(form, tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "evaluation", "score", "--challenge", challenge, "--submission", submission,
-         "--output", tmp_path / "out", "--workers", "1"],
+         "--output", tmp_path / "out", "--workers", "1", "--quiet"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         preexec_fn=lambda: resource.setrlimit(kind, (most, most)),
         capture_output=True,
@@ -220,16 +397,6 @@ def test_a_full_disk_is_told_as_such_and_not_as_a_fault_of_the_file():
         ask("find_the_disk_full")
     assert not isinstance(full.value, DecoderFault)
     assert full.value.filename is None
-
-
-def has_landlock() -> bool:
-    code = (
-        "import ctypes, pathlib; from evaluation.decoding.confinement import restrict_files as r; "
-        "print(r(ctypes.CDLL(None), pathlib.Path('/nowhere')))"
-    )
-    assert restrict_files
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    return done.stdout == "True\n"
 
 
 def test_decoders_end_with_a_parent_that_is_killed():
@@ -267,7 +434,7 @@ def test_no_process_is_left_behind_a_command(tmp_path):
     challenge, submission = write_challenge("label_image class map tif", tmp_path)
     command = [sys.executable, "-m", "evaluation", "score", "--challenge", challenge, "--submission", submission]
     done = subprocess.run(
-        [*command, "--output", tmp_path / "out"], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, "--output", tmp_path / "out", "--quiet"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert [path for path in Path("/proc").glob("[0-9]*") if str(tmp_path) in command_of(path)] == []

@@ -22,7 +22,7 @@ from signals import HELD, wait_for
 
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
-from evaluation.commands.progress import SubmissionsProgress
+from evaluation.commands.progress import SubmissionsProgress, submissions_progress
 from evaluation.execution import cluster
 from evaluation.findings.errors import WorkersLost
 
@@ -160,3 +160,12 @@ def test_a_lost_scheduler_is_one_sentence_and_the_same_command_goes_on(tmp_path:
     subprocess.run([*command[:-2], "--output", tmp_path / "alone"], **quiet, check=True)
     for name in ("leaderboard.json", "leaderboard.csv"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+
+
+def test_the_log_says_what_the_system_lacks_to_confine_decoders(tmp_path, monkeypatch):
+    for missing in ([], ["seccomp"]):
+        monkeypatch.setattr("evaluation.commands.progress.missing_here", lambda missing=missing: missing)
+        with submissions_progress("Scoring", tmp_path / "log") as progress:
+            progress.note("a", "scored")
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line.get("unconfined") for line in lines] == [None, ["seccomp"]]

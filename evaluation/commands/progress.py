@@ -14,6 +14,7 @@ import click
 
 from evaluation.commands.options import writing_to
 from evaluation.commands.screen import Advance, progress_bar, tell
+from evaluation.decoding.confinement import missing_here
 
 LINE_SECONDS = 30
 Log = click.option("--log", type=click.Path(path_type=Path), metavar="FILE",
@@ -37,6 +38,7 @@ class SubmissionsProgress:
         self.began = self.last = clock()
         self.done = self.total = 0
         self.outcomes: Counter[str] = Counter()
+        self.unconfined = {"unconfined": missing} if log and (missing := missing_here()) else {}
 
     def progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total
@@ -49,7 +51,7 @@ class SubmissionsProgress:
         self.outcomes[outcome] += 1
         if self.log:
             number, seconds = self.outcomes.total(), round(self.clock() - self.began, 3)
-            line = {"submission": name, "outcome": outcome, "number": number, "seconds": seconds}
+            line = {"submission": name, "outcome": outcome, "number": number, "seconds": seconds, **self.unconfined}
             self.log.write(json.dumps(line) + "\n")
             self.log.flush()
 

@@ -1,13 +1,16 @@
 """What a process that decodes untrusted files takes away from itself before it sees the first of them.
 
-Everywhere: written bytes, open files, core dumps, standard streams. Where the kernel has it (Linux 5.13): Landlock, so
-that no file can be opened but Python's own modules, and (6.7) no TCP port. Where user namespaces are permitted: a
-network without interfaces. What a system does not offer is left out: the files that headers name are refused anyway.
+Everywhere: written bytes, open files, processes, core dumps, standard streams. Where the kernel has it (Linux 5.13):
+Landlock, so that no file can be opened but Python's own modules, and (6.7) no TCP port. Where it has seccomp: sockets,
+processes, signals for others, changes of names, rights and attributes of files, and calls that few programs need. Where
+user namespaces are permitted: a network without interfaces. What a system does not offer is left out, and
+``missing_here`` says so: the files that headers name are refused anyway.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import faulthandler
 import gc
 import os
@@ -19,9 +22,10 @@ from contextlib import suppress
 from pathlib import Path
 
 OPEN_FILES = 64
+THREADS = 16  # beyond those that the user has; libraries of imports need some
 MOST_WRITTEN = 1 << 31  # bytes, for each file in the scratch folder
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
+CLONE_NEWUSER, CLONE_NEWNET, CLONE_THREAD = 0x10000000, 0x40000000, 0x10000
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446  # on every architecture
 GET_VERSION, PATH_BENEATH = 1, 1
 EXECUTE, WRITE_FILE, READ_FILE, READ_FOLDER, REMOVE_FILE, MAKE_FILE, TRUNCATE = (
@@ -32,6 +36,34 @@ FILE_RIGHTS_OF_VERSION = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 
 TCP_RIGHTS = 3  # bind and connect, from version 4
 SCOPES = 3  # abstract sockets and signals of others, from version 6
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/dev/urandom")
+
+# Calls that are refused, with their numbers on x86_64 and aarch64 (-: it has none).
+REFUSED = """
+socket 41 198  connect 42 203  bind 49 200  listen 50 201  accept 43 202  accept4 288 242
+fork 57 -  vfork 58 -  execve 59 221  execveat 322 281  setns 308 268  unshare 272 97  setsid 112 157
+ptrace 101 117  process_vm_readv 310 270  process_vm_writev 311 271  kcmp 312 272
+pidfd_open 434 434  pidfd_getfd 438 438  pidfd_send_signal 424 424  process_madvise 440 440
+rt_sigqueueinfo 129 138  rt_tgsigqueueinfo 297 240
+setpriority 141 140  ioprio_set 251 30  sched_setscheduler 144 119  sched_setparam 142 118  sched_setattr 314 274
+chmod 90 -  fchmod 91 52  fchmodat 268 53  fchmodat2 452 452  chown 92 -  fchown 93 55  lchown 94 -  fchownat 260 54
+utime 132 -  utimes 235 -  futimesat 261 -  utimensat 280 88  truncate 76 45
+setxattr 188 5  lsetxattr 189 6  fsetxattr 190 7  setxattrat 463 463
+removexattr 197 14  lremovexattr 198 15  fremovexattr 199 16  removexattrat 466 466
+link 86 -  linkat 265 37  symlink 88 -  symlinkat 266 36  rename 82 -  renameat 264 38  renameat2 316 276
+mknod 133 -  mknodat 259 33  mkdir 83 -  mkdirat 258 34  rmdir 84 -
+mount 165 40  umount2 166 39  chroot 161 51  pivot_root 155 41  open_tree 428 428  move_mount 429 429  fsopen 430 430
+name_to_handle_at 303 264  open_by_handle_at 304 265  fanotify_init 300 262  inotify_init 253 -  inotify_init1 294 26
+io_uring_setup 425 425  bpf 321 280  perf_event_open 298 241  userfaultfd 323 282
+keyctl 250 219  add_key 248 217  request_key 249 218
+shmget 29 194  semget 64 190  msgget 68 186  mq_open 240 180  mq_unlink 241 181
+"""
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as seccomp tells them
+CLONE, CLONE3, PRLIMIT, SIGNALS = (56, 220), 435, (302, 261), ((62, 200, 234), (129, 130, 131))
+SOCKETPAIR, NOT_STREAM = (53, 199), 0xE  # a datagram could be sent to the socket of somebody else
+X32_CALLS = 0x40000000  # another set of numbers on x86_64
+LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # of the packet filter of BSD
+NUMBER, ARCHITECTURE, ARGUMENT, SECOND = 0, 4, 16, 24  # where a filter finds them; of arguments the lower half
+ALLOWED, FAILING = 0x7FFF0000, 0x00050000
 
 
 class RulesetRights(ctypes.Structure):
@@ -64,21 +96,44 @@ def detach(kept: int) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def confine(scratch: Path | None) -> None:
+def confine(scratch: Path | None, tasks: int) -> None:
     """Take away all that can be taken away from this process.
 
     scratch   where files can be written, for libraries that read nothing else; None: nowhere
+    tasks     processes and threads that its user has already
     """
     tempfile.tempdir = str(scratch)
     for kind, most in (
         (resource.RLIMIT_FSIZE, MOST_WRITTEN if scratch else 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
+        (resource.RLIMIT_NPROC, tasks + THREADS),
     ):
         limit(kind, most)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)
     restrict_files(libc, scratch)
+    restrict_calls(libc)
+
+
+def tasks_of_user() -> int:
+    """Processes and threads of the user of this process, as far as it may see them."""
+    count = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            count += sum(1 for _ in (path / "task").iterdir()) if path.stat().st_uid == os.getuid() else 0
+    return count
+
+
+def missing_here() -> list[str]:
+    """What of the kernel's confinements this system does not offer."""
+    if sys.platform != "linux":
+        return ["processes", "Landlock", "seccomp"]
+    libc = ctypes.CDLL(None, use_errno=True)
+    has_files = libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), GET_VERSION) >= 1
+    libc.prctl(PR_SET_SECCOMP, 2, None, 0, 0)  # fails: there is no filter at address 0
+    has_calls = ctypes.get_errno() == errno.EFAULT and os.uname().machine in ARCHITECTURES
+    return [name for name, has in (("Landlock", has_files), ("seccomp", has_calls)) if not has]
 
 
 def restrict_files(libc: ctypes.CDLL, scratch: Path | None) -> bool:
@@ -106,6 +161,47 @@ def restrict_files(libc: ctypes.CDLL, scratch: Path | None) -> bool:
     restricted = bool(call(LANDLOCK_RESTRICT, ruleset, 0) == 0)
     os.close(ruleset)
     return restricted
+
+
+class Instruction(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8), ("value", ctypes.c_uint32))
+
+
+class Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(Instruction)))
+
+
+def restrict_calls(libc: ctypes.CDLL) -> bool:
+    """seccomp: calls of the kernel that no decoder needs fail. False where there is no such filter."""
+    machine = os.uname().machine
+    if machine not in ARCHITECTURES:
+        return False
+    program = filter_of_calls(list(ARCHITECTURES).index(machine), ARCHITECTURES[machine], os.getpid())
+    instructions = (Instruction * len(program))(*(Instruction(*step) for step in program))
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    return bool(libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(Filter(len(program), instructions)), 0, 0) == 0)
+
+
+def filter_of_calls(column: int, architecture: int, process: int) -> list[tuple[int, int, int, int]]:
+    """The filter: ``REFUSED`` and unknown sets of calls fail, threads are no processes, signals go to oneself.
+
+    column   of ``REFUSED``, and of the other tuples of numbers
+    """
+    allowed, refused = (RETURN, 0, 0, ALLOWED), (RETURN, 0, 0, FAILING | errno.EPERM)
+    unknown = (RETURN, 0, 0, FAILING | errno.ENOSYS)  # the C library then calls clone, whose flags can be looked at
+
+    def only(code: int, value: int) -> list[tuple[int, int, int, int]]:
+        return [(LOAD, 0, 0, ARGUMENT), (code, 1, 0, value), refused, allowed]
+
+    words = REFUSED.split()
+    ends = {int(number): [refused] for number in words[1 + column :: 3] if number != "-"} | {CLONE3: [unknown]}
+    ends |= {number: only(EQUAL, process) for number in SIGNALS[column]}
+    ends |= {CLONE[column]: only(ANY_BIT, CLONE_THREAD), PRLIMIT[column]: only(EQUAL, 0)}
+    ends |= {SOCKETPAIR[column]: [(LOAD, 0, 0, SECOND), (ANY_BIT, 0, 1, NOT_STREAM), refused, allowed]}
+    head = [(LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, architecture), refused, (LOAD, 0, 0, NUMBER)]
+    head += [(AT_LEAST, 0, 1, X32_CALLS), refused]
+    checks = [step for number, end in ends.items() for step in ((EQUAL, 0, len(end), number), *end)]
+    return [*head, *checks, allowed]
 
 
 def readable_paths() -> list[Path]:

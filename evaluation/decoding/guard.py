@@ -8,7 +8,7 @@ file. It decodes a file while the parent does something else, until the parent a
     a fault of the file           InputFault, as if the reader had been called here
     too much memory, or time      InputFault (too-large)
     the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well: it was this file
-    no space for its copy         OSError, which is no fault of the file either
+    no space for its copy         OSError, which is no fault of the file either; so are no folder for it, no process
     killed from outside           MemoryError: the machine is short of memory, which is no fault of the file
 
 Where processes cannot be forked like this (not Linux), readers are called in this process.
@@ -57,6 +57,7 @@ MEMORY_BYTES = 2 << 30  # for each file …
 BYTES_PER_BYTE, BYTES_PER_PIXEL = 240, 32  # … and what its size and that of its image allow, …
 TIMES_LIMIT = 4  # … but no more than so often limits.bytes_per_file
 SECONDS, BYTES_PER_SECOND, PIXELS_PER_SECOND = 30, 1_000_000, 10_000_000
+MESSAGE_SHARE = 16
 WAITED = 4  # times the processor time: others may use the processors, too
 
 Reader = Callable[..., Iterator[Any]]
@@ -100,15 +101,20 @@ class DecoderFault(Exception):
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
-def receive_exactly(connection: socket.socket, size: int) -> bytearray:
-    """So many bytes. Raises EOFError if the other side is gone."""
+def receive_exactly(connection: socket.socket, size: int, deadline: float | None = None) -> bytearray:
+    """So many bytes, up to a time of the monotonic clock. Raises EOFError if the other side is gone, TimeoutError."""
     data = bytearray(size)
-    fill(connection, memoryview(data))
+    fill(connection, memoryview(data), deadline)
     return data
 
 
-def fill(connection: socket.socket, view: memoryview) -> None:
+def fill(connection: socket.socket, view: memoryview, deadline: float | None = None) -> None:
     while len(view):
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            connection.settimeout(left)
         received = connection.recv_into(view)
         if not received:
             raise EOFError
@@ -127,24 +133,41 @@ def send_answer(connection: socket.socket, answer: Any) -> None:
             connection.sendall(buffer.reshape(-1).view(np.uint8).data)
 
 
-def receive_answer(connection: socket.socket, most_bytes: int) -> Any:
-    """An answer of a decoder, which is not trusted. Raises EOFError, TimeoutError, ValueError."""
+def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) -> tuple[str, Any]:
+    """An answer of a decoder, which is not trusted, as ``answers`` gives it.
+
+    most_bytes  of its arrays; all else, which takes many times its bytes here, may have ``MESSAGE_SHARE`` of that
+
+    Raises EOFError, TimeoutError, ValueError.
+    """
     import msgspec
 
-    size, count = SIZES.unpack(receive_exactly(connection, SIZES.size))
-    if size > most_bytes:
+    size, count = SIZES.unpack(receive_exactly(connection, SIZES.size, deadline))
+    if size > most_bytes // MESSAGE_SHARE:
         raise ValueError(f"an answer of {size:,} bytes")
-    message = receive_exactly(connection, size)
+    message = receive_exactly(connection, size, deadline)
     try:
         plain, sizes = msgspec.msgpack.decode(message, type=tuple[Any, list[int]])
         if len(sizes) != count or min(sizes, default=0) < 0 or sum(sizes) > most_bytes:
             raise ValueError(f"{sum(sizes):,} bytes in an answer")
         buffers = [np.empty(size, np.uint8) for size in sizes]
         for buffer in buffers:
-            fill(connection, buffer.data)
-        return from_plain(plain, buffers)
-    except (msgspec.MsgspecError, TypeError, LookupError, OverflowError) as error:
+            fill(connection, buffer.data, deadline)
+        return check_answer(from_plain(plain, buffers))
+    except (msgspec.MsgspecError, TypeError, LookupError, OverflowError, RecursionError, AttributeError) as error:
         raise ValueError("an answer that no reader gives") from error
+
+
+def check_answer(answer: Any) -> tuple[str, Any]:
+    """An answer whose content is what its kind has. Raises ValueError."""
+    match answer:
+        case ("result", _) | ("end", None) | ("memory", ()) | ("error", (str(),)):
+            return answer  # type: ignore[no-any-return]
+        case ("full", errno.ENOSPC | errno.EDQUOT):
+            return answer  # type: ignore[no-any-return]
+        case ("fault", (_, *_) as findings) if all(isinstance(finding, Finding) for finding in findings):
+            return answer  # type: ignore[no-any-return]
+    raise ValueError("an answer of no known kind")
 
 
 def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
@@ -161,9 +184,9 @@ def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 def launch(connection: socket.socket) -> None:
     """The launcher: forks decoders, and says how they ended, until the parent is gone. It sees no file."""
-    from evaluation.decoding.confinement import address_space, confine, detach, end_with_parent
+    from evaluation.decoding.confinement import address_space, confine, detach, end_with_parent, tasks_of_user
 
-    room = address_space() + LIBRARY_BYTES
+    room, tasks = address_space() + LIBRARY_BYTES, tasks_of_user()
     detach(connection.fileno())
     children: dict[int, Path | None] = {}
     while True:
@@ -174,17 +197,24 @@ def launch(connection: socket.socket) -> None:
         if not numbers:
             connection.sendall(STATUS.pack(end_child(process, children.pop(process))))
             continue
-        for module in receive_exactly(connection, size).decode().split():
-            import_module(module)
-        scratch = Path(tempfile.mkdtemp(prefix="evaluation-")) if process == START_WITH_SCRATCH else None
-        child = os.fork()
+        scratch: Path | None = None
+        try:
+            for module in receive_exactly(connection, size).decode().split():
+                import_module(module)
+            scratch = Path(tempfile.mkdtemp(prefix="evaluation-")) if process == START_WITH_SCRATCH else None
+            child = os.fork()
+        except (OSError, MemoryError) as error:
+            if scratch:
+                scratch.rmdir()
+            child = -(getattr(error, "errno", None) or errno.ENOMEM)
         if not child:
             end_with_parent()
             connection.close()
-            confine(scratch)
+            confine(scratch, tasks)
             serve(socket.socket(fileno=numbers[0]), room)
             return
-        children[child] = scratch
+        if child > 0:
+            children[child] = scratch
         os.close(numbers[0])
         connection.sendall(STATUS.pack(child))
     for child, scratch in children.items():
@@ -292,6 +322,11 @@ class Launcher:
         except (EOFError, ConnectionError):
             launchers.clear()
             raise MemoryError("the launcher was killed") from None
+        if answer == -errno.ENOMEM:
+            raise MemoryError("no decoder can be started")
+        if answer < 0:
+            what = "" if answer == -errno.EAGAIN else "no folder for temporary files can be made: "
+            raise OSError(-answer, what + os.strerror(-answer))
         return int(answer)
 
 
@@ -316,14 +351,14 @@ class Decoder:
         self.is_used = True
         left = float(WAITED * bounds.seconds)
         try:
+            self.connection.settimeout(left)
             packed = SIZES.pack(len(request), len(descriptors)) + request
             sent = socket.send_fds(self.connection, [packed], descriptors)
             self.connection.sendall(packed[sent:])
             yield None
             while True:
-                self.connection.settimeout(max(left, 0.001))
                 began = time.monotonic()
-                kind, content = receive_answer(self.connection, bounds.memory_bytes)
+                kind, content = receive_answer(self.connection, bounds.memory_bytes, began + left)
                 left -= time.monotonic() - began
                 if kind == "end":
                     return
@@ -337,6 +372,18 @@ class Decoder:
         except ValueError:
             self.stop()
             raise Died(0) from None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it lives and has nothing to say: left-over bytes would be the answer to what it is asked next."""
+        self.connection.settimeout(0)
+        try:
+            self.connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
 
     def stop(self) -> int:
         """End it; the signal by which it ended before, or now."""
@@ -354,8 +401,10 @@ class OfThread(threading.local):
 
     def take(self, owner: str, *, writes: bool) -> Decoder:
         """A decoder of an owner; that which was not used for longest makes room for a new one."""
-        if (owner, writes) in self.idle:
-            return self.idle.pop((owner, writes))
+        if decoder := self.idle.pop((owner, writes), None):
+            if decoder.is_silent:
+                return decoder
+            decoder.stop()
         if len(self.idle) >= MOST_IDLE:
             self.idle.pop(next(iter(self.idle))).stop()
         return launchers[0].start(writes=writes)

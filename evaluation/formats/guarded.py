@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from evaluation.decoding.guard import Bounds, bounds_of, decode
+import numpy as np
+
+from evaluation.decoding.guard import Bounds, bounds_of, broke_off, decode
+from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.formats import NO_COMPANIONS, Companions, Request, read_annotations, read_collection
-from evaluation.model import Annotations, Case, Collection
+from evaluation.model import Annotations, Case, Collection, Counts, Instances, LabelImage, LabelRuns
 
 BY_NAME = (".nii", ".nii.gz", ".nrrd")  # SimpleITK reads files of a name only
 
@@ -36,10 +39,38 @@ def begin_annotations(
     )
 
     def found() -> Annotations:
-        (annotations,) = answers
-        return annotations  # type: ignore[no-any-return]
+        annotations = next(answers, None)
+        if next(answers, None) is not None:
+            raise InputFault(broke_off(request.where, 0))
+        return checked(annotations, request, case)
 
     return found
+
+
+def checked(annotations: Any, request: Request, case: Case) -> Annotations:
+    """What a decoder said of a case, if a reader can say it: the size of the image, and classes that there are.
+
+    Raises InputFault.
+    """
+    lowest, highest = min(0, *request.classes.ids.values()), len(request.classes.names)
+    fits = isinstance(annotations, Annotations)
+    for part in annotations.parts if fits else ():
+        planes: list[LabelRuns | Instances] = []
+        ids, width = [getattr(part, "class_id", 0)], getattr(part, "class_probability", None)
+        match part:
+            case LabelImage(labels=labels, class_map=class_map, class_of_instance=of_instance):
+                planes += [labels] if class_map is None else [labels, class_map]
+                ids += [each for each in (class_map and class_map.value, of_instance) if each is not None]
+            case Instances():
+                planes.append(part)
+            case Counts():
+                width = part.per_class
+        fits &= all(tuple(plane.shape_yx) == case.shape_yx for plane in planes)
+        fits &= width is None or width.shape[-1] == highest
+        fits &= all(lowest <= np.min(each, initial=0) and np.max(each, initial=0) <= highest for each in ids)
+    if not fits:
+        raise InputFault(broke_off(request.where, 0))
+    return annotations  # type: ignore[no-any-return]
 
 
 def yield_annotations(
@@ -61,8 +92,16 @@ def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[s
         owner=owner,
         bounds=bounds,
     )
-    names, unknown, findings = next(answers)
-    return Collection(CasesInOrder(names, answers), unknown, findings)
+    by_name = {case.name: case for case in cases.values()}
+    match next(answers, None):
+        case (tuple(names), Mapping() as unknown, tuple(findings)) if set(names) <= by_name.keys():
+            if all(type(count) is int for count in unknown.values()) and are_findings(findings):
+                return Collection(CasesInOrder(names, answers, request, by_name), unknown, findings)
+    raise InputFault(broke_off(request.where, 0))
+
+
+def are_findings(items: Iterable[Any]) -> bool:
+    return all(isinstance(item, Finding) for item in items)
 
 
 def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapping[str, Case]) -> Iterator[Any]:
@@ -79,17 +118,21 @@ def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mappi
 class CasesInOrder(Mapping[str, Annotations]):
     """What comes from the child, one case after the other."""
 
-    def __init__(self, names: Sequence[str], answers: Iterator[Any]) -> None:
-        self.names = names
+    def __init__(
+        self, names: Sequence[str], answers: Iterator[Any], request: Request, cases: Mapping[str, Case]
+    ) -> None:
+        self.names, self.request, self.of = names, request, cases
         self.answers = zip(names, answers, strict=False)
 
     def __getitem__(self, name: str) -> Annotations:
         for present, answer in self.answers:
             if present == name:
-                if isinstance(answer, Annotations):
-                    return answer
-                raise InputFault(*answer)
-        raise KeyError(name)
+                if isinstance(answer, tuple) and answer and are_findings(answer):
+                    raise InputFault(*answer)
+                return checked(answer, self.request, self.of[name])
+        if name not in self.names:
+            raise KeyError(name)
+        raise InputFault(broke_off(self.request.where, 0))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from evaluation.challenge import COUNTED, Challenge
+from evaluation.decoding.confinement import missing_here
 from evaluation.findings import Finding, render_findings
 from evaluation.metrics.every_nucleus import coverage_curve
 from evaluation.metrics.registry import metrics_of
@@ -48,7 +49,7 @@ def details_document(
 
     document = {
         "challenge": {**identity(challenge), "rules": challenge.model_dump(mode="json", exclude={"cases"})},
-        "software": software(),
+        "software": {**software(), **({"unconfined": missing} if (missing := missing_here()) else {})},
         "classes": ["none", *challenge.class_names],
         "findings": render_findings(findings),
         "cases": {

@@ -82,6 +82,12 @@ class MetricsFile(Families):
     undefined: Reasons
 
 
+class SoftwareOfDetails(Software):
+    """``unconfined``: what the system lacks that confines the processes which decode submissions."""
+
+    unconfined: list[str] = []
+
+
 class RulesOfDetails(ChallengeIdentity):
     rules: Table
 
@@ -107,7 +113,7 @@ class DetailsFile(Open):
     """details.json, for administrators; ``metrics`` holds all scores where metrics.json was published with less."""
 
     challenge: RulesOfDetails
-    software: Software
+    software: SoftwareOfDetails
     classes: list[str]
     findings: list[str]
     cases: dict[str, OfCase]
