@@ -5,6 +5,7 @@ Files are decoded in this process, so that the time and the memory of it count.
 
     python -m benchmarks.complexity                   all shapes in all formats: processor time, memory, ratios
     python -m benchmarks.complexity stacked 20000     one shape at one n
+    python -m benchmarks.complexity --assignment      points of which one side lies beside the other, up to the bound
 
 The submission holds the shape, the reference ordinary nuclei, unless both sides are asked for with ``--both``. Every
 measurement is a process of its own. ``tests/test_complexity.py`` counts operations on the same shapes, much smaller.
@@ -32,9 +33,10 @@ import numpy as np
 from evaluation.authoring.examples import example_files
 from evaluation.challenge import Challenge
 from evaluation.decoding import guard
-from evaluation.findings.errors import EvaluationError
+from evaluation.findings.errors import EvaluationError, TooManyPairs
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.rasterise import rasterise_outlines
+from evaluation.matching.rules import match_centroid_assignment
 from evaluation.model import Case, Instances, Outlines
 from evaluation.scoring.from_files import score_submission
 
@@ -435,6 +437,28 @@ def measure(kind: str, shape: str, n: int, overlap: str, *, both: bool) -> dict[
     return {"seconds": time.process_time() - began, "bytes": 1024 * (peak - before), "ending": ending}
 
 
+def assign_aside(n: int, cutoff: Any) -> tuple[float, str]:
+    """Processor time of ``centroid_assignment`` for n and 1.2 n points on a line, one side beside the other."""
+    sides = [
+        Instances(
+            shape_yx=(1, 4 * n),
+            class_id=np.ones(count, np.int16),
+            source_id=np.arange(count),
+            run_start=(none := np.empty(0, np.int64)),
+            run_stop=none,
+            run_instance=none.astype(np.int32),
+            point_yx=np.stack([np.zeros(count), first + np.arange(count)], axis=1),
+        )
+        for first, count in ((0.0, n), (float(n), n + n // 5))
+    ]
+    began, ending = time.process_time(), "matched"
+    try:
+        match_centroid_assignment(*sides, radius_px=4.0 * n, class_aware=False, cutoff=cutoff)
+    except TooManyPairs as error:
+        ending = str(error)
+    return time.process_time() - began, ending
+
+
 def in_own_process(kind: str, shape: str, n: int, overlap: str, minutes: float, *, both: bool) -> dict[str, Any] | None:
     """The same in a process of its own; None if it is not done in time."""
     command = [sys.executable, "-m", "benchmarks.complexity", shape, str(n), "--format", kind, "--overlap", overlap]
@@ -457,7 +481,14 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--both", action="store_true", help="the shape is the reference too")
     parser.add_argument("--here", action="store_true", help="measure in this process and print JSON")
+    parser.add_argument("--assignment", action="store_true", help="centroid_assignment of points beside the others")
     given = parser.parse_args()
+    if given.assignment:
+        for cutoff in ("after", "before"):
+            for n in (1000, 2000, 2500, 5000):
+                seconds, ending = assign_aside(n, cutoff)
+                print(f"| {cutoff} | {n:,} | {seconds:.2f} | {ending} |", flush=True)
+        return
     if given.here:
         print(json.dumps(measure(given.format, given.shape, given.n, given.overlap, both=given.both)))
         return

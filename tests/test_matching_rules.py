@@ -926,6 +926,25 @@ def test_a_table_of_too_many_pairs_is_refused_before_it_is_made(monkeypatch):
         match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="after")
 
 
+def test_an_assignment_of_too_many_steps_is_refused_before_it_is_made(monkeypatch):
+    """Points beyond the others on a line take the square of the smaller side times the larger."""
+    near, far = points_of([(y, 0) for y in range(40)]), points_of([(y, 0) for y in range(40, 90)])
+    monkeypatch.setattr(assignment, "MOST_STEPS", 40 * 40 * 50)
+    for sides in ((near, far), (far, near)):
+        assert len(match_centroid_assignment(*sides, radius_px=99, class_aware=False, cutoff="after")) == 40
+    monkeypatch.setattr(assignment, "MOST_STEPS", 40 * 40 * 50 - 1)
+    with pytest.raises(TooManyPairs, match=r"^80,000 steps of assigning 40 x 50 nuclei; at most 79,999$") as caught:
+        match_centroid_assignment(near, far, radius_px=99, class_aware=False, cutoff="after")
+    assert not caught.value.by_reference
+    with pytest.raises(TooManyPairs) as caught:
+        match_centroid_assignment(far, near, radius_px=99, class_aware=False, cutoff="after")
+    assert caught.value.by_reference  # 50 nuclei against themselves have more steps
+    assert len(match_centroid_assignment(near, far, radius_px=99, class_aware=False, cutoff="before")) == 40
+    monkeypatch.setattr(assignment, "MOST_STEPS", 40**3 - 1)
+    with pytest.raises(TooManyPairs, match=r"^64,000 steps of assigning 40 x 40 nuclei"):
+        match_centroid_assignment(near, far, radius_px=99, class_aware=False, cutoff="before")
+
+
 def test_organisers_read_which_case_has_too_many_pairs(monkeypatch):
     monkeypatch.setattr(matching_rules, "MOST_PAIRS", 3)
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])

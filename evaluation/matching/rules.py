@@ -11,7 +11,7 @@ import scipy
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
-from evaluation.matching.assignment import best_assignment
+from evaluation.matching.assignment import best_assignment, refuse_too_many_steps
 from evaluation.matching.distances import (
     MARGIN,
     ROUNDING,
@@ -271,7 +271,7 @@ def match_centroid_closest_first(
     return pairs.matches(taken, reference, prediction, table)
 
 
-MOST_PAIRS = 30_000_000  # in a table of all against all: 240 MB, some 2 s
+MOST_PAIRS = 30_000_000  # in a table of all against all: 240 MB
 
 Cutoff = Literal["before", "after"]
 
@@ -339,7 +339,7 @@ def match_centroid_assignment(
     Of several optimal assignments it is the same for any order and ids of the instances, since these are compared in
     the order of their positions. "after" holds a table of all pairs, of each class if ``class_aware``.
     Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for a table of more than
-    ``MOST_PAIRS``.
+    ``MOST_PAIRS``, or one that may take more than ``MOST_STEPS``.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
@@ -383,6 +383,7 @@ def assign_all(reference: Instances, prediction: Instances, *, class_aware: bool
         if len(one) * len(other) > MOST_PAIRS:
             what = f"pairs of {len(one):,} x {len(other):,} nuclei"
             raise TooManyPairs(what, len(one) * len(other), MOST_PAIRS, by_reference=len(one) ** 2 > MOST_PAIRS)
+        refuse_too_many_steps(len(one), len(other))
         row, column = least_total(left.at[one], right.at[other])
         found.append((one[row], other[column]))
     i, j = (np.concatenate(column) for column in zip(*found, strict=True))
