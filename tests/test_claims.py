@@ -114,3 +114,12 @@ def test_significance_is_claimed_where_the_intervals_of_all_columns_say_so(name:
         assert any(what in of for of in found.values()) == bool(re.search(pattern, sentence)), sentence
     open_ = any(of == {"open"} for of in found.values())
     assert ("not significant" in sentence) == open_, sentence
+
+
+def test_the_share_of_samples_is_no_forecast() -> None:
+    """Of two equal teams and ten patients the first one is first in about 77 % of the samples, where 50 % is true."""
+    shares = []
+    for seed in range(150):
+        document = board_document(board_of_equals("all alike", np.random.default_rng(seed), 2, 10, 1))
+        shares.append(document["teams"][0]["first_alone"])
+    assert 0.73 < np.mean(shares) < 0.82

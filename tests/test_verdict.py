@@ -255,6 +255,13 @@ def test_means_that_were_added_up_in_another_order_are_equal() -> None:
         assert (found.ahead == 0.5).all() and VERDICTS[found.verdict[0, 1]] == "equivalent"
 
 
+@pytest.mark.parametrize(("units", "verdict"), [(5, "undecided"), (6, "better")])
+def test_equal_differences_are_significant_where_the_sign_test_is(units: int, verdict: str) -> None:
+    """Rounded values can differ by the same everywhere by chance: 1/16 in five patients, 1/32 in six."""
+    found = paired_differences(np.stack([np.full(units, 0.8), np.full(units, 0.7)]), higher_is_better=True, level=0.05)
+    assert VERDICTS[found.verdict[0, 1]] == verdict
+
+
 @pytest.mark.parametrize(("margin", "verdict"), [(0.0, "better"), (0.05, "better"), (0.5, "equivalent")])
 def test_a_margin_makes_small_differences_equivalent(margin: float, verdict: str) -> None:
     found = paired_differences(DOMINANT, higher_is_better=True, level=0.05, margin=margin)

@@ -64,8 +64,9 @@ def paired_differences(
     margin  differences up to here do not matter, 0 or more
 
     With n units in common, mean m and standard deviation s of the differences, the interval is m ± t s / sqrt(n), t of
-    Student's distribution with n - 1 degrees of freedom. It is equivalent if it lies inside ±margin; else better or
-    worse if it does not hold 0; else undecided. Without an interval (fewer than 5 units in common) undecided.
+    Student's distribution with n - 1 degrees of freedom (see ``half_width``). It is equivalent if it lies inside
+    ±margin; else better or worse if it does not hold 0; else undecided. Without an interval (fewer than 5 units in
+    common) undecided.
 
     >>> found = paired_differences(np.array([[0.9, 0.8, 0.9, 0.7, 0.9], [0.8, 0.7, 0.8, 0.6, 0.8]]),
     ...                            higher_is_better=True, level=0.05)
@@ -93,7 +94,7 @@ def paired_differences(
     least = 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
     spread = np.where(spread <= least, 0.0, spread)
     mean = np.where(np.abs(mean) <= least, 0.0, mean)
-    half = half_width(units, spread, level / pairs)
+    half = half_width(units, mean, spread, level / pairs)
     low, high = mean - half, mean + half
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = np.where(mean == 0, 0.0, mean / spread)
@@ -131,9 +132,13 @@ def units_that_decide(effect: Float64, level: float) -> Float64:
     return needed
 
 
-def half_width(units: Float64, spread: Float64, level: float) -> Float64:
-    """Of the interval of a mean difference, from the standard deviation of the differences; NaN for too few units."""
+def half_width(units: Float64, mean: Float64, spread: Float64, level: float) -> Float64:
+    """Of the interval of a mean difference, from the standard deviation of the differences; NaN for too few units.
+
+    Where all differences are equal, as rounded values can be by chance, the sign test decides whether 0 is outside.
+    """
     half = stdtrit(np.maximum(units - 1, 1), 1 - level / 2) * spread / np.sqrt(np.maximum(units, 1))
+    half = np.where((spread == 0) & (2.0 ** (1 - units) > level), np.abs(mean), half)
     return np.where(units >= FEWEST_UNITS, half, np.nan)
 
 
@@ -170,7 +175,7 @@ def better_in_samples(
             variance = np.maximum(squares - total * mean, 0.0) / np.maximum(units - 1, 1)
             spread = np.sqrt(np.where(variance <= 1e-14 * squares, 0.0, variance))
             mean, spread = (np.where(np.abs(of) <= least, 0.0, of) for of in (centre + mean, spread))
-            half = half_width(units, spread, level / len(first))
+            half = half_width(units, mean, spread, level / len(first))
             beyond = np.abs(mean) + half > margin  # not inside ± margin
             found += (beyond & (mean - half > 0)) @ each[other] + (beyond & (mean + half < 0)) @ each[one]
         return found
