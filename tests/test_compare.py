@@ -15,7 +15,7 @@ from scipy.io import savemat
 
 import evaluation
 from evaluation.authoring.demo import write_demo
-from evaluation.authoring.pairing import pair_names
+from evaluation.authoring.names import pair_names
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.findings.errors import WrongUsage

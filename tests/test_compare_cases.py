@@ -485,3 +485,32 @@ def test_colours_of_classes_are_not_taken_for_ids(capsys) -> None:
     put("ref/a.tif", R)
     put("pred/a.png", np.array([[0, 0, 0], [200, 40, 40]], np.uint8)[(R > 0).astype(int)])
     check(compared(capsys), "as those of classes do")
+
+
+# --- init looks by the same reader ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("picture, mask, pattern", [
+    ("{}.tif", "{}_masks.tif", "{case}_masks.tif"),
+    ("{}_img.tif", "{}_label.tif", "{case}_label.tif"),
+    ("images/{}.tif", "masks/{}.tif", "masks/{case}.tif"),
+])  # fmt: skip
+def test_init_takes_no_picture_for_a_reference(picture: str, mask: str, pattern: str, capsys) -> None:
+    for name in ("a", "b"):
+        put(f"mine/reference/{picture.format(name)}", GREY)
+        put(f"mine/reference/{mask.format(name)}", R)
+    assert run(["init", "mine"]) == 0, capsys.readouterr()
+    rows = Path("mine/cases.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows[1:]] == ["a", "b"]
+    assert f'files = "reference/{pattern}"' in Path("mine/challenge.toml").read_text()
+
+
+def test_init_says_how_pieces_become_a_challenge(capsys) -> None:
+    for image in ("a", "b"):
+        for own in (1, 2, 3):
+            put(f"mine/reference/{image}/masks/{own}.png", (255 * (own == R)).astype(np.uint8))
+    assert run(["init", "mine"]) == 2
+    assert "evaluation compare REFERENCE REFERENCE --save-challenge DIR" in capsys.readouterr().err
+    assert run(["compare", "mine/reference", "mine/reference", "--save-challenge", "kept"]) == 0
+    assert run(["score", "--challenge", "kept", "--submission", "kept/submissions/reference", "--output", "out"]) == 0
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["group_mean"] == 1

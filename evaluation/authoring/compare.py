@@ -18,8 +18,8 @@ from evaluation.analysis.hints import hints_about_files
 from evaluation.authoring.challenge_text import challenge_text, table_text, tables_above
 from evaluation.authoring.class_plan import IGNORED, Plan, has_ignored, is_none, plan_classes
 from evaluation.authoring.comparison import Comparison, comparison_of
-from evaluation.authoring.found import look_at
-from evaluation.authoring.pairing import Pairing, pair_names
+from evaluation.authoring.look import look
+from evaluation.authoring.names import Pairing, pair_names
 from evaluation.authoring.pieces import EACH_A_MASK
 from evaluation.authoring.placing import Placing, stage
 from evaluation.authoring.sides import NAMELESS, FoundCase, FoundSide
@@ -145,14 +145,14 @@ def compare_paths(
 def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[FoundSide]:
     """What the reference and the predictions hold. The sizes of images on one side tell how arrays of the other lie."""
 
-    def look(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> FoundSide:
+    def look_at(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> FoundSide:
         folder = Path(tempfile.mkdtemp(dir=workspace))
-        return look_at(path, folder, skip_tables=skip_tables and not is_reference, imports=True, sizes=sizes)
+        return look(path, folder, skip_tables=skip_tables and not is_reference, imports=True, sizes=sizes)
 
-    reference = look(paths[0], (), is_reference=True)
-    predictions = [look(path, sizes_in(reference), is_reference=False) for path in paths[1:]]
+    reference = look_at(paths[0], (), is_reference=True)
+    predictions = [look_at(path, sizes_in(reference), is_reference=False) for path in paths[1:]]
     if reference.is_stack or EACH_A_MASK in reference.imports:
-        reference = look(paths[0], set().union(*map(sizes_in, predictions)), is_reference=True)
+        reference = look_at(paths[0], set().union(*map(sizes_in, predictions)), is_reference=True)
     return [reference, *predictions]
 
 

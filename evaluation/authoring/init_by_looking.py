@@ -12,8 +12,8 @@ from typing import Any
 from evaluation.authoring.challenge_text import challenge_text, heading_of, tables_above
 from evaluation.authoring.class_plan import Plan, class_values, has_ignored, needs_classes, plan_classes
 from evaluation.authoring.compare import OF_POINTS, ONE_CLASS, are_points
-from evaluation.authoring.found import look_at
-from evaluation.authoring.pairing import pair_names
+from evaluation.authoring.look import look
+from evaluation.authoring.names import pair_names
 from evaluation.authoring.sides import NAMELESS, FoundFile, FoundSide
 from evaluation.challenge import Challenge
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
@@ -57,12 +57,12 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None, *
     with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
         (Path(workspace) / "reference").mkdir()
         (Path(workspace) / "sample").mkdir()
-        reference = look_at(folder / REFERENCE, Path(workspace) / "reference")
-        found = None if sample is None else look_at(sample, Path(workspace) / "sample")
+        reference = look(folder / REFERENCE, Path(workspace) / "reference")
+        found = None if sample is None else look(sample, Path(workspace) / "sample")
         plan, findings = plan_classes(reference, {}, None)
         tables = tables_of(reference, found or reference, plan, preset)
         expected = Challenge.from_preset(preset, name=preset)
-        if in_place and has_form(expected, reference):
+        if in_place and not reference.has_pictures and has_form(expected, reference):
             ignore = {key: value for key, value in tables["reference"].items() if key == "ignore"}
             tables |= {"reference": ignore, "submission": {}}
         elif sample is None and preset != RECOMMENDED and is_of(expected, reference):
@@ -83,10 +83,10 @@ def has_other_content(folder: Path, challenge: Challenge) -> bool:
     """
     try:
         with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
-            found = look_at(folder / REFERENCE, Path(workspace))
+            found = look(folder / REFERENCE, Path(workspace))
     except WrongUsage:
         return False
-    return not is_of(challenge, found)
+    return found.has_pictures or not is_of(challenge, found)
 
 
 def is_of(challenge: Challenge, found: FoundSide) -> bool:

@@ -21,8 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.authoring.pairing import ENDINGS, PICTURE_WORDS
-from evaluation.authoring.places import CLASS_MAPS, bare_parts
+from evaluation.authoring.names import CLASS_MAPS, ENDINGS, PICTURE_WORDS, bare_parts
 from evaluation.authoring.sides import NAMELESS
 from evaluation.challenge import LimitRules
 from evaluation.decoding.guard import bounds_of, decode

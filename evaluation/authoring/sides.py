@@ -73,6 +73,7 @@ class FoundSide:
     imports   what its files were before they were imported, in words
     notes     what was put together of its files, in sentences
     signs     what its files were taken for, and why, in lines
+    has_pictures  pictures lay among its files, which are left out
     is_stack  its images are planes of an array, with numbers for names
     categories  names of classes by their ids in a COCO file, under which results name them
     """
@@ -89,6 +90,7 @@ class FoundSide:
     imports: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
+    has_pictures: bool = False
     is_stack: bool = False
     categories: Mapping[str, str] = field(default_factory=dict)
 
