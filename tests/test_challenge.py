@@ -59,8 +59,9 @@ def test_every_preset_is_complete(preset):
         (
             {"submission": {"missing_cases": "worst"}},
             "[unknown-key] challenge.toml: submission.missing_cases: a key that is not known; expected one of "
-            "'case_key', 'case_names', 'class_map', 'class_values', 'coordinates', 'files', 'format', 'input', "
-            "'missing_case', 'missing_class_file', 'skip_classes' or 'socket'. Did you mean 'missing_case'?",
+            "'case_key', 'case_names', 'class_map', 'class_values', 'coordinates', 'duplicates', "
+            "'files', 'format', 'input', 'missing_case', 'missing_class_file', "
+            "'skip_cases', 'skip_classes' or 'socket'. Did you mean 'missing_case'?",
         ),
         (
             {"matching": {"rules": [{"name": "a", "rule": "iou_above", "class_aware": True, "ties": "first_pixel"}]}},
@@ -327,7 +328,42 @@ def test_another_format_than_that_of_the_preset_does_not_keep_the_keys_of_the_pr
     changed = Challenge.from_preset(
         "monusac2020", name="x", reference={"format": "label_image", "files": "reference/{case}/{class}.tif"}
     )
-    assert changed.reference.value("vertices") is None and changed.reference.overlap == "class_order"
+    assert changed.reference.value("vertices") is None
+
+
+LABELS = {"format": "label_image", "files": "reference/{case}.tif", "class_table": "reference/{case}.csv"}
+OUTLINES = {
+    "format": "geojson",
+    "files": "{case}.geojson",
+    "shape": "outline",
+    "origin": "pixel_corner",
+    "vertices": "exact",
+    "vanished": "drop",
+}
+
+
+@pytest.mark.parametrize(
+    ("reference", "submission", "rule"),
+    [
+        ({"format": "aperio_xml"}, {}, "class_order"),  # masks of a class cannot hold nuclei of it that overlap
+        ({}, OUTLINES, "keep"),
+        ({"overlap": "first"}, OUTLINES, "first"),
+        ({"format": "label_image", "files": "reference/{case}/{class}.tif"}, {}, "keep"),
+        (
+            {"format": "label_image", "files": "reference/{case}/{class}.tif"},
+            {**LABELS, "files": "{case}.tif", "class_table": "{case}.csv"},
+            "class_order",
+        ),
+    ],
+)
+def test_overlaps_are_kept_if_both_sides_can_hold_them_and_the_formats_are_not_those_of_the_preset(
+    reference, submission, rule
+):
+    changed = Challenge.from_preset("monusac2020", name="x", reference=reference, submission=submission)
+    assert changed.reference.overlap == rule
+
+
+def test_keys_of_the_format_of_the_preset_stay():
     assert Challenge.from_preset("monusac2020", name="x", reference={"format": "aperio_xml"}).reference.vertices
 
 

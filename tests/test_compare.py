@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import zipfile
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.findings.errors import WrongUsage
 from evaluation.formats.example import image_bytes
+from evaluation.model.label_runs import runs_of, without_labels
 from evaluation.scoring.from_files import score_submission
 
 SHAPE = (60, 90)
@@ -68,16 +70,18 @@ def test_scores_of_two_folders_are_those_worked_by_hand(capsys):
     assert metrics["detection"]["precision"]["group_mean"] == 1
     assert metrics["detection"]["recall"]["group_mean"] == 0.75
     assert metrics["detection"]["f1"]["group_mean"] == 0.857143
-    assert "0.7500 0.750–0.750" in printed
+    assert "no intervals, since 2 images are too few" in printed
+    assert not re.search("[0-9]–[0-9]", printed)
     assert "without endings such as '_masks'): 'a' with 'a_cp_masks'" in printed
 
 
 def test_several_models_stand_side_by_side_and_are_ranked(capsys):
-    for name in ("a", "b", "c"):
+    for name in "abcde":
         put(f"reference/{name}.tif", FOUR)
         put(f"first/{name}.npy", THREE)
         put(f"second/{name}_mask.tif", FOUR)
     printed = compared(capsys, "reference", "first", "second", "--report", "--output", "out")
+    assert "means over images, with 95 % intervals" in printed
     assert "'second' is first of 2 teams" in printed
     assert "1.0000 ★" in printed
     assert {path.name for path in Path("out").iterdir()} == {
@@ -91,7 +95,7 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
     assert ">0.857 (0.857 to 0.857)<" in table
     assert "On common nuclei" in page
     (pair,) = json.loads(Path("out/leaderboard.json").read_text())["common_nuclei"]["pairs"]
-    assert pair["common"] == 9  # three images, three nuclei in each, matched by both
+    assert pair["common"] == 15  # five images, three nuclei in each, matched by both
 
 
 def test_a_comparison_fits_a_screen_and_has_the_numbers_of_the_field(capsys):
@@ -303,19 +307,23 @@ def put_squares(name, *classes):
     Path(name).write_text(json.dumps({"type": "FeatureCollection", "features": features}))
 
 
-def test_predictions_that_call_nuclei_ambiguous_can_be_compared(capsys):
-    """Two of the three count: what the reference calls ambiguous is not scored, whatever the prediction calls it."""
+def test_what_the_reference_does_not_score_is_not_scored_in_a_prediction_that_names_it():
+    """Of three nuclei the first is ambiguous; one prediction calls the second so, too, and so misses it."""
     put_squares("reference/a.geojson", "Ambiguous", "tumour", "stroma")
     put_squares("masks/a.geojson", "tumour", "Ambiguous", "stroma")
-    put_squares("silent/a.geojson", *3 * ["Ambiguous"])
+    put_squares("more/a.geojson", "tumour", "tumour", "stroma", "ambiguous", "Ambiguous")
+    for classes in (None, "none"):
+        found = evaluation.compare("reference", ["reference", "masks", "more"], classes=classes)
+        assert found.value("detection.f1.pooled", "reference") == found.value("detection.f1.pooled", "more") == 1
+        assert found.value("detection.recall.pooled", "masks") == 0.5
+        assert found.value("detection.precision.pooled", "masks") == 1
+        notes = [finding.got for finding in found.findings if finding.code == "not-scored"]
+        assert "2 of 5 nuclei of a class that is not scored ('Ambiguous')" in notes
+
+
+def test_a_class_is_not_scored_only_if_the_reference_has_it():
     put_squares("plain/a.geojson", "tumour", "tumour", "stroma")
-    printed = compared(capsys, "reference", "masks", code=1)
-    assert "'Ambiguous' is not a class that is compared; expected 'stroma' or 'tumour'." in printed
-    assert "With --classes none all nuclei of a prediction count." in printed
-    found = evaluation.compare("reference", ["masks", "silent", "plain"], classes="none")
-    for model in ("masks", "silent", "plain"):
-        assert found.value("detection.f1.pooled", model) == 1
-    assert evaluation.compare("reference", "silent").value("detection.f1.pooled") == 1
+    put_squares("masks/a.geojson", "tumour", "Ambiguous", "stroma")
     found = evaluation.compare("plain", "masks")
     assert found.challenge.class_names == ("tumour", "stroma", "Ambiguous")
     assert found.value("detection.f1.pooled") == 1
@@ -329,7 +337,17 @@ def test_a_file_of_all_images_may_call_nuclei_ambiguous():
         names = {"A": "Ambiguous", "T": "tumour", "S": "stroma"}
         text = "".join(f"a,{10 * n + 1} 3,{names[c]},5,9\n" for n, c in enumerate(classes))
         Path(f"{name}.csv").write_text(f"ImageId,EncodedPixels,class,height,width\n{text}")
-    assert evaluation.compare("reference.csv", "masks.csv", classes="none").value("detection.f1.pooled") == 1
+    found = evaluation.compare("reference.csv", "masks.csv", classes="none")
+    assert found.value("detection.recall.pooled") == 0.5
+    assert found.value("detection.precision.pooled") == 1
+
+
+def test_a_copy_of_the_reference_of_the_demo_is_perfect(tmp_path, capsys):
+    reference = str(write_demo(tmp_path / "demo").challenge / "reference")
+    assert "1.0000" in compared(capsys, reference, reference)
+    found = evaluation.compare(reference, reference)
+    for path in ("detection.f1.pooled", "covered.class_recall.pooled", "overall.iou.pooled", "panoptic.pq.group_mean"):
+        assert found.value(path) == 1
 
 
 @pytest.mark.parametrize("classes", ["tumour,stroma,Ambiguous", "tumour=ambiguous,stroma"])
@@ -433,15 +451,72 @@ def test_a_nucleus_with_an_empty_class_in_its_table_is_not_left_out(capsys, side
     assert "1.0000" in compared(capsys, "reference", "masks", "--classes", "none")
 
 
-@pytest.mark.parametrize(("left", "told"), [(8, "1 of 2 lose pixels to others (overlap = class_order)"), (20, "")])
-def test_outlines_of_the_reference_that_overlap_are_told(capsys, left, told):
-    squares = [[[x, 5], [x + 10, 5], [x + 10, 15], [x, 15], [x, 5]] for x in (5, left)]
+def test_overlaps_are_kept_where_both_sides_can_hold_them_and_told_where_one_cannot(capsys):
+    """Two nuclei share 7 columns of 10; the labels of a prediction give them to one."""
+    squares = [[[x, 5], [x + 10, 5], [x + 10, 15], [x, 15], [x, 5]] for x in (5, 8)]
     features = [{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}} for ring in squares]
-    for side in ("reference", "masks"):
+    for side in ("reference", "copy"):
         Path(side).mkdir()
         Path(f"{side}/a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    printed = compared(capsys, "reference", "masks")
-    assert told in printed and ("Outlines of the reference overlap" in printed) == bool(told)
+    labels = nuclei((5, 5, 10, 3), shape=(30, 40))
+    labels[5:15, 8:18] = 2
+    put("labels/a.png", labels)
+    printed = compared(capsys, "reference", "copy")
+    assert "Outlines of the reference overlap" not in printed
+    found = evaluation.compare("reference", ["copy", "labels"])
+    for model in ("copy", "labels"):
+        assert found.value("segmentation.iou.pooled", model) == 1
+    assert [note for note in found.notes if "overlap" in note] == [
+        "Outlines of the reference overlap, which files of prediction 'labels' cannot hold: 1 of 2 lose pixels to "
+        "others (overlap = class_order)."
+    ]
+
+
+def put_classes(folder, *classes, names="abcdef"):
+    """Images with four nuclei and a table of their classes; "" for no table."""
+    for name in names:
+        put(f"{folder}/{name}.tif", FOUR)
+        if classes:
+            put_table(f"{folder}/{name}.csv", *(f"{index},{one}" for index, one in enumerate(classes, start=1)))
+
+
+def test_scores_and_places_do_not_depend_on_the_other_models():
+    """Classes of its own, none at all, other names, points: a third model changes nothing for the first two."""
+    put_classes("reference", "t", "t", "s", "s")
+    put_classes("A", "t", "t", "s", "s", names="abcde")  # an image is missing: nuclei count as guesses
+    put_classes("B", "t", "t", "s", "t")
+    put_classes("own", "x", "y", "z", "t")
+    put_classes("other", "1", "2", "3", "4")
+    put_classes("silent")
+    Path("points").mkdir()
+    for name in "abcdef":
+        Path(f"points/{name}.csv").write_text("x,y,class\n9.5,9.5,t\n")
+    alone = evaluation.compare("reference", ["A", "B"])
+    assert alone.value("covered.class_recall.pooled", "A") == round((5 + 1 / 2) / 6, 6)
+    paths = [
+        "detection.f1.group_mean",
+        "covered.class_recall.pooled",
+        "covered.iou_class_mean.pooled",
+        "panoptic.pq.pooled",
+    ]
+    for others in (["own"], ["other"], ["silent"], ["points"], ["own", "other", "silent", "points"]):
+        found = evaluation.compare("reference", ["A", "B", *others])
+        for model, path in product("AB", paths):
+            assert found.value(path, model) == alone.value(path, model), (others, path)
+        if "own" not in others:  # sums of ranks are among all that are ranked
+            assert [team.name for team in found.board.teams] == [team.name for team in alone.board.teams]
+        for other in others:
+            only = evaluation.compare("reference", other)
+            for path in ["detection.f1.group_mean", "detection.recall.pooled"]:
+                assert found.value(path, other) == only.value(path), (other, path)
+        assert {team.name for team in found.board.unranked} == set(others) - {"own"}
+
+
+def test_classes_of_the_command_are_those_that_are_guessed_among():
+    put_classes("reference", "t", "t", "s", "s")
+    put_classes("A", "t", "t", "s", "s", names="abcde")
+    found = evaluation.compare("reference", "A", classes="t,s,x,y")
+    assert found.value("covered.class_recall.pooled") == round((5 + 1 / 4) / 6, 6)
 
 
 def test_class_names_are_kept_as_they_are_written():
@@ -909,3 +984,59 @@ def test_wrong_label_maps_end_with_a_sentence(maps, words, hausdorff):
 def test_label_maps_are_taken_as_lists():
     lists = evaluation.LabelMaps(FOUR.tolist(), THREE.tolist(), [1, 1, 1, 1], [1, 1, 1])
     assert evaluation.count_label_maps([lists])[0].confusion.tolist() == [[0, 0], [1, 3]]
+
+
+# --- pairs of labels and classes --------------------------------------------------------------------------------------
+
+
+def pair_findings(first, second):
+    found = evaluation.compare((first, second), (first, second))
+    return [f"{finding.code} {finding.where}: {finding.got}" for finding in found.findings]
+
+
+def test_two_images_as_a_pair_are_no_labels_and_classes():
+    """A tuple is one image and its classes; two images are a list."""
+    large = nuclei(*((top, left, 8, 8) for top in (0, 15, 30, 45) for left in (0, 20, 40, 60)))
+    mixed = np.arange(large.size).reshape(large.shape) % 5 + 1
+    most_outside = np.where(FOUR > 0, FOUR, 1)
+    for second, got in (
+        (large, "has another value for each of the 16 nuclei of the first"),
+        (np.where(large > 0, mixed, 0), "has several values in 16 of 16 nuclei"),
+    ):
+        assert pair_findings(large, second) == [
+            f"no-class-map {where} 'image': the second of the pair {got}"
+            for where in ("reference", "'prediction', image")
+        ]
+    assert "most of the second of the pair lies outside the 4 nuclei" in pair_findings(FOUR, most_outside > 0)[0]
+    with pytest.raises(ValueError, match="several images are a list, not a pair"):
+        evaluation.compare((FOUR, np.roll(FOUR, 40, axis=1)), (FOUR, FOUR))
+
+
+def test_class_maps_are_no_second_images():
+    classes = np.where(FOUR > 2, 2, FOUR > 0).astype(np.uint8)
+    assert pair_findings(FOUR, classes) == []
+    assert pair_findings(THREE, THREE) == []  # three nuclei may be of three classes
+    frayed = classes.copy()
+    frayed[5, 5:15] = 2  # a network that names pixels is not of one mind
+    assert pair_findings(FOUR, frayed) == []
+
+
+@pytest.mark.parametrize("first", [2**53 + 1, 2**60 + 1, 2**63 - 2])
+def test_class_tables_may_have_ids_that_no_float_holds(first):
+    """Neighbouring ids are one number as floats; the nucleus without a class is not scored."""
+    labels = THREE.astype(np.uint64)
+    labels[labels > 1] += np.uint64(first - 2)
+    for folder in ("reference", "masks"):
+        put(f"{folder}/a.npy", labels)
+        put_table(f"{folder}/a.csv", "1,x", f"{first},x", f"{first + 1},y")
+    found = evaluation.compare("reference", "masks")
+    assert found.challenge.class_names == ("x", "y")
+    assert [finding.code for finding in found.findings] == []
+    assert found.value("classification.accuracy.pooled") == 1
+    table = {1: "x", first: "x", first + 1: "y"}
+    assert evaluation.compare((labels, table), (labels, table)).value("classification.accuracy.pooled") == 1
+
+
+def test_of_labels_that_no_float_holds_only_those_that_are_left_out_leave():
+    runs = runs_of(np.array([[2**53, 0, 2**53 + 1, 7]], np.uint64))
+    assert without_labels(runs, [2**53, 2**70]).value.tolist() == [2**53 + 1, 7]

@@ -193,12 +193,10 @@ def test_unknown_class_names_the_close_one() -> None:
     assert layout.files == {}
 
 
-def test_ignore_class_cannot_be_predicted() -> None:
+def test_files_of_a_class_that_is_not_scored_are_read_like_others() -> None:
     layout = find_case_files(["P1/P1_1/Ambiguous/1.mat", "P1/P1_1/Epithelial/1.mat"], make_challenge(CASES[:1]))
-    assert lines(layout) == [
-        "[unknown-class] case 'P1_1', 'P1/P1_1/Ambiguous/1.mat': 'Ambiguous' marks regions that are not scored; "
-        "expected 'Epithelial', 'Lymphocyte', 'Neutrophil' or 'Macrophage'. Leave this file out."
-    ]
+    assert layout.findings == ()
+    assert layout.files["P1_1"] == (CaseFile("P1/P1_1/Ambiguous/1.mat", -1), CaseFile("P1/P1_1/Epithelial/1.mat", 1))
 
 
 def test_unknown_case_is_told_once_with_the_close_one() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from evaluation.authoring.sides import NAMELESS, FoundSide
@@ -16,62 +17,81 @@ UNUSED_NUMBER = 30_000
 Plan = list[tuple[str, list[str]]]  # names of the classes, and other spellings
 
 
-def plan_classes(
-    reference: FoundSide, models: Mapping[str, FoundSide], given: str | None
-) -> tuple[Plan, list[Finding]]:
-    """The classes that are scored, and what is worth knowing about those that only one side has."""
+@dataclass(frozen=True, slots=True)
+class ClassPlan:
+    """The classes that are scored, decided by the reference or by ``--classes``, never by the number of models.
+
+    classes      those of the reference, then those that only predictions name (``foreign``)
+    one_class    how nuclei are taken as one class, whatever the files say
+    without      models whose classes cannot be compared: their nuclei are taken as one class, those of others are not
+    findings     what is worth knowing about classes that only one side has
+    """
+
+    classes: Plan
+    one_class: Plan
+    foreign: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def plan_classes(reference: FoundSide, models: Mapping[str, FoundSide], given: str | None) -> ClassPlan:
+    """Decide which classes are scored. Raises WrongUsage for a class in ``given`` that the reference does not score."""
     everything = distinct(name for side in (reference, *models.values()) for name in side.classes)
     ignored = {IGNORED} if has_ignored(reference) else set()
     one: Plan = [(NAMELESS, [*(name for name in everything if name.casefold() not in {NAMELESS, *ignored}), ""])]
     if is_none(given):
-        return one, []
+        return ClassPlan(one, one)
     if given is not None:
         plan = parsed_classes(given)
         if any(word.casefold() in ignored for name, aliases in plan for word in (name, *aliases)):
             raise WrongUsage(fault("nothing-to-compare", "--classes", wording="not-scored", what=IGNORED))
-        return plan, []
+        return ClassPlan(plan, one)
     if {name.casefold() for name in everything} == {UNNAMED}:
-        return one, []
+        return ClassPlan(one, one)
     of_reference = [name for name in distinct(reference.classes) if name.casefold() not in ignored]
     of_models = {
         model: [name for name in side.classes if name.casefold() not in ignored] for model, side in models.items()
     }
-    silent = [model for model, names in of_models.items() if not names]
-    if not of_reference and len(silent) == len(models):
-        return one, []
-    if not of_reference or silent:
-        who, others = (
-            ("the reference", "the prediction")
-            if not of_reference
-            else (f"prediction {quote(silent[0])}", "the reference")
-        )
-        return one, [
-            fault(
-                "classes-differ", who, wording="left-out", got=f"{others} tells classes, this side does not", advice=""
-            )
-        ]
+    if not of_reference:
+        got = "the prediction tells classes, this side does not"
+        says = [fault("classes-differ", "the reference", wording="left-out", got=got, advice="")]
+        return ClassPlan(one, one, findings=tuple(says if any(of_models.values()) else []))
     known = {name.casefold() for name in of_reference}
-    findings: list[Finding] = []
-    names = list(of_reference)
-    for model, of_model in of_models.items():
-        own = [name for name in of_model if name.casefold() not in known]
-        where = f"prediction {quote(model)}"
-        if len(own) == len(of_model) and len(known) + len(own) > 2:
-            example = ",".join(f"{a}={b}" for a, b in zip(of_reference, own, strict=False))
-            what = (
-                f"its classes are {listed(own, last='and')}, those of the reference {listed(of_reference, last='and')}"
-            )
-            advice = f" Say which are the same, for example: --classes '{example}'."
-            return one, [fault("classes-differ", where, wording="left-out", got=what, advice=advice)]
-        if len(own) == len(of_model):
-            return one, []
-        for name in own:
-            what = f"the class {quote(name)} is not in the reference"
-            findings.append(
-                fault("classes-differ", where, got=what, known=of_reference, example=f"{of_reference[0]}={name}")
-            )
-        names += [name for name in own if name.casefold() not in {n.casefold() for n in names}]
-    return [named_class(name) for name in names], findings
+    own = {model: [name for name in names if name.casefold() not in known] for model, names in of_models.items()}
+    without = [model for model, names in of_models.items() if len(own[model]) == len(names)]
+    findings = [
+        finding
+        for model in without
+        if (finding := why_one_class(model, of_reference, own[model], has_place=len(without) == len(models)))
+    ]
+    if models and len(without) == len(models):
+        return ClassPlan(one, one, findings=tuple(findings))
+    for model, names in own.items():
+        for name in names if model not in without else ():
+            got, example = f"the class {quote(name)} is not in the reference", f"{of_reference[0]}={name}"
+            where = f"prediction {quote(model)}"
+            findings.append(fault("classes-differ", where, got=got, known=of_reference, example=example))
+    foreign = distinct(name for model, names in own.items() if model not in without for name in names)
+    classes = [named_class(name) for name in [*of_reference, *foreign]]
+    foreign = [name for name, _ in classes[len(of_reference) :]]
+    return ClassPlan(classes, one, tuple(foreign), tuple(without), tuple(findings))
+
+
+def why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
+    """Why the nuclei of a model are taken as one class, unless each side has one.
+
+    has_place  it is ranked with the others, since none is compared by classes
+    """
+    if len(known) == len(own) == 1:
+        return None
+    where, advice = f"prediction {quote(model)}", ""
+    got = "the reference tells classes, this side does not"
+    if own:
+        example = ",".join(f"{a}={b}" for a, b in zip(known, own, strict=False))
+        got = f"its classes are {listed(own, last='and')}, those of the reference {listed(known, last='and')}"
+        advice = f" Say which are the same, for example: --classes '{example}'."
+    is_ranked = has_place or len(known) == 1
+    return fault("classes-differ", where, wording="left-out" if is_ranked else "one-class", got=got, advice=advice)
 
 
 def is_none(given: str | None) -> bool:
@@ -100,14 +120,14 @@ def is_nameless(plan: Plan) -> bool:
     return "" in plan[0][1]
 
 
-def needs_classes(side: FoundSide, plan: Plan, *, is_reference: bool) -> bool:
+def needs_classes(side: FoundSide, plan: Plan) -> bool:
     """Whether the class maps or tables of a side are used.
 
-    If all nuclei are of one class, only tables of the reference are, for the nuclei that it calls ambiguous.
+    If all nuclei are of one class, only tables are, for the nuclei that they call ambiguous.
     """
     file = side.class_file
     is_table = file is not None and file.class_key == "class_table"
-    return len(plan) > 1 or (is_reference and is_table and has_ignored(side))
+    return len(plan) > 1 or (is_table and has_ignored(side))
 
 
 def named_class(name: str) -> tuple[str, list[str]]:

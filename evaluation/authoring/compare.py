@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evaluation.aggregation.intervals import FEWEST_GROUPS
 from evaluation.analysis.hints import hints_about_files
 from evaluation.authoring.challenge_text import challenge_text, table_text, tables_above
-from evaluation.authoring.class_plan import IGNORED, Plan, has_ignored, is_none, plan_classes
+from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, is_none, plan_classes
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.look import look
 from evaluation.authoring.names import Pairing, pair_names
@@ -33,7 +34,7 @@ from evaluation.results.files import write_atomically
 from evaluation.scoring.from_files import score_submission
 from evaluation.scoring.score import Result
 
-CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "percentile", "resample": "groups"}
+CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0
 OF_POINTS: dict[str, Any] = {
     "matching": {
@@ -76,8 +77,8 @@ class Wanted:
     iou: float = 0.5
     families: tuple[str, ...] = ()
 
-    def tables(self, classes: int) -> dict[str, Any]:
-        """The tables of challenge.toml that differ from the preset, with one class or several."""
+    def tables(self, classes: int, foreign: int = 0) -> dict[str, Any]:
+        """The tables that differ from the preset; of the classes some are ``foreign`` to the reference."""
         families = [name for name in (*FAMILIES, *self.families) if classes > 1 or name != "classification"]
         tables: dict[str, Any] = {
             "metrics": {"families": list(dict.fromkeys(families)), "iou_thresholds": list(IOU_THRESHOLDS)}
@@ -85,7 +86,7 @@ class Wanted:
         if self.iou != 0.5:
             rule = {"rule": "iou_above", "threshold": self.iou, "class_aware": False, "ties": "first_pixel"}
             tables["matching"] = {"rules": [{"name": "iou_above", **rule}]}
-        return {**(ONE_CLASS if classes == 1 else {}), **tables}
+        return {**(ONE_CLASS if classes - foreign == 1 else {}), **tables}
 
 
 def compare_paths(
@@ -119,27 +120,33 @@ def compare_paths(
         skip_tables = is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
         sides = look_at_sides(paths, workspace, skip_tables=skip_tables)
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
-        target = folder or workspace / "challenge"
         of_models = {model: with_categories(side, found) for model, side in of_models.items()}
         wanted = Wanted(iou, tuple(families))
-        made = make_challenge(found, of_models, classes, target, wanted, keep=folder is not None)
-        challenge = Challenge.load(made.folder)
-        results = {}
-        hints: list[Finding] = []
-        for model, document in made.documents.items():
-            own = Challenge.build({**document, "cases": challenge.cases})
-            with named_model(model if len(made.documents) > 1 else ""), about_classes(classes, found):
-                result = score_submission(
-                    made.folder, made.folder / "submissions" / model, challenge=own, workers=workers, progress=progress
-                )
-            found_hints = hints_about_files(made.folder, made.folder / "submissions" / model, result)
-            hints += [replace(hint, where=f"prediction {quote(model)}") for hint in found_hints]
-            twins = [finding for finding in result.findings if finding.code == "own-duplicates"]
-            hints += [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in twins]
-            results[model] = replace(result, challenge=challenge)
+        planned = plan_classes(found, of_models, classes)
+        parties = parties_of(found, of_models, planned)
+        results: dict[str, Result] = {}
         signs = [line for side in sides for line in (f"Files of {quote(str(side.path), 120)}:", *side.signs)]
-        notes = (*(signs if explain else ()), *made.notes, *about_overlaps(challenge, next(iter(results.values()))))
-        return comparison_of(results, notes, (*made.findings, *hints))
+        notes: list[str] = signs if explain else []
+        findings = list(planned.findings)
+        for number, party in enumerate(parties):
+            target = workspace / f"challenge_{number}" if number or folder is None else folder
+            made = make_challenge(found, party, target, wanted, keep=target is folder)
+            challenge = Challenge.load(made.folder)
+            for model, document in made.documents.items():
+                own = Challenge.build({**document, "cases": challenge.cases})
+                submitted = made.folder / "submissions" / model
+                with named_model(model if len(of_models) > 1 else ""), about_classes(classes):
+                    result = score_submission(made.folder, submitted, challenge=own, workers=workers, progress=progress)
+                hints = hints_about_files(made.folder, submitted, result)
+                findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
+                twins = [finding for finding in result.findings if finding.code == "own-duplicates"]
+                findings += [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in twins]
+                results[model] = replace(result, challenge=challenge)
+                notes += about_overlaps(model, own, result)
+            notes += made.notes
+            findings += made.findings
+        apart = [model for other in parties[1:] if not parties[0].ranks(other) for model in other.models]
+        return comparison_of(results, tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(findings)), apart)
 
 
 def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[FoundSide]:
@@ -160,15 +167,52 @@ def sizes_in(side: FoundSide) -> set[tuple[int, int]]:
     return set() if side.is_stack else {case.size_yx for case in side.cases.values() if case.size_yx is not None}
 
 
-def about_overlaps(challenge: Challenge, result: Result) -> list[str]:
-    """A note if outlines of the reference overlap: even a copy of it is not scored as perfect then."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Party:
+    """Models that are compared by the same rules, and their classes, of which some are ``foreign`` to the reference."""
+
+    models: Mapping[str, FoundSide]
+    plan: Plan
+    foreign: tuple[str, ...] = ()
+    are_points: bool = False
+
+    @property
+    def ranks_classes(self) -> bool:
+        """Whether classes have a part in the ranking: the reference has several."""
+        return len(self.plan) - len(self.foreign) > 1
+
+    def ranks(self, other: Party) -> bool:
+        """Whether models of another party can have a place among these."""
+        return self.are_points == other.are_points and not self.ranks_classes
+
+
+def parties_of(reference: FoundSide, models: Mapping[str, FoundSide], planned: ClassPlan) -> list[Party]:
+    """The models by how each would be compared alone, so that nothing of one depends on the others.
+
+    The first party is ranked: outlines go before points, and models with classes before those without.
+    """
+    parties = []
+    for is_point in (False, True):
+        for is_without in (False, True):
+            chosen = {
+                model: side
+                for model, side in models.items()
+                if (are_points(side) or are_points(reference)) == is_point and (model in planned.without) == is_without
+            }
+            plan, foreign = (planned.one_class, ()) if is_without else (planned.classes, planned.foreign)
+            parties += [Party(chosen, plan, foreign, is_point)] if chosen else []
+    return parties
+
+
+def about_overlaps(model: str, challenge: Challenge, result: Result) -> list[str]:
+    """A note if outlines of the reference lose pixels, since the files of a model cannot hold that they overlap."""
     reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
     lost = sum(of.outlines_that_lost_pixels for of in reports)
     if not lost:
         return []
     outlines = f"{lost:,} of {sum(of.outlines for of in reports):,} lose pixels to others"
-    rule = f"overlap = {challenge.reference.overlap}"
-    return [f"Outlines of the reference overlap: {outlines} ({rule}); those of predictions keep theirs."]
+    why = f"Outlines of the reference overlap, which files of prediction {quote(model)} cannot hold"
+    return [f"{why}: {outlines} (overlap = {challenge.reference.overlap})."]
 
 
 @contextmanager
@@ -184,25 +228,21 @@ def named_model(model: str) -> Iterator[None]:
 
 
 @contextmanager
-def about_classes(given: str | None, reference: FoundSide) -> Iterator[None]:
+def about_classes(given: str | None) -> Iterator[None]:
     """Put what ``--classes`` can do behind what is wrong with the classes of nuclei; ``given``: its value."""
-    ignored = IGNORED if has_ignored(reference) else None
     try:
         yield
     except (SubmissionRejected, ChallengeBroken) as error:
-        error.findings = tuple(one if is_none(given) else with_advice(one, ignored) for one in error.findings)
+        error.findings = tuple(one if is_none(given) else with_advice(one) for one in error.findings)
         raise
 
 
-def with_advice(finding: Finding, ignored: str | None) -> Finding:
+def with_advice(finding: Finding) -> Finding:
     if finding.code == "instance-without-class":
         return replace(finding, fix=f"{finding.fix} Or leave classes out: --classes none.")
     if finding.code != "unknown-class":
         return finding
-    if ignored and ignored in finding.got.casefold():
-        fix = "The reference alone can have what is not scored. With --classes none all nuclei of a prediction count."
-    else:
-        fix = f"{finding.fix} Name all classes in --classes, or take all nuclei as one class: --classes none."
+    fix = f"{finding.fix} Name all classes in --classes, or take all nuclei as one class: --classes none."
     return replace(finding, got=finding.got.replace("of this challenge", "that is compared"), fix=fix.strip())
 
 
@@ -250,8 +290,7 @@ class MadeChallenge:
 
 def make_challenge(
     reference: FoundSide,
-    models: Mapping[str, FoundSide],
-    classes: str | None,
+    party: Party,
     folder: Path,
     wanted: Wanted,
     *,
@@ -261,6 +300,7 @@ def make_challenge(
 
     keep  copy files; else they are linked
     """
+    models, plan = party.models, party.plan
     for side in (reference, *models.values()):
         if side.format == "counts_csv":
             raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got="numbers of nuclei only"))
@@ -294,8 +334,6 @@ def make_challenge(
         names[free_name(safe_name(name), names)] = name
     sizes, more = sizes_of(reference, models, pairings)
     findings += more
-    plan, more = plan_classes(reference, models, classes)
-    findings += more
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
     placing = Placing(folder, copy=keep)
@@ -304,9 +342,7 @@ def make_challenge(
     for model, side in models.items():
         chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
         documents[model] = stage(side, plan, chosen, f"submissions/{model}", placing)
-    rules = {
-        model: document_of(reference, models, plan, of_reference, table, wanted) for model, table in documents.items()
-    }
+    rules = {model: document_of(reference, party, of_reference, table, wanted) for model, table in documents.items()}
     groups = {
         case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
         for case, name in names.items()
@@ -322,29 +358,35 @@ def make_challenge(
     first = next(iter(rules))
     write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, rules[first]))
     write_atomically(folder / CASES_FILE, table_text(rows))
-    patients = len(set(groups.values()))
-    notes.append(rules_in_a_sentence(reference, models, patients if patients < len(groups) else 0, wanted.iou))
+    notes.append(rules_in_a_sentence(reference, models, groups, wanted.iou))
     resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
     return MadeChallenge(folder, resolved, tuple(notes), tuple(findings))
 
 
 def document_of(
     reference: FoundSide,
-    models: Mapping[str, FoundSide],
-    plan: Plan,
+    party: Party,
     of_reference: Mapping[str, Any],
     of_submission: Mapping[str, Any],
     wanted: Wanted,
 ) -> dict[str, Any]:
     """The tables of challenge.toml: the preset and what differs from it."""
-    points = any(are_points(side) for side in (reference, *models.values()))
+    points = party.are_points
     ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
+    special = OF_POINTS if points else wanted.tables(len(party.plan), foreign=len(party.foreign))
     return {
         **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
-        "classes": [{"name": name, **({"aliases": aliases} if aliases else {})} for name, aliases in plan],
+        "classes": [
+            {
+                "name": name,
+                **({"aliases": aliases} if aliases else {}),
+                **({"only_predicted": True} if name in party.foreign else {}),
+            }
+            for name, aliases in party.plan
+        ],
         "reference": {**of_reference, **ignore},
         "submission": {**of_submission, "missing_case": "worst", "missing_class_file": "empty"},
-        **(OF_POINTS if points else wanted.tables(classes=len(plan))),
+        **special,
         "confidence": CONFIDENCE,
     }
 
@@ -353,13 +395,19 @@ def are_points(side: FoundSide) -> bool:
     return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
 
 
-def rules_in_a_sentence(reference: FoundSide, models: Mapping[str, FoundSide], patients: int, iou: float) -> str:
+def rules_in_a_sentence(
+    reference: FoundSide, models: Mapping[str, FoundSide], groups: Mapping[str, str], iou: float
+) -> str:
+    """How nuclei are matched and scores are averaged; ``groups``: the patient of each image."""
     if any(are_points(side) for side in (reference, *models.values())):
         matched = f"points within {RADIUS_PX:g} px match, the closest first"
     else:
         matched = f"nuclei with an IoU above {iou:g} match, whatever their classes"
-    unit = f"means over {patients} patients" if patients else "means over images"
-    return f"Rules: preset '{RECOMMENDED}': {matched}; {unit}, with 95 % intervals."
+    number = len(set(groups.values()))
+    unit = "images" if number == len(groups) else f"{number} patients"
+    few = f"no intervals, since {number} {unit.split()[-1]} are too few" if 1 < number < FEWEST_GROUPS else ""
+    intervals = few or ("with 95 % intervals" if number > 1 else "no intervals of one alone")
+    return f"Rules: preset '{RECOMMENDED}': {matched}; means over {unit}, {intervals}."
 
 
 # --- names, sizes -----------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ Classes = Any  # a sequence in ascending order of the labels, a table by label, 
 Images = Mapping[str, Any]
 
 PATHS = (str, PathLike)
+SEVERAL = 4  # nuclei, each with a class of its own: no class map
 
 
 def compare(
@@ -89,8 +90,11 @@ def compare(
         if not isinstance(name, str):
             raise ValueError(f"{name!r} cannot be the name of an image or of a model; expected text")
     plan = plan_of([images, *models.values()], given)
-    challenge = challenge_of(plan, Wanted(iou, tuple(families)))
     ids = ids_of(plan)
+    known_ids = ids_in(images, ids)
+    challenge = challenge_of(
+        plan, set() if given is not None else set(ids.values()) - known_ids, Wanted(iou, tuple(families))
+    )
     findings: dict[Finding, None] = {}
 
     def side(of_side: Images, where: str) -> dict[str, Instances]:
@@ -100,7 +104,7 @@ def compare(
             labels, _ = parts_of(image)
             if not isinstance(labels, Instances):
                 found = find_binary_mask(runs_of(whole_labels(labels)), where=f"{where} {name!r}")
-                findings.update(dict.fromkeys(found))
+                findings.update(dict.fromkeys([*found, *about_class_map(image, f"{where} {name!r}")]))
         return made
 
     known = side(images, "reference")
@@ -114,8 +118,8 @@ def compare(
             raise ValueError(f"{len(known)} images in the reference, {len(of_model)} in {model!r}: give tables by name")
         if lacking := [f"prediction {quote(model)}, {quote(name)}" for name in known if name not in of_model]:
             findings[fault("not-paired", *lacking, names=[])] = None
-        names = [plan[own - 1][0] for own in sorted(ids_in(images, ids))]
-        for own in sorted(ids_in(of_model, ids) - ids_in(images, ids)) if names else []:
+        names = [plan[own - 1][0] for own in sorted(known_ids)]
+        for own in sorted(ids_in(of_model, ids) - known_ids) if names else []:
             name = plan[own - 1][0]
             findings[
                 fault(
@@ -252,7 +256,8 @@ def ids_of(plan: Plan) -> dict[str, int]:
     return {word.casefold(): index for index, (name, more) in enumerate(plan, start=1) for word in (name, *more)}
 
 
-def challenge_of(plan: Plan, wanted: Wanted) -> Challenge:
+def challenge_of(plan: Plan, foreign: Set[int], wanted: Wanted) -> Challenge:
+    """The rules for classes of which some, by their ids, the reference has not."""
     sides: dict[str, Any] = {
         "reference": {"format": "label_image", "files": "reference/{case}.tif", "ignore": {"classes": []}},
         "submission": {"format": "label_image", "files": "{case}.tif"},
@@ -264,10 +269,13 @@ def challenge_of(plan: Plan, wanted: Wanted) -> Challenge:
     return Challenge.from_preset(
         RECOMMENDED,
         name="Comparison",
-        classes=[{"name": name, "aliases": aliases} for name, aliases in plan],
+        classes=[
+            {"name": name, "aliases": aliases, "only_predicted": number in foreign and len(foreign) < len(plan)}
+            for number, (name, aliases) in enumerate(plan, start=1)
+        ],
         confidence=CONFIDENCE,
         **sides,
-        **wanted.tables(classes=len(plan)),
+        **wanted.tables(len(plan), foreign=len(foreign) if len(foreign) < len(plan) else 0),
     )
 
 
@@ -304,11 +312,37 @@ def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:
         raise ValueError(f"{where}: {error}") from None
 
 
+def about_class_map(image: Any, where: str) -> list[Finding]:
+    """A warning if the second image of a pair has signs of being labels of another one.
+
+    Such signs: each nucleus of the first, of which there are four or more, has a value of its own; most nuclei have
+    several values; or most of the second lies outside the nuclei.
+    """
+    labels, classes = parts_of(image)
+    if classes is None or isinstance(classes, Mapping) or isinstance(labels, Instances):
+        return []
+    of_labels, of_classes = whole_labels(labels), as_array(classes, "classes")
+    if of_classes.ndim != 2 or of_classes.shape != of_labels.shape or of_classes.dtype.kind not in "biuf":
+        return []
+    is_nucleus, has_class = of_labels != 0, of_classes != 0
+    pairs = np.unique(np.stack([of_labels[is_nucleus], of_classes[is_nucleus]]).astype(np.int64), axis=1)
+    nuclei, values = np.unique(pairs[0], return_counts=True)
+    got = ""
+    if len(nuclei) >= SEVERAL and len(set(pairs[1].tolist())) >= len(nuclei) and (values == 1).all():
+        got = f"the second of the pair has another value for each of the {len(nuclei)} nuclei of the first"
+    elif 2 * np.count_nonzero(values > 1) > len(nuclei):
+        got = f"the second of the pair has several values in {np.count_nonzero(values > 1)} of {len(nuclei)} nuclei"
+    elif 2 * np.count_nonzero(has_class & ~is_nucleus) > np.count_nonzero(has_class):
+        got = f"most of the second of the pair lies outside the {len(nuclei)} nuclei of the first"
+    return [fault("no-class-map", where, got=got)] if got else []
+
+
 def majority(labels: Any, class_map: Any, ids: Mapping[str, int]) -> list[int]:
     """The class of most pixels of each label that have one, as files with a class map are read."""
     values, index = np.unique(class_map, return_inverse=True)
     table = np.array([0 if value in (0, "") else ids[key_of(value).casefold()] for value in values.tolist()], np.int16)
     classes = majority_classes(instances_from_runs(runs_of(labels), 0), runs_of(table[index.reshape(labels.shape)]))
     if (classes == 0).any():
-        raise ValueError(f"{int((classes == 0).sum())} nuclei have no class in the class map")
+        got = f"{int((classes == 0).sum())} nuclei have no class in the class map, the second of the pair"
+        raise ValueError(f"{got}; several images are a list, not a pair")
     return [int(value) for value in classes]

@@ -14,7 +14,7 @@ from evaluation.findings import Finding, listed
 from evaluation.leaderboard.board import board_of_challenge, with_pairs
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.resampled import tables_of_result
-from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
+from evaluation.leaderboard.team_scores import Unranked, plan_columns, team_of_documents
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.page import Page
 from evaluation.report.result import ResultDocuments
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq")
 AGGREGATION = "group_mean"
+NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
 
 Level = Literal["scores", "cases", "nuclei"]
 
@@ -147,9 +148,15 @@ class Comparison:
 
 
 def comparison_of(
-    results: Mapping[str, Result], notes: Sequence[str] = (), findings: Sequence[Finding] = ()
+    results: Mapping[str, Result],
+    notes: Sequence[str] = (),
+    findings: Sequence[Finding] = (),
+    apart: Sequence[str] = (),
 ) -> Comparison:
-    """The results of models that were scored by the same rules, and their ranking if there are several."""
+    """The results of models, and their ranking if there are several; the first was scored by the rules of the ranking.
+
+    apart  models that have no place in it, since they cannot be compared in all of its columns
+    """
     challenge = next(iter(results.values())).challenge
     board = None
     if len(results) > 1 and challenge.ranking is not None:
@@ -159,8 +166,11 @@ def comparison_of(
                 model, challenge, columns, result.metrics, result.details, tables=tables_of_result(result)
             )
             for model, result in results.items()
+            if model not in apart
         ]
-        board = board_of_challenge(challenge, challenge.ranking, teams, (), ())
+        paths = [column.path for column in challenge.ranking.columns]
+        shown = [Unranked(model, "other-rules", NO_PLACE, values_at(results[model], paths)) for model in apart]
+        board = board_of_challenge(challenge, challenge.ranking, teams, shown, ())
         with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
             objects: dict[str, Path | None] = {
                 model: Path(scratch) / f"{number}.csv" for number, model in enumerate(results)
@@ -173,6 +183,18 @@ def comparison_of(
     if any(finding.code == "not-paired" for finding in findings):
         reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
     return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board)
+
+
+def values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
+    """The values at paths of metrics.json; None where a result has no such number."""
+
+    def value(path: str) -> float | None:
+        try:
+            return result.value(path)
+        except ValueError:
+            return None
+
+    return tuple(map(value, paths))
 
 
 def number(result: Result, path: str) -> str:

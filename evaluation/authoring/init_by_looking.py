@@ -59,7 +59,8 @@ def text_by_looking(folder: Path, preset: str, name: str, sample: Path | None, *
         (Path(workspace) / "sample").mkdir()
         reference = look(folder / REFERENCE, Path(workspace) / "reference")
         found = None if sample is None else look(sample, Path(workspace) / "sample")
-        plan, findings = plan_classes(reference, {}, None)
+        planned = plan_classes(reference, {}, None)
+        plan, findings = planned.classes, planned.findings
         tables = tables_of(reference, found or reference, plan, preset)
         expected = Challenge.from_preset(preset, name=preset)
         if in_place and not reference.has_pictures and has_form(expected, reference):
@@ -116,8 +117,8 @@ def tables_of(reference: FoundSide, submission: FoundSide, plan: Plan, preset: s
     of_reference = {**keys_of(reference, plan), "files": pattern_of(reference, f"{REFERENCE}/")}
     of_submission = {**keys_of(submission, plan), "files": pattern_of(submission, "")}
     for side, of_side, before in ((reference, of_reference, f"{REFERENCE}/"), (submission, of_submission, "")):
-        is_reference = of_side is of_reference
-        if needs_classes(side, plan, is_reference=is_reference) and (file := side.class_file) is not None:
+        is_asked = len(plan) > 1 or of_side is of_reference  # of one class, submissions need not say what is ambiguous
+        if is_asked and needs_classes(side, plan) and (file := side.class_file) is not None:
             of_side[file.class_key] = pattern_of(side, before, of_classes=True)
     if below["reference"].get("ignore", {}).get("classes") and not (has_ignored(reference) or points):
         of_reference["ignore"] = {"classes": []}

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.authoring.class_plan import Plan, class_values, has_ignored, is_nameless, needs_classes
-from evaluation.authoring.sides import NAMELESS, FoundFile, FoundSide
+from evaluation.authoring.class_plan import Plan, class_values, is_nameless, needs_classes
+from evaluation.authoring.sides import FoundFile, FoundSide
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import WrongUsage
 
@@ -47,13 +47,10 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
     prefix = "reference/" if below == "reference" else ""
     keys = {"format": side.format, "files": f"{prefix}{{case}}{side.suffix}", **side.keys}
     with_classes = side.class_file
-    # Of files whose names tell the class nobody asks which one they say: the reference alone has what is not scored.
-    is_told = below != "reference" and is_nameless(plan) and has_ignored(side) and with_classes is None
     if side.is_shared:
-        name, key = (NAMELESS, "{class}") if is_told else ("all", "all")
-        keys["files"] = f"{prefix}{key}{side.suffix}"
+        keys["files"] = f"{prefix}all{side.suffix}"
         file = next(iter(side.cases.values())).files[0]
-        placing.put(file.path, f"{below}/{name}{side.suffix}")
+        placing.put(file.path, f"{below}/all{side.suffix}")
         other = {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}
         keys |= {"case_key": other} if other else {}
         left_over = tuple(
@@ -65,16 +62,14 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
             got = "a file for each class, but the classes are not on both sides"
             raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got))
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
-    elif is_told:
-        keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
     is_named = not is_nameless(plan) and with_classes is not None and with_classes.class_key == "class_table"
-    if not is_named and not needs_classes(side, plan, is_reference=below == "reference"):
+    if not is_named and not needs_classes(side, plan):
         with_classes = None
     for case, name in cases.items():
         if not side.is_shared:
             for file in side.cases[name].files:
                 file = file if with_classes else replace(file, classes=None)
-                put_file(replace(file, of_class=NAMELESS) if is_told else file, case, plan, below, placing)
+                put_file(file, case, plan, below, placing)
     if with_classes is not None:
         keys[with_classes.class_key] = f"{prefix}{{case}}{with_classes.class_ending}"
     needs_numbers = side.format in ("conic_array", "pannuke_masks")

@@ -104,7 +104,7 @@ class Challenge(Rules):
     def check_sides(self) -> None:
         """Refuse what the rules of a side contradict in the classes and cases."""
         for side, rules in (("reference", self.reference), ("submission", self.submission)):
-            extra = set(self.reference.ignore.classes) if side == "reference" else set()
+            extra = set(self.reference.ignore.classes)
             for key in ("class_values", "colours"):
                 values = rules.value(key)
                 if values is not None and not set(self.class_names) <= set(values) <= set(self.class_names) | extra:
@@ -272,6 +272,7 @@ class Challenge(Rules):
             coverage=rules.coverage,
             distance_cap_px=rules.distance_cap_px,
             distance_cap_um=rules.distance_cap_um,
+            guessed=sum(not of_class.only_predicted for of_class in self.classes),
         )
 
     @property
@@ -298,10 +299,8 @@ class Challenge(Rules):
         return (*scored, *self.reference.ignore.classes)
 
     def class_table(self, rules: FormatRules) -> ClassTable:
-        """How the files of a side name the classes. Submissions cannot mark regions that are not scored."""
+        """How the files of a side name the classes."""
         ids = self.class_ids()
-        if rules is not self.reference:
-            ids = {name: class_id for name, class_id in ids.items() if class_id >= 0}
         numbers = rules.value("class_values") or {}
         values = {number: ids[name.casefold()] for name, of_class in numbers.items() for number in of_class}
         return ClassTable(self.class_names, ids, values, frozenset(name.casefold() for name in rules.skip_classes))

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evaluation.challenge.formats import FORMATS, CountsCsvRules, PointRules, keys_of_formats
+from evaluation.challenge.formats import FORMATS, CountsCsvRules, Overlaps, PointRules, keys_of_formats
 from evaluation.findings import fault
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
@@ -94,7 +94,8 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     """The document with its preset merged in; tables are merged key by key, all else is replaced.
 
     Left out are the preset's keys that cannot apply: those about a format where a side has another one, on overlap
-    where the reference has points or numbers, and on the cost of missed nuclei without a family that has one.
+    where the reference has points or numbers, and on the cost of missed nuclei without a family that has one. What
+    the preset says of overlaps gives way where both sides can hold them (``keeps_overlaps``).
     """
     if "preset" not in document:
         return document
@@ -119,7 +120,32 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
     if has_no_area(document.get("reference")):
         below["reference"] = {key: value for key, value in below["reference"].items() if key not in OF_AREAS}
     drop_costs(below.get("metrics", {}), document.get("metrics"))
-    return merge(below, {key: item for key, item in document.items() if key != "preset"})
+    resolved = merge(below, {key: item for key, item in document.items() if key != "preset"})
+    if keeps_overlaps(document, resolved):
+        resolved["reference"] |= {"overlap": "keep", "overlap_scope": "image"}
+    return resolved
+
+
+def keeps_overlaps(document: dict[str, Any], resolved: dict[str, Any]) -> bool:
+    """Whether nuclei of the reference keep the pixels that they share although the preset gives them to one of them.
+
+    They do if the document has formats of its own, says nothing of overlaps, and predictions can hold every overlap
+    that a reference can: a rule for one side alone would score a copy of the reference below 1.
+    """
+    own = [side if isinstance(side := document.get(key), dict) else {} for key in ("reference", "submission")]
+    reference, submission = (overlaps_of(resolved.get(key)) for key in ("reference", "submission"))
+    if reference is None or submission is None or "overlap" in own[0] or "overlap" not in resolved["reference"]:
+        return False
+    return any("format" in side for side in own) and submission >= reference
+
+
+def overlaps_of(side: object) -> Overlaps | None:
+    """Which nuclei of a side may share pixels, as far as its table tells."""
+    format = FORMATS.get(str(side.get("format"))) if isinstance(side, dict) else None
+    if format is None or not isinstance(side, dict):
+        return None
+    by_class = format.overlaps is Overlaps.NONE and "{class}" in str(side.get("files"))
+    return Overlaps.BETWEEN_CLASSES if by_class else format.overlaps
 
 
 def has_no_area(reference: object) -> bool:

@@ -7,6 +7,7 @@ The reader, the words and the example of a format are in the file of its name in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -15,6 +16,13 @@ from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, model_v
 from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, filled, invalid
 from evaluation.findings import fault, quote
 from evaluation.model import Case, OriginRule, VanishedRule, VerticesRule
+
+
+class Overlaps(IntEnum):
+    """Which nuclei may share pixels: none, those of different classes, or any."""
+
+    NONE, BETWEEN_CLASSES, ANY = range(3)
+
 
 Units = Literal["px", "um", "mm"]
 Shape = Literal["outline", "point"]
@@ -41,6 +49,7 @@ class FormatRules(Rules):
 
     file_holds    what a file holds; "either" if ``files`` decides
     dense         whether its files have a value for every pixel, so that reading costs memory by area
+    overlaps      which nuclei of a file may share pixels
     companions    its keys that are patterns of further files of a case, and what such a file is called
     """
 
@@ -55,6 +64,7 @@ class FormatRules(Rules):
 
     file_holds: ClassVar[Literal["one case", "all cases", "either"]] = "one case"
     dense: ClassVar[bool] = False
+    overlaps: ClassVar[Overlaps] = Overlaps.ANY
     companions: ClassVar[Mapping[str, str]] = {}
 
     def value(self, key: str) -> Any:
@@ -394,6 +404,7 @@ class LabelImageRules(ClassFiles):
     components: Literal[4, 8] | None = None
 
     dense: ClassVar = True
+    overlaps: ClassVar = Overlaps.NONE
     companions: ClassVar = {"class_map": "class map", "class_table": "class table"}
 
     @property
@@ -413,6 +424,7 @@ class NaryMatRules(ClassFiles):
     format: Literal["nary_mat"]
 
     dense: ClassVar = True
+    overlaps: ClassVar = Overlaps.NONE
 
 
 class HovernetMatRules(NumberedClasses):
@@ -421,6 +433,7 @@ class HovernetMatRules(NumberedClasses):
     format: Literal["hovernet_mat"]
 
     dense: ClassVar = True
+    overlaps: ClassVar = Overlaps.NONE
 
     @property
     def tells_class(self) -> bool:
@@ -439,6 +452,7 @@ class ConicArrayRules(NumberedClasses):
 
     file_holds: ClassVar = "all cases"
     dense: ClassVar = True
+    overlaps: ClassVar = Overlaps.NONE
 
     @property
     def needs_index(self) -> bool:
@@ -457,6 +471,7 @@ class PannukeMasksRules(NumberedClasses):
 
     file_holds: ClassVar = "either"
     dense: ClassVar = True
+    overlaps: ClassVar = Overlaps.BETWEEN_CLASSES
 
     @property
     def needs_index(self) -> bool:
@@ -480,6 +495,7 @@ class ColourMapRules(FormatRules):
     border: Literal["remove", "remove_and_dilate"]
 
     dense: ClassVar = True
+    overlaps: ClassVar = Overlaps.NONE
 
     @model_validator(mode="after")
     def check_colours(self) -> Self:

@@ -37,10 +37,15 @@ Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][
 
 
 class ClassRules(Rules):
-    """A scored class. ``aliases`` are other spellings; "" stands for annotations without a class name."""
+    """A scored class. ``aliases`` are other spellings; "" stands for annotations without a class name.
+
+    only_predicted  the reference has no such nuclei: one that is called so may be found, and its class is wrong; it is
+                    none of the classes among which a missed nucleus counts as a guess
+    """
 
     name: Name
     aliases: tuple[str, ...] = ()
+    only_predicted: bool = False
     colour: Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")] | None = None
 
 

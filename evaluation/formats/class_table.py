@@ -19,7 +19,8 @@ from evaluation.formats.classes import UNKNOWN, find_classes
 from evaluation.formats.csv_columns import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.formats.request import Request
 
-ID = re.compile(r"\s*0*([1-9][0-9]{0,17})(\.0*)?\s*", re.ASCII)
+ID = re.compile(r"\s*0*([1-9][0-9]{0,18})(\.0*)?\s*", re.ASCII)
+HIGHEST_ID = 2**63 - 1
 
 
 def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
@@ -107,7 +108,7 @@ def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
     found: dict[int, int] = {}
     for index, (text, of_class) in enumerate(zip(entries.ids, class_id.tolist(), strict=True)):
         number = ID.fullmatch(text)
-        if number is None:
+        if number is None or int(number[1]) > HIGHEST_ID:
             faults.append(fault("invalid-class-table", entries.place(index), wording="no-id", id=text))
         elif found.setdefault(int(number[1]), of_class) != of_class:
             faults.append(fault("duplicate-row", entries.place(index), wording="id-twice", id=text))

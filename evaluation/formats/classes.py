@@ -69,7 +69,7 @@ def unknown_class(name: str, classes: ClassTable, *, nameless: str = "", numbers
     nameless  what is wrong if there is no name
     numbers   whether numbers may stand for classes
     """
-    known = sorted(known for known in classes.ids if known)
+    known = sorted(known for known, class_id in classes.ids.items() if known and class_id > 0)
     if numbers and classes.values:
         return partial(
             fault,

@@ -183,22 +183,23 @@ def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float 
     return mean_of_parts(parts, confusion)
 
 
-def class_recall(units: Units) -> Scores:
+def class_recall(units: Units, guessed: int | None = None) -> Scores:
     """Mean over classes of their recall, a missed nucleus counting as a guess, in [0, 1].
 
     Of a class with R reference nuclei, r of them found and named right and m missed: (r + m / C) / R, with the C
-    classes of the challenge. A class counts in a unit if the reference has it. Silence earns what guessing earns, 1 /
-    C, and no more. Undefined "one-class" if there is one class only, and "no-reference" without reference nuclei
-    ("no-instances" if there is no prediction either).
+    classes of the challenge that the reference may have (``guessed``). A class counts in a unit if the reference has
+    it. Silence earns what guessing earns, 1 / C, and no more. Undefined "one-class" if there is one class only, and
+    "no-reference" without reference nuclei ("no-instances" if there is no prediction either).
     """
     confusion = units.sum("confusion")
     classes = confusion.shape[1] - 1
-    if classes == 1:
+    guessed = classes if guessed is None else guessed
+    if guessed == 1:
         return undefined(len(units), "one-class")
     parts = [
         ratio(
-            classes * confusion[:, class_id, class_id] + confusion[:, class_id, 0],
-            classes * confusion[:, class_id].sum(axis=1),
+            guessed * confusion[:, class_id, class_id] + confusion[:, class_id, 0],
+            guessed * confusion[:, class_id].sum(axis=1),
             why_no_reference(confusion, class_id),
         )
         for class_id in range(1, classes + 1)
@@ -307,6 +308,10 @@ def at_coverage(choice: MetricChoice) -> Iterable[Variant]:
     return [Variant(arguments={"coverage": choice.coverage})]
 
 
+def among_classes(choice: MetricChoice) -> Iterable[Variant]:
+    return [Variant(arguments={} if choice.guessed is None else {"guessed": choice.guessed})]
+
+
 COVERED = (
     *quality_metrics(
         "covered",
@@ -317,6 +322,7 @@ COVERED = (
     Metric(
         path=("covered", "class_recall"),
         evaluate=class_recall,
+        each=(among_classes,),
         missed="either",
         counts_missing=True,
         judges_class=True,

@@ -43,6 +43,7 @@ class MetricChoice:
     families      of metrics, in the order of the challenge
     metrics       names of single metrics: of a family of which some are named, only those
     class_names   class id c is ``class_names[c - 1]``
+    guessed       number of classes among which a missed nucleus counts as a guess; None: all of them
     measures      what is measured on each matched pair
     class_groups  by the name of a grouping: its groups, each a name and class ids
     iou_thresholds  ascending; for the families thresholds and curves
@@ -69,6 +70,7 @@ class MetricChoice:
     coverage: float | None = None
     distance_cap_px: float | None = None
     distance_cap_um: float | None = None
+    guessed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

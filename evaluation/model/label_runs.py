@@ -92,7 +92,8 @@ def present_labels(runs: LabelRuns) -> list[int]:
 
 def without_labels(runs: LabelRuns, labels: Iterable[int]) -> LabelRuns:
     """The plane with some of its values set to 0."""
-    kept = ~np.isin(runs.value, list(labels))
+    most = np.iinfo(runs.value.dtype).max
+    kept = ~np.isin(runs.value, np.array([label for label in labels if label <= most], runs.value.dtype))
     return LabelRuns(runs.shape_yx, runs.start[kept], runs.stop[kept], runs.value[kept])
 
 

@@ -22,7 +22,7 @@ from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
-from evaluation.instances.runs import empty_region
+from evaluation.instances.runs import empty_region, select_instances
 from evaluation.model import (
     Annotations,
     Case,
@@ -278,10 +278,16 @@ def read_prediction(
     )
     where = f"case {quote(case.name)}"
     check_instances(converted.instances, side.limits, where)
-    nuclei = converted.scored_before
+    nuclei = converted.scored_before + converted.ignored_before
     outside = max(converted.outside, nuclei - len(converted.instances))  # outlines may have got their nearest pixel
-    found = [*outside_image(outside, nuclei, case, where), *duplicate_findings(challenge, case, converted.instances)]
-    return ReadPrediction(converted.instances, (*content_read.findings, *found), nuclei, outside)
+    findings = [*content_read.findings, *outside_image(outside, nuclei, case, where)]
+    instances = converted.instances
+    if converted.ignored_before:
+        names = challenge.reference.ignore.classes
+        findings.append(fault("not-scored", where, number=converted.ignored_before, nuclei=nuclei, names=names))
+        instances = select_instances(instances, instances.class_id >= 0)
+    findings += duplicate_findings(challenge, case, instances)
+    return ReadPrediction(instances, tuple(findings), nuclei, outside)
 
 
 def read_reference(

@@ -89,8 +89,8 @@ class Assignment:
         elif parsed.key in self.companions:
             other = self.companions[parsed.key].setdefault(name, parsed.name)
             self.check_twice(parsed, other, f"{self.kinds[parsed.key]}s")
-        elif (class_id := self.class_id(parsed)) > 0 or not self.has_class:
-            what = f"files of class {quote(self.challenge.class_names[class_id - 1])}" if self.has_class else "files"
+        elif (class_id := self.class_id(parsed)) or not self.has_class:
+            what = f"files of class {quote(parsed.fields['class'])}" if self.has_class else "files"
             other = self.files.setdefault(name, {}).setdefault(class_id, parsed.name)
             self.check_twice(parsed, other, what)
         else:

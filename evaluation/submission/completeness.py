@@ -75,8 +75,6 @@ def missing_class_files(challenge: Challenge, present: Mapping[str, Collection[i
 def unknown_class(challenge: Challenge, where: str, spelling: str, *, suggest: bool = True) -> Finding:
     """A class in the name of a file that is not scored. Looking for a close name takes time: ``suggest`` it or not."""
     wording = "" if suggest else "no-suggestion"
-    if challenge.class_ids().get(spelling.casefold(), 0) < 0:
-        wording = "ignore-in-name"
     return fault("unknown-class", where, wording=wording, name=spelling, known=challenge.class_names)
 
 

@@ -51,7 +51,7 @@ def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[l
         class_id = 0 if challenge.submission.tells_class else 1
         if "class" in parsed.fields:
             class_id = class_ids.get(parsed.fields["class"].casefold(), 0)
-            if class_id <= 0:
+            if class_id == 0:
                 faults.append(unknown_class(challenge, quote(parsed.name, 120), parsed.fields["class"]))
                 continue
         file = files.setdefault((parsed.fields.get("group"), class_id), SharedFile(parsed.name, class_id))

@@ -63,6 +63,18 @@ def plural(bench: Bench) -> str:
     return converted(bench, aperio(*(region(index) for index in range(1, 19)), class_name="Lymphocytes", layer=2))
 
 
+@example_of("not-scored")
+def ambiguous_nucleus(bench: Bench) -> str:
+    nuclei = [
+        aperio(region(1), class_name=name, layer=layer) for layer, name in enumerate(("Ambiguous", "Epithelial"), 1)
+    ]
+    layers = "".join(text.removeprefix("<Annotations>").removesuffix("</Annotations>") for text in nuclei)
+    ignore = {"ignore": {"classes": ["Ambiguous"], "policy": "clip"}}
+    bench.make("aperio_xml", cases=PATIENTS, submission={"files": "{case}.xml"}, reference=ignore)
+    bench.write("submission/P1_1.xml", f"<Annotations>{layers}</Annotations>")
+    return bench.validate()
+
+
 @example_of("invalid-coordinate")
 def not_a_number(bench: Bench) -> str:
     return converted(bench, aperio(region(3, *[(1, 2)] * 11, (1, "NaN"))))

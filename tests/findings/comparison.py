@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 
+import evaluation
+from evaluation.findings import render_findings
 from findings.bench import Bench
 from findings.registry import example_of
 
@@ -27,6 +29,12 @@ def pictures_in_colour(bench: Bench) -> str:
     bench.write("reference/a.png", NUCLEI)
     bench.write("photos/a.png", PICTURE)
     return bench.run("compare", "reference", "photos")
+
+
+@example_of("no-class-map")
+def two_images_as_a_pair(bench: Bench) -> str:
+    pair = (SQUARE, SQUARE)
+    return "\n".join(render_findings(evaluation.compare(pair, pair).findings))
 
 
 @example_of("file-not-read")

@@ -1,0 +1,139 @@
+"""A copy of the reference scores 1 (0 for distances): under every preset, in every pair of formats that can hold it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from every_format import CASES, COLOURS, SIDES
+
+from evaluation.authoring.examples import example_files
+from evaluation.challenge import Challenge
+from evaluation.challenge.documents import overlaps_of, preset_names, resolve_preset
+from evaluation.challenge.formats import FormatRules, Overlaps
+from evaluation.findings.errors import ChallengeBroken
+from evaluation.formats import example
+from evaluation.instances.overlap import resolve_overlaps
+from evaluation.metrics.registry import metrics_of
+from evaluation.model import Case, Instances
+from evaluation.scoring.from_files import score_submission
+from evaluation.scoring.score import Result
+
+FAULTY = "monusac2020_as_published"  # reproduces faults of the published code, on purpose
+# HoVer-Net's second Dice sums over all pairs that touch: of nuclei that overlap each other each has two partners.
+NOT_OF_COPIES = ("dice2",)
+
+
+def scene(case: Case, classes: int) -> Instances:
+    """Squares of 6 px: two of one class overlap, and one of another overlaps both; one lies alone."""
+    corners = [(0, 0), (0, 3), (3, 2), (10, 12)]
+    rows = sorted(
+        ((top + row) * case.width + left, number) for number, (top, left) in enumerate(corners) for row in range(6)
+    )
+    start = np.array([first for first, _ in rows], np.int64)
+    return Instances(
+        shape_yx=case.shape_yx,
+        class_id=(np.array([0, 0, 1, 1]) % classes + 1).astype(np.int16),
+        source_id=np.arange(1, 5),
+        run_start=start,
+        run_stop=start + 6,
+        run_instance=np.array([number for _, number in rows], np.int32),
+    )
+
+
+def apart(case: Case, classes: int) -> Instances:
+    return resolve_overlaps(scene(case, classes), "first", "image").instances
+
+
+def between_classes(case: Case, classes: int) -> Instances:
+    return resolve_overlaps(scene(case, classes), "first", "class").instances
+
+
+SCENES = {Overlaps.NONE: apart, Overlaps.BETWEEN_CLASSES: between_classes, Overlaps.ANY: scene}
+
+
+def side_of(kind: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """The keys of a side, with numbers and colours for the classes of a preset."""
+    keys = {"format": kind.split()[0], **SIDES[kind]}
+    if "class_values" in keys:
+        first = min(keys["class_values"].values())
+        keys["class_values"] = {name: number for number, name in enumerate(names, start=first)}
+    if "colours" in keys:
+        keys["colours"] = {name: f"#{number:02x}0080" for number, name in enumerate(names, start=1)}
+        keys["border_colour"] = COLOURS["border_colour"]
+    return keys
+
+
+def challenge_of(preset: str, reference: str, submission: str) -> Challenge:
+    """A preset with other formats. Raises ChallengeBroken if its rules do not go with them, as IoU with points."""
+    below = resolve_preset({"preset": preset})
+    names = tuple(of_class["name"] for of_class in below["classes"])
+    of_reference, of_submission = side_of(reference, names), side_of(submission, names)
+    of_reference["files"] = of_reference["files"].replace("*", "1")
+    for key in {"files", "class_map", "class_table"} & set(of_reference):
+        of_reference[key] = f"reference/{of_reference[key]}"
+    tables = {"reference": of_reference, "submission": of_submission}
+    document = resolve_preset({"format_version": 1, "name": "x", "preset": preset, **tables})
+    for side, keys in tables.items():
+        for key in ("socket", "input", "case_key", "skip_classes"):
+            document[side].pop(key, None)
+        document[side] |= keys
+    return Challenge.build({**document, "cases": tuple(replace(case, stratum="s") for case in CASES)})
+
+
+def held(kind: str, rules: FormatRules) -> Overlaps:
+    """Which overlaps the example files of a kind can have."""
+    return Overlaps.NONE if kind.split()[0] in ("rle_csv", "pannuke_masks") else overlaps_of(rules.model_dump())
+
+
+def write_copy(challenge: Challenge, kinds: tuple[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference with the overlaps that both sides can hold, and a copy of it as a submission."""
+    sides = challenge.reference, challenge.submission
+    most = min(held(kind, rules) for kind, rules in zip(kinds, sides, strict=True))
+    monkeypatch.setattr(example, "example_instances", SCENES[most])
+    for rules, below in zip(sides, ("challenge", "submission"), strict=True):
+        for name, content in example_files(challenge, rules, challenge.cases).items():
+            (folder / below / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / below / name).write_bytes(content)
+
+
+def values_that_are_not_the_best(challenge: Challenge, result: Result) -> dict[str, float]:
+    wrong = {}
+    for metric in metrics_of(challenge.metric_choice(), class_aware=challenge.matching.rules[0].class_aware):
+        best = {"higher": metric.highest, "lower": metric.lowest, "one": 1}[metric.better]
+        for aggregation in ("pooled", "group_mean", "case_mean"):
+            path = ".".join((*metric.path, aggregation))
+            if (value := result.value(path)) is not None and value != best and metric.path[-1] not in NOT_OF_COPIES:
+                wrong[path] = value
+    return wrong
+
+
+# In a colour map nuclei lose their borders, so only another one can be a copy of it.
+KINDS = [kind for kind in SIDES if kind.split()[0] != "colour_map"]
+PRESETS = [name for name in preset_names() if name != FAULTY]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_copy_of_the_reference_has_the_best_score_in_every_format_under_every_preset(preset, tmp_path, monkeypatch):
+    turn, made = PRESETS.index(preset), 0
+    for index in range(turn % 4, len(KINDS), 4):
+        kinds = KINDS[index], KINDS[(5 * index + turn) % len(KINDS)]
+        for number, pair in enumerate((kinds, kinds[::-1], (kinds[0], kinds[0]))):
+            try:
+                challenge = challenge_of(preset, *pair)
+            except ChallengeBroken:
+                continue
+            folder = tmp_path / f"{index}_{number}"
+            write_copy(challenge, pair, folder, monkeypatch)
+            result = score_submission(folder / "challenge", folder / "submission", challenge=challenge, workers=1)
+            assert values_that_are_not_the_best(challenge, result) == {}, pair
+            made += 1
+    assert made > 4
+
+
+def test_published_faults_are_why_a_copy_scores_less_under_the_ranking_of_2020():
+    """It reproduces what the published code did: see the preset."""
+    assert resolve_preset({"preset": FAULTY})["matching"]["published_faults"] == ["reference_index", "unopened_masks"]
