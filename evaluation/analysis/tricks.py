@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 
 from evaluation.challenge import Challenge
+from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.documents import resolve_preset
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings import fault, quote, render_findings
@@ -620,7 +621,7 @@ def as_recommended(challenge: Challenge) -> Challenge:
     Of points and of one class there are fewer columns.
     """
     preset = resolve_preset({"preset": "recommended"})
-    rules = RankingRules.model_validate(preset["ranking"])
+    rules = RankingRules.model_validate(tuples_for_lists(preset["ranking"]))
     columns = [of for of in rules.columns if not (are_points(challenge) and "class_mean" in of.path)]
     columns = [of for of in columns if len(challenge.classes) > 1 or "class_" not in of.path.split(".")[1]]
     of_outlines = {"measures": ("iou", "hausdorff_px"), "distance_cap_px": preset["metrics"]["distance_cap_px"]}
