@@ -38,7 +38,7 @@ from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.matching.rules import match_centroid_assignment
 from evaluation.model import Case, Instances, Outlines
-from evaluation.scoring.from_files import score_submission
+from evaluation.scoring.street import score_submission
 
 ROOT = Path(__file__).resolve().parents[1]
 Ring = list[tuple[float, float]]

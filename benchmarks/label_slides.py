@@ -131,7 +131,7 @@ def in_memory(folder: Path, side: int) -> dict[str, float]:
 
 def score(folder: Path, side: int) -> dict[str, float]:
     """``evaluation score`` with one worker."""
-    from evaluation.scoring.from_files import score_submission
+    from evaluation.scoring.street import score_submission
 
     begin = time.process_time()
     result = score_submission(folder / "challenge", folder / "submission", workers=1)

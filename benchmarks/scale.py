@@ -42,7 +42,7 @@ from benchmarks.run import (
 from benchmarks.slides import DRAWN, KINDS, SLIDES, draw_tile, write_slide
 from evaluation.authoring.synthesis import label_map
 from evaluation.model import LabelMaps
-from evaluation.scoring import from_files as pipeline
+from evaluation.scoring import street as pipeline
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = {  # what a stage does, and the functions that do it; what they call belongs to the stage of the callee
@@ -50,9 +50,9 @@ STAGES = {  # what a stage does, and the functions that do it; what they call be
     "read: cut, check, make arrays": ("evaluation.scoring.read.read_case",),
     "outlines to runs": ("evaluation.scoring.read.convert_parts", "evaluation.instances.prepare.convert_parts"),
     "overlap rule": ("evaluation.scoring.read.prepare_reference",),
-    "match": ("evaluation.scoring.cases.match_case",),
-    "measure": ("evaluation.scoring.cases.measure_cases",),
-    "summarise": ("evaluation.scoring.from_files.summarise",),
+    "match": ("evaluation.scoring.street.match_case",),
+    "measure": ("evaluation.scoring.street.measure_cases",),
+    "summarise": ("evaluation.scoring.street.summarise",),
     "write": ("evaluation.scoring.score.Result.write",),
 }
 HERE = "evaluation.scoring.read.submission_side"  # files are decoded by the process that is measured

@@ -42,10 +42,9 @@ if TYPE_CHECKING:
     from evaluation.instances.outlines import instances_from_outlines
     from evaluation.model import Case, Instances, LabelMaps
     from evaluation.results.version import __version__
-    from evaluation.scoring.check import check_submission
     from evaluation.scoring.from_arrays import count_label_maps, score_instances
-    from evaluation.scoring.from_files import score_submission
     from evaluation.scoring.score import Result
+    from evaluation.scoring.street import check_submission, score_submission
 
 __all__ = [
     "Case",
@@ -80,13 +79,13 @@ HOMES = {
     "Result": "scoring.score",
     "SubmissionRejected": "findings.errors",
     "__version__": "results.version",
-    "check_submission": "scoring.check",
+    "check_submission": "scoring.street",
     "compare": "authoring.compare_arrays",
     "count_label_maps": "scoring.from_arrays",
     "instances_from_labels": "instances.labels",
     "instances_from_outlines": "instances.outlines",
     "score_instances": "scoring.from_arrays",
-    "score_submission": "scoring.from_files",
+    "score_submission": "scoring.street",
 }
 
 

@@ -25,12 +25,12 @@ from evaluation.execution import workers
 
 # The function that is held, and a module that calls it under this name.
 PHASES = {
-    "start": ("evaluation.execution.forks", "work"),  # of a worker
+    "start": ("evaluation.execution.pool", "work"),  # of a worker
     "unpacking": ("evaluation.scoring.receive", "open_submission"),
-    "decoding": ("evaluation.scoring.cases", "read_prediction"),
+    "decoding": ("evaluation.scoring.street", "read_prediction"),
     "answering": ("evaluation.decoding.guard", "receive_answer"),  # a decoder is at work
-    "scoring": ("evaluation.scoring.cases", "measure_cases"),
-    "summary": ("evaluation.scoring.from_files", "summarise"),
+    "scoring": ("evaluation.scoring.street", "measure_cases"),
+    "summary": ("evaluation.scoring.street", "summarise"),
     "writing": ("evaluation.results.files", "write_new"),
     "noting": ("evaluation.commands.progress", "SubmissionsProgress.note"),  # the third of many submissions is done
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from killer import kill_worker
 
-from evaluation.scoring.cases import score_cases
+from evaluation.scoring.street import score_cases
 
 
 def score_after_a_loss(*task: Any) -> Any:

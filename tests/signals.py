@@ -76,7 +76,7 @@ def ended(run: Run, challenge: Path, submission: Path, scratch: Path) -> End:
     for path in (*output.glob("*"), *scratch.glob("mark*")):
         path.unlink(missing_ok=True)
     output.mkdir(exist_ok=True)
-    paths = ["--challenge", challenge, "--submission", submission, "--output", output]
+    paths = ["--challenge", challenge, "--submission", submission, "--output", output, "--quiet"]
     asked = ["--workers", run.workers] if run.workers else []
     command = [sys.executable, HELD, run.phase, mark, "score", *paths, *asked]
     with (scratch / "err").open("w+") as err:

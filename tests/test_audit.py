@@ -40,7 +40,7 @@ from evaluation.leaderboard.teams import challenge_key, score_teams
 from evaluation.ranking.stability import undrawn
 from evaluation.report.audit import audit_page
 from evaluation.report.terminal import page_renderables
-from evaluation.scoring.from_files import score_then
+from evaluation.scoring.street import score_then
 
 SHAPE = (40, 60)
 CASES = {"a": ("P1", 6), "b": ("P1", 3), "c": ("P2", 8), "d": ("P3", 5)}  # group and number of nuclei

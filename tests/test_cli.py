@@ -335,10 +335,10 @@ def test_nothing_of_the_reference_is_in_metrics_or_messages(made, tmp_path, subm
 def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
     script = (
         "import os, signal, sys\n"
-        "from evaluation.commands import main as cli\nfrom evaluation.scoring import from_files\n"
+        "from evaluation.commands import main as cli\nfrom evaluation.scoring import street\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from killer import kill_worker\n"
-        "from_files.score_cases = kill_worker\n"
+        "street.score_cases = kill_worker\n"
         "sys.exit(cli.run(sys.argv[1:]))\n"
     )
     options = ["--challenge", made.challenge, "--submission", made.submissions["finder"]]
@@ -388,7 +388,7 @@ def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(made, tmp_p
     def fail(*arguments, **options):
         raise RuntimeError("SECRET /opt/ml/input")
 
-    monkeypatch.setattr("evaluation.scoring.from_files.score_submission", fail)
+    monkeypatch.setattr("evaluation.scoring.street.score_submission", fail)
     arguments = ["score", "--challenge", made.challenge, "--submission", tmp_path, "--output", tmp_path / "out"]
     assert cli.run([str(a) for a in arguments]) == 70
     last = capsys.readouterr().err.splitlines()[-1]

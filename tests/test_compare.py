@@ -22,7 +22,7 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import WrongUsage
 from evaluation.formats.example import image_bytes
 from evaluation.model.label_runs import runs_of, without_labels
-from evaluation.scoring.from_files import score_submission
+from evaluation.scoring.street import score_submission
 
 SHAPE = (60, 90)
 

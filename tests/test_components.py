@@ -24,7 +24,7 @@ from evaluation.formats.request import Request
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Case, ClassTable
 from evaluation.model.label_runs import runs_of
-from evaluation.scoring.from_files import score_submission
+from evaluation.scoring.street import score_submission
 
 MASK = np.zeros((12, 17), np.uint8)
 MASK[1:4, 2:5] = 1

@@ -19,8 +19,8 @@ from evaluation.formats import example
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.metrics.registry import metrics_of
 from evaluation.model import Case, Instances
-from evaluation.scoring.from_files import score_submission
 from evaluation.scoring.score import Result
+from evaluation.scoring.street import score_submission
 
 FAULTY = "monusac2020_as_published"  # reproduces faults of the published code, on purpose
 # HoVer-Net's second Dice sums over all pairs that touch: of nuclei that overlap each other each has two partners.

@@ -21,7 +21,7 @@ from evaluation.commands.main import run
 from evaluation.findings import render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.model import Case
-from evaluation.scoring.check import check_submission
+from evaluation.scoring.street import check_submission
 
 CLASSES = ("epithelial", "plasma", "other")
 SIZE = (40, 50)

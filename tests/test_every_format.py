@@ -13,7 +13,7 @@ from evaluation.authoring.kit import write_kit
 from evaluation.challenge import Challenge
 from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
-from evaluation.scoring.check import check_submission
+from evaluation.scoring.street import check_submission
 
 
 def test_no_format_is_left_out():

@@ -10,7 +10,7 @@ from every_format import write_challenge
 
 from evaluation import score_submission
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
-from evaluation.scoring.check import check_submission
+from evaluation.scoring.street import check_submission
 
 
 def change(challenge, old, new):

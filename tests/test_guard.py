@@ -27,7 +27,7 @@ from evaluation.decoding.confinement import missing_here
 from evaluation.decoding.guard import Bounds, DecoderFault, decode
 from evaluation.decoding.plain_values import from_plain, to_plain
 from evaluation.findings.errors import InputFault
-from evaluation.scoring.check import check_submission
+from evaluation.scoring.street import check_submission
 
 pytestmark = pytest.mark.skipif(not guard.IS_AVAILABLE, reason="processes are not guarded here")
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,8 +10,8 @@ import pytest
 
 from evaluation import Challenge
 from evaluation.scoring import kept_references as module
-from evaluation.scoring.from_files import score_submission
 from evaluation.scoring.kept_references import KeptReferences, rules_of_references
+from evaluation.scoring.street import score_submission
 
 FROZEN = Path(__file__).parent / "golden/frozen"
 
@@ -21,7 +21,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The cases whose reference is read from now on, with nothing kept."""
     monkeypatch.setattr(module, "SETTLED_SECONDS", 0)
     monkeypatch.setattr(module, "kept_references", KeptReferences())
-    monkeypatch.setattr("evaluation.scoring.cases.kept_references", module.kept_references)
+    monkeypatch.setattr("evaluation.scoring.street.kept_references", module.kept_references)
     found: list[str] = []
     own = module.read_reference
     monkeypatch.setattr(module, "read_reference", lambda *of: (found.append(of[2].name), own(*of))[1])

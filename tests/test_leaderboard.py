@@ -37,7 +37,7 @@ from evaluation.metrics import metrics_of
 from evaluation.model import ScoreTable
 from evaluation.results.metrics_json import as_json
 from evaluation.results.schema import MetricsFile
-from evaluation.scoring.from_files import score_then
+from evaluation.scoring.street import score_then
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = (

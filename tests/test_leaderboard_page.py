@@ -33,7 +33,7 @@ from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
 from evaluation.report.skills import read_results
 from evaluation.results.metrics_json import as_json
-from evaluation.scoring.from_files import score_submission
+from evaluation.scoring.street import score_submission
 
 NAN = float("nan")
 HOSTILE = ["<img src=x onerror=alert(1)>", "<b>bold</b>", "</script><script>alert(2)</script>", "%{x} & 'quoted'\n"]

@@ -30,8 +30,8 @@ from evaluation.instances.prepare import PreparedReference, prepare_reference
 from evaluation.instances.runs import union_region
 from evaluation.model import Instances, LabelMaps, Outlines, Region
 from evaluation.results.metrics_json import as_json
-from evaluation.scoring import from_files as pipeline
 from evaluation.scoring import measure as measuring
+from evaluation.scoring import street as pipeline
 from evaluation.scoring.from_arrays import count_label_maps
 from evaluation.scoring.match import match_case
 

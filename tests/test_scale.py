@@ -31,8 +31,8 @@ from evaluation.matching import overlap_table
 from evaluation.model import Instances, LabelMaps, arrays, intervals
 from evaluation.model.intervals import distinct, row_bands
 from evaluation.results import objects_csv
-from evaluation.scoring.from_files import score_submission
 from evaluation.scoring.score import Result
+from evaluation.scoring.street import score_submission
 
 SMALL = Slide(rows=2, columns=3, tile_px=240, nuclei=30)
 IN_PIECES = (  # what is done at once, far below what a slide of this size has
@@ -209,7 +209,7 @@ def test_the_text_of_a_long_file_is_never_in_memory_as_a_whole(tmp_path):
 SCORE_WITH_LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
-from evaluation.scoring.from_files import score_submission
+from evaluation.scoring.street import score_submission
 folder = Path(sys.argv[1])
 import scipy.sparse.csgraph, shapely, orjson
 pages = int(Path("/proc/self/statm").read_text().split()[0])

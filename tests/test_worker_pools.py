@@ -27,10 +27,10 @@ from evaluation import score_submission
 from evaluation.analysis.audit import audit_challenge, write_audit
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
-from evaluation.execution import cluster, worker_pools
-from evaluation.execution.local_processes import LocalProcesses
-from evaluation.execution.worker_pools import SharedPool
-from evaluation.execution.workers import UNLIMITED, MemoryLeft
+from evaluation.execution import cluster, executors, workers
+from evaluation.execution.executors import ExecutorPool
+from evaluation.execution.pool import ProcessPool, Task
+from evaluation.execution.workers import UNLIMITED, MemoryLeft, answers_in_order, plan_workers
 from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
@@ -138,16 +138,19 @@ def test_an_audit_by_an_executor_is_that_of_one_process(made: Path, tmp_path: Pa
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many processes each pool has that is started from now on. They find the modules of the tests."""
-    starts: list[int] = []
-    started = LocalProcesses.started
+    pools: list[ProcessPool] = []
+    widths: list[int] = []
+    start = ProcessPool.start
 
-    def counting(processes: LocalProcesses) -> Any:
-        starts.append(processes.workers)
-        return started(processes)
+    def counting(pool: ProcessPool) -> Any:
+        if pool not in pools:
+            pools.append(pool)
+            widths.append(pool.width)
+        return start(pool)
 
-    monkeypatch.setattr(LocalProcesses, "started", counting)
+    monkeypatch.setattr(ProcessPool, "start", counting)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
-    return starts
+    return widths
 
 
 def test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new(
@@ -171,74 +174,70 @@ def test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new(
     assert [name for name, outcome in told.items() if outcome == "scored"] == ["newcomer"]
 
 
-def test_few_pixels_are_scored_before_workers_would_have_started(
-    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("seconds", "pools"), [(0.01, []), (100.0, [2])], ids=["short", "long"])
+def test_the_main_process_begins_and_is_joined_where_that_saves_time(
+    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, pools
 ) -> None:
-    """A team of the demo has half a million pixels; after two of them the pool starts."""
-    monkeypatch.setattr(worker_pools, "memory_left", lambda: MemoryLeft(64 * 10**9))
-    for name, pixels, pools in (("many", 10**9, []), ("few", 10**6, [1])):
-        monkeypatch.setattr(
-            worker_pools,
-            "local_pool",
-            lambda *_, px=pixels: SharedPool(LocalProcesses(1), 1, 9, pool_from_px=px),
-        )
-        rank(made, tmp_path / name)
-        assert opened == pools
-        assert contents(tmp_path / name) == expected
+    is_faster_shared = workers.is_faster_shared
+    monkeypatch.setattr(
+        workers, "is_faster_shared", lambda _, tasks, workers: is_faster_shared(seconds, tasks, workers)
+    )
+    monkeypatch.setattr(workers, "usable_processors", lambda: 2)
+    monkeypatch.setattr(workers, "memory_left", lambda: MemoryLeft(64 * 10**9))
+    monkeypatch.setattr(workers, "SURELY_LONG_BYTES", UNLIMITED)
+    rank(made, tmp_path / "out")
+    assert opened[:1] == pools
+    assert contents(tmp_path / "out") == expected
 
 
-def test_as_many_processes_as_the_memory_holds_share_the_work(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_processes_as_the_memory_holds_share_the_work(made: Path) -> None:
     from evaluation import Challenge
 
     challenge = Challenge.load(made / "challenge")
-    monkeypatch.setattr("evaluation.execution.workers.usable_processors", lambda: 8)
-
-    def worker_pool(together: int, submissions: int = 500, workers: int | None = None) -> Any:
-        monkeypatch.setattr(worker_pools, "memory_left", lambda: MemoryLeft(together))
-        needs = memory_needs(challenge, challenge.cases, folder=made / "challenge")
-        return worker_pools.local_pool(challenge.cases, needs, submissions, workers)
-
-    of_500 = worker_pool(UNLIMITED)
-    assert (of_500.width, of_500.parts) == (8, 1)
-    assert worker_pool(UNLIMITED, submissions=100).parts == 1
-    assert 1 < worker_pool(1_200_000_000).width < 8
-    assert worker_pool(500_000_000) is None
-    assert worker_pool(UNLIMITED, submissions=3) is None  # too few pixels
-    assert worker_pool(UNLIMITED, workers=1) is None
-    assert worker_pool(UNLIMITED, submissions=1, workers=4) is None
-    asked = worker_pool(500_000_000, submissions=2, workers=4)
-    assert (asked.width, asked.parts) == (4, 2)
+    needs = memory_needs(challenge, challenge.cases, folder=made / "challenge")
+    assert plan_workers(None, needs * 500, MemoryLeft(UNLIMITED), 8).workers == 8
+    assert 1 < plan_workers(None, needs * 500, MemoryLeft(1_200_000_000), 8).workers < 8
+    assert plan_workers(None, needs * 500, MemoryLeft(500_000_000), 8).workers == 1
+    assert plan_workers(4, needs * 2, MemoryLeft(500_000_000), 8).workers == 4
 
 
-def test_a_submission_that_needs_more_memory_than_each_worker_has_is_scored_by_itself(
+def test_what_needs_more_memory_than_each_worker_has_is_worked_on_with_nothing_beside_it(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool = SharedPool(LocalProcesses(2), 2, 9, bytes_each=1_000_000)
-    monkeypatch.setattr(worker_pools, "local_pool", lambda *_: pool)
-    rank(made, tmp_path / "out")
-    assert opened == []
+    crowds: list[int] = []
+
+    class Watched(ProcessPool):
+        def __init__(self, width: int, *, tries_again: bool, bytes_each: int = 0) -> None:
+            super().__init__(width, tries_again=tries_again, bytes_each=1_000_000)
+
+        def received(self) -> Any:
+            crowds.append(len(self.workers))
+            return super().received()
+
+    monkeypatch.setattr(workers, "ProcessPool", Watched)
+    rank(made, tmp_path / "out", workers=2)
+    assert opened == [2]
+    assert max(crowds) == 1
     assert contents(tmp_path / "out") == expected
 
 
 def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pool is lost, and another one goes on; who was in flight is scored by itself, here by the main process."""
+    """The others go on; what it was at is tried again when they are done."""
     monkeypatch.setenv("KILLER_MARK", str(tmp_path / "mark"))
-    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_after_a_loss)
-    pool = SharedPool(LocalProcesses(2), 2, 9)
-    monkeypatch.setattr(worker_pools, "local_pool", lambda *_: pool)
-    monkeypatch.setattr(worker_pools, "IN_FLIGHT_UP_TO", 2)
-    rank(made, tmp_path / "out")
+    monkeypatch.setattr("evaluation.scoring.street.score_cases", score_after_a_loss)
+    monkeypatch.setattr(workers, "IN_FLIGHT_UP_TO", 2)
+    rank(made, tmp_path / "out", workers=2)
     assert (tmp_path / "mark").exists()
-    assert opened == [2, 2]
+    assert opened == [2]
     assert contents(tmp_path / "out") == expected
 
 
 def test_a_submission_that_kills_workers_alone_has_no_place(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.scoring.street.score_cases", score_but_the_poisoned)
     for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_3", "team_3")):
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
     board = rank(made, tmp_path / "out", teams=tmp_path / "teams", workers=2)
@@ -263,8 +262,9 @@ def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_go
             wait_for(mark, call)
             call.kill()
             for _ in range(6000):
-                if session(call.pid):
-                    time.sleep(0.1)
+                if not session(call.pid):
+                    break
+                time.sleep(0.1)
             assert session(call.pid) == []
         finally:
             with suppress(ProcessLookupError):
@@ -336,8 +336,8 @@ def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(
     told: dict[str, str] = {}
     teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
     shutil.move(teams / "team_4", teams / "poison")
-    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_but_the_poisoned)
-    monkeypatch.setattr(worker_pools, "IN_FLIGHT_UP_TO", 2)
+    monkeypatch.setattr("evaluation.scoring.street.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr(workers, "IN_FLIGHT_UP_TO", 2)
     with spawned(1) as executor, pytest.raises(WorkersLost, match="no-cluster") as lost:
         rank(made, tmp_path / "out", teams=teams, executor=executor, note=told.__setitem__)
     assert "What is complete is kept" in lost.value.findings[0].fix
@@ -355,16 +355,24 @@ def test_an_interrupted_call_leaves_no_task_behind(made: Path, tmp_path: Path) -
     def interrupt(name: str, outcome: str) -> None:
         raise KeyboardInterrupt
 
-    with ThreadPoolExecutor(1) as executor:
+    futures: list[Future[Any]] = []
+
+    class Recording(ThreadPoolExecutor):
+        def submit(self, *task: Any, **options: Any) -> Future[Any]:
+            futures.append(super().submit(*task, **options))
+            return futures[-1]
+
+    with Recording(1) as executor:
         with pytest.raises(KeyboardInterrupt):
             rank(made, tmp_path / "out", executor=executor, note=interrupt)
-        assert executor._work_queue.empty()
+        assert [future for future in futures if not (future.running() or future.done())] == []
+    assert any(future.cancelled() for future in futures)
 
 
 def test_a_worker_with_another_version_is_told(
     made: Path, processes: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_pools, "__version__", "0.0.9")  # here; a worker in another process has the real one
+    monkeypatch.setattr(executors, "__version__", "0.0.9")  # here; a worker in another process has the real one
     with pytest.raises(WorkersLost) as lost:
         rank(made, tmp_path / "out", executor=processes)
     assert str(lost.value).startswith(
@@ -374,7 +382,7 @@ def test_a_worker_with_another_version_is_told(
 
 def test_a_worker_without_the_program_is_told(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes back is the ImportError of unpickling; here a task raises it."""
-    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", import_nothing)
+    monkeypatch.setattr("evaluation.scoring.street.score_cases", import_nothing)
     with ThreadPoolExecutor(1) as executor, pytest.raises(WorkersLost) as lost:
         rank(made, tmp_path / "out", executor=executor)
     assert str(lost.value).startswith("[no-cluster] a worker: ")
@@ -388,11 +396,10 @@ def import_nothing(*task: object) -> None:
 def test_a_worker_that_does_not_see_the_folders_is_told(made: Path) -> None:
     """Else the files of the submission would seem to be missing, and it would be rejected for good."""
     with ThreadPoolExecutor(1) as executor:
-        worker_pool = SharedPool(executor, 1)
-        plan = worker_pool.plan([], [])
-        assert list(worker_pool.outcomes(str, [(made,)], plan)) == [str(made)]
+        pool = ExecutorPool(executor, 1)
+        assert list(answers_in_order(pool, [Task(str, (made,))])) == [str(made)]
         with pytest.raises(WorkersLost, match=r"does not see '/nowhere'; expected folders that all machines share"):
-            list(worker_pool.outcomes(str, [(Path("/nowhere"),)], plan))
+            list(answers_in_order(pool, [Task(str, (Path("/nowhere"),))]))
 
 
 # --- a cluster --------------------------------------------------------------------------------------------------------
@@ -437,7 +444,7 @@ def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(
 def test_a_worker_that_is_killed_at_a_task_is_no_fault_of_the_submission(
     made: Path, expected, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_after_a_loss)
+    monkeypatch.setattr("evaluation.scoring.street.score_cases", score_after_a_loss)
     with cluster.connect(dask_cluster.scheduler_address) as executor:
         rank(made, tmp_path / "out", executor=executor)
     assert Path(os.environ["KILLER_MARK"]).exists()
@@ -447,7 +454,7 @@ def test_a_worker_that_is_killed_at_a_task_is_no_fault_of_the_submission(
 def test_a_submission_that_kills_every_worker_is_told_and_the_others_are_scored(
     made: Path, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.scoring.from_files.score_cases", score_but_the_poisoned)
+    monkeypatch.setattr("evaluation.scoring.street.score_cases", score_but_the_poisoned)
     for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_2", "team_2")):
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
     with cluster.connect(dask_cluster.scheduler_address) as executor:

@@ -14,8 +14,8 @@ from every_format import toml
 from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
-from evaluation.execution.forks import can_fork
 from evaluation.execution.limits import UNLIMITED, MemoryLeft, left_in_groups, memory_left
+from evaluation.execution.pool import Task, can_fork
 from evaluation.execution.workers import (
     BYTES_AT_ONCE,
     CASE_BYTES,
@@ -24,9 +24,11 @@ from evaluation.execution.workers import (
     SURELY_LONG_BYTES,
     WORKER_BYTES,
     Plan,
+    Work,
     batches,
     plan_workers,
     run_tasks,
+    run_work,
 )
 from evaluation.findings.errors import WorkerDied
 from evaluation.formats.example import image_bytes
@@ -205,57 +207,54 @@ def test_files_that_cannot_be_opened_are_not_counted_and_told_later(tmp_path):
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
-CASES = [Case(f"c{index}", "P", 2000, 2000) for index in range(20)]
-
 
 @pytest.mark.parametrize(
     ("together", "expected"),
     [(UNLIMITED, 8), (MAIN_BYTES + 8 * (WORKER_BYTES + GB), 8), (MAIN_BYTES + 3 * (WORKER_BYTES + GB), 3), (GB, 1)],
 )
 def test_as_many_workers_as_processors_and_memory_allow(together, expected):
-    plan = plan_workers(None, CASES, [GB] * 20, MemoryLeft(together), processors=8)
-    assert (plan.workers, plan.may_shrink) == (expected, True)
+    plan = plan_workers(None, [GB] * 20, MemoryLeft(together), processors=8)
+    assert (plan.workers, plan.tries_again) == (expected, expected > 1)
 
 
 def test_small_cases_are_counted_by_what_a_worker_takes_at_a_time():
     memory = MemoryLeft(MAIN_BYTES + 2 * (WORKER_BYTES + BYTES_AT_ONCE))
-    assert plan_workers(None, CASES, [40 * MB] * 20, memory, processors=8).workers == 2
+    assert plan_workers(None, [40 * MB] * 20, memory, processors=8).workers == 2
 
 
 def test_the_main_process_begins_with_a_small_set_and_has_a_single_case_for_itself():
-    small = [Case("c1", "P", 100, 100), Case("c2", "P", 100, 100)]
-    for cases, workers in ((small, 2), (CASES[:1], 1), ([Case("slide", "P", 100_000, 100_000)], 1)):
-        plan = plan_workers(None, cases, [CASE_BYTES] * len(cases), MemoryLeft(), processors=2)
+    for cases, workers in ((2, 2), (1, 1)):
+        plan = plan_workers(None, [CASE_BYTES] * cases, MemoryLeft(), processors=2)
         assert (plan.workers, plan.is_in_process) == (workers, True)
 
 
 def test_what_surely_takes_long_is_shared_at_once():
-    plan = plan_workers(None, CASES[:2], [CASE_BYTES + SURELY_LONG_BYTES // 2] * 2, MemoryLeft(), processors=2)
+    plan = plan_workers(None, [CASE_BYTES + SURELY_LONG_BYTES // 2] * 2, MemoryLeft(), processors=2)
     assert (plan.workers, plan.is_in_process) == (2, not can_fork())
 
 
 def test_the_number_that_was_asked_for_is_taken_and_kept():
-    plan = plan_workers(6, CASES, [GB] * 20, MemoryLeft(GB), processors=2)
-    assert (plan.workers, plan.is_in_process, plan.may_shrink) == (6, False, False)
+    plan = plan_workers(6, [GB] * 20, MemoryLeft(GB), processors=2)
+    assert (plan.workers, plan.is_in_process, plan.tries_again) == (6, False, False)
 
 
 @pytest.mark.parametrize("asked", [None, 1])
 @pytest.mark.parametrize("memory", [MemoryLeft(2 * GB - 1), MemoryLeft(each=2 * GB - 1)])
 def test_a_case_that_may_not_fit_has_a_process_of_its_own(asked, memory):
-    plan = plan_workers(asked, CASES[:1], [GB], memory)
+    plan = plan_workers(asked, [GB], memory)
     assert (plan.workers, plan.is_in_process) == (1, False)
-    assert plan_workers(asked, CASES[:1], [GB], MemoryLeft(2 * GB, 2 * GB)).is_in_process
+    assert plan_workers(asked, [GB], MemoryLeft(2 * GB, 2 * GB)).is_in_process
 
 
 @pytest.mark.parametrize("asked", [0, -1, 1.5, "2"])
 def test_a_number_of_workers_that_cannot_be_is_refused(asked):
     """-1 never came to an end, 0 was 1."""
     with pytest.raises(ValueError, match=r"workers is .*; expected a whole number from 1"):
-        plan_workers(asked, [], [])
+        plan_workers(asked, [])
 
 
 def test_a_number_of_workers_may_be_numpys():
-    assert plan_workers(np.int64(1), CASES[:1], [GB]).workers == 1
+    assert plan_workers(np.int64(1), [GB]).workers == 1
 
 
 def test_batches_keep_the_order_and_never_hold_more_than_the_largest_case_may():
@@ -271,10 +270,14 @@ def test_batches_keep_the_order_and_never_hold_more_than_the_largest_case_may():
 
 # --- the pool ---------------------------------------------------------------------------------------------------------
 
-POOL_OF_TWO = Plan(2, is_in_process=False, may_shrink=False, case_bytes=GB)
-CHOSEN = Plan(2, is_in_process=False, may_shrink=True, case_bytes=GB)
-ALONE = Plan(1, is_in_process=False, may_shrink=True, case_bytes=5400 * MB)
-MAIN = Plan(1, is_in_process=True, may_shrink=True, case_bytes=GB)
+POOL_OF_TWO = Plan(2, is_in_process=False, tries_again=False)
+CHOSEN = Plan(2, is_in_process=False, tries_again=True)
+ALONE = Plan(1, is_in_process=False, tries_again=False)
+MAIN = Plan(1, is_in_process=True, tries_again=False)
+
+
+def outcomes_of(function, arguments, plan):
+    return run_tasks([Task(function, of_task, 5400 * MB) for of_task in arguments], plan)
 
 
 @pytest.fixture
@@ -285,22 +288,25 @@ def importable(monkeypatch):
 
 def test_outcomes_come_in_order_and_progress_is_told_whoever_works():
     for plan in (MAIN, ALONE, POOL_OF_TWO):
+        assert list(outcomes_of(divmod, [(n, 3) for n in range(9)], plan)) == [divmod(n, 3) for n in range(9)]
+    for workers in (1, 2):
         told = []
-        outcomes = run_tasks(divmod, [(n, 3) for n in range(9)], plan, lambda *numbers: told.append(numbers))  # noqa: B023
-        assert list(outcomes) == [divmod(n, 3) for n in range(9)]
-        assert told == [(n, 9) for n in range(1, 10)]
+        progress = lambda *numbers: told.append(numbers)  # noqa: E731, B023
+        work = Work(sorted, (), [*"bcabcabca"], [1] * 9, progress, at_once=3)
+        assert run_work(work, workers) == [*"abcabcabc"]
+        assert told == [(n, 3) for n in range(1, 4)]
 
 
 def test_the_only_worker_is_a_process_of_its_own():
-    (of_worker,) = run_tasks(os.getpid, [()], ALONE, None)
-    (of_main,) = run_tasks(os.getpid, [()], MAIN, None)
+    (of_worker,) = outcomes_of(os.getpid, [()], ALONE)
+    (of_main,) = outcomes_of(os.getpid, [()], MAIN)
     assert of_main == os.getpid() != of_worker
 
 
 def test_workers_stand_in_front_of_the_main_process_where_memory_runs_out():
     path = "/proc/self/oom_score_adj"
     tasks = [(Path(path), "utf-8")]
-    assert [text.strip() for text in run_tasks(Path.read_text, tasks, ALONE, None)] == ["1000"]
+    assert [text.strip() for text in outcomes_of(Path.read_text, tasks, ALONE)] == ["1000"]
     assert Path(path).read_text().strip() != "1000"
 
 
@@ -322,31 +328,27 @@ def test_workers_stand_in_front_of_the_main_process_where_memory_runs_out():
 )
 def test_a_killed_worker_ends_everything(importable, plan, line):
     with pytest.raises(WorkerDied) as died:
-        list(run_tasks(kill_worker, [(1,), (2,), (3,)], plan, None))
+        list(outcomes_of(kill_worker, [(1,), (2,), (3,)], plan))
     assert [str(finding) for finding in died.value.findings] == [line]
 
 
 def test_one_worker_goes_on_alone_where_several_were_too_many(importable, tmp_path):
     """A task that is killed as long as there are others: every outcome comes once, in order."""
-    told = []
-    tasks = [(str(tmp_path), n) for n in range(6)]
-    outcomes = list(run_tasks(kill_in_a_crowd, tasks, CHOSEN, lambda *numbers: told.append(numbers)))
-    assert outcomes == list(range(6))
-    assert told == [(n, 6) for n in range(1, 7)]
+    assert list(outcomes_of(kill_in_a_crowd, [(str(tmp_path), n) for n in range(6)], CHOSEN)) == list(range(6))
     with pytest.raises(WorkerDied):
-        list(run_tasks(kill_in_a_crowd, [(str(tmp_path / "b"), n) for n in range(6)], POOL_OF_TWO, None))
+        list(outcomes_of(kill_in_a_crowd, [(str(tmp_path / "b"), n) for n in range(6)], POOL_OF_TWO))
 
 
 @pytest.mark.parametrize(("plan", "where"), [(MAIN, "the main process"), (ALONE, "the only worker")])
 def test_memory_that_runs_out_is_told_with_the_estimate(plan, where):
     with pytest.raises(WorkerDied) as died:
-        list(run_tasks(bytearray, [(1 << 60,)], plan, None))
+        list(outcomes_of(bytearray, [(1 << 60,)], plan))
     assert str(died.value.findings[0]).startswith(f"[worker-died] {where}: ran out of memory; expected enough memory ")
 
 
 def test_other_errors_of_a_worker_are_raised_as_they_are():
     with pytest.raises(ZeroDivisionError):
-        list(run_tasks(divmod, [(1, 1), (1, 0)], ALONE, None))
+        list(outcomes_of(divmod, [(1, 1), (1, 0)], ALONE))
 
 
 # --- copies of this process -------------------------------------------------------------------------------------------
@@ -357,12 +359,12 @@ def test_a_set_that_takes_long_is_shared_after_its_first_task_and_a_short_one_is
         script = (
             "import os, types\n"
             "from evaluation.execution import workers\n"
-            "from evaluation.execution.workers import Plan, run_tasks\n"
+            "from evaluation.execution.workers import Plan, Task, run_tasks\n"
             "now = [0.0]\n"  # a clock that no other process delays
             "workers.time = types.SimpleNamespace(perf_counter=lambda: now[0])\n"
             f"def task(number):\n    now[0] += {seconds}\n    return os.getpid()\n"
-            "plan = Plan(2, is_in_process=True, may_shrink=True)\n"
-            "pids = list(run_tasks(task, [(n,) for n in range(9)], plan, None))\n"
+            "plan = Plan(2, is_in_process=True, tries_again=True)\n"
+            "pids = list(run_tasks([Task(task, (n,)) for n in range(9)], plan))\n"
             "print(pids[0] == os.getpid(), len(set(pids[1:]) - {os.getpid()}))\n"
         )
         done = run([sys.executable, "-c", script])
@@ -371,13 +373,17 @@ def test_a_set_that_takes_long_is_shared_after_its_first_task_and_a_short_one_is
 
 def test_outcomes_and_errors_of_copies_come_back():
     script = (
-        "from evaluation.execution.forks import outcomes_of_forks\n"
-        "print(list(outcomes_of_forks(divmod, [(n, 3) for n in range(5)], 2)))\n"
+        "from evaluation.execution.pool import Task\n"
+        "from evaluation.execution.workers import Plan, run_tasks\n"
+        "def outcomes(function, tasks, workers):\n"
+        "    plan = Plan(workers, is_in_process=False, tries_again=False)\n"
+        "    return list(run_tasks([Task(function, task) for task in tasks], plan))\n"
+        "print(outcomes(divmod, [(n, 3) for n in range(5)], 2))\n"
         "for bad in (lambda: 1 / 0, lambda: (lambda: None)):\n"
         "    try:\n"
-        "        list(outcomes_of_forks(bad, [()], 1))\n"
+        "        outcomes(bad, [()], 1)\n"
         "    except Exception as error:\n"
-        "        print(type(error).__name__, 'work' in error.__notes__[0])\n"
+        "        print(type(error).__name__, ', in ' in error.__notes__[0])\n"
     )
     done = run([sys.executable, "-c", script])
     assert done.stdout.splitlines()[0] == str([divmod(n, 3) for n in range(5)])
@@ -393,8 +399,10 @@ def test_without_a_process_for_a_worker_the_main_process_works():
         "from evaluation.execution import workers\n"
         "def fork():\n    raise BlockingIOError(11, 'Resource temporarily unavailable')\n"
         "os.fork = fork\n"
-        "plan = workers.Plan(2, is_in_process=False, may_shrink=False)\n"
-        "print(set(workers.run_tasks(os.getpid, [(), ()], plan, None)) == {os.getpid()})\n"
+        "from evaluation.decoding.guard import prepare\n"
+        "plan = workers.Plan(2, is_in_process=False, tries_again=False)\n"
+        "tasks = [workers.Task(os.getpid, ()) for _ in range(2)]\n"
+        "print(set(workers.run_tasks(tasks, plan)) == {os.getpid()})\n"
     )
     done = run([sys.executable, "-c", script])
     assert (done.stdout, done.stderr) == ("True\n", "")
@@ -403,10 +411,12 @@ def test_without_a_process_for_a_worker_the_main_process_works():
 def test_workers_are_gone_when_the_call_that_waits_for_them_is_left():
     script = (
         "import os, time\n"
-        "from evaluation.execution.forks import outcomes_of_forks\n"
-        "found = outcomes_of_forks(lambda number: (number, os.getpid()), [(n,) for n in range(4)], 2)\n"
-        "print(next(found)[1])\n"
-        "found.close()\n"
+        "from evaluation.execution.pool import Task\n"
+        "from evaluation.execution.workers import Plan, run_tasks\n"
+        "plan = Plan(2, is_in_process=False, tries_again=False)\n"
+        "outcomes = run_tasks([Task(os.getpid, ()) for n in range(4)], plan)\n"
+        "print(next(outcomes))\n"
+        "outcomes.close()\n"
     )
     done = run([sys.executable, "-c", script])
     assert not Path(f"/proc/{int(done.stdout)}").exists()
@@ -456,7 +466,7 @@ def score(large_images, output: Path, *arguments, data_bytes: int | None = None)
 
 def test_a_limit_for_each_process_that_holds_a_case_changes_no_byte(large_images, tmp_path):
     written = []
-    for name, arguments, limit in (("limited", (), GB), ("two", ("--workers", "2"), None)):
+    for name, arguments, limit in (("limited", ("--quiet",), GB), ("two", ("--quiet", "--workers", "2"), None)):
         done = score(large_images, tmp_path / name, *arguments, data_bytes=limit)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         written.append([path.read_bytes() for path in sorted((tmp_path / name).iterdir())])
@@ -469,21 +479,22 @@ def test_a_set_whose_two_workers_do_not_fit_is_scored_by_one(large_images, tmp_p
         "import sys\n"
         "from evaluation.commands import main as cli\n"
         "from evaluation.execution import workers\n"
-        "from evaluation.scoring import from_files\n"
+        "from evaluation.scoring import street\n"
         "workers.memory_left = lambda: workers.MemoryLeft(700 * 10**6)\n"
         "workers.usable_processors = lambda: 8\n"
-        "of_workers = workers.of_workers\n"
-        "def told(function, tasks, plan):\n"
+        "plan_workers = workers.plan_workers\n"
+        "def told(*arguments):\n"
+        "    plan = plan_workers(*arguments)\n"
         "    print(plan.workers)\n"
-        "    return of_workers(function, tasks, plan)\n"
-        "workers.of_workers = told\n"
+        "    return plan\n"
+        "workers.plan_workers = told\n"
         "sys.exit(cli.run(sys.argv[1:]))\n"
     )
     challenge, submission = large_images
-    options = ["--challenge", challenge, "--submission", submission, "--output", tmp_path / "out"]
+    options = ["--challenge", challenge, "--submission", submission, "--output", tmp_path / "out", "--quiet"]
     done = run([sys.executable, "-c", script, "score", *options])
     assert (done.returncode, done.stderr) == (0, "")
-    assert set(done.stdout.split()) <= {"1"}
+    assert set(done.stdout.split()) == {"1"}
     assert (tmp_path / "out" / "metrics.json").is_file()
 
 
@@ -493,9 +504,9 @@ def test_memory_too_small_for_one_case_is_told_and_nothing_is_written(large_imag
     script = (
         "import sys\n"
         f"sys.path.insert(0, {str(ROOT / 'tests')!r})\n"
-        "from evaluation.commands import main as cli\nfrom evaluation.scoring import from_files\n"
+        "from evaluation.commands import main as cli\nfrom evaluation.scoring import street\n"
         "from killer import take_all_memory\n"
-        "from_files.score_cases = take_all_memory\n"
+        "street.score_cases = take_all_memory\n"
         "sys.exit(cli.run(sys.argv[1:]))\n"
     )
     challenge, submission = large_images
@@ -513,8 +524,7 @@ def test_memory_too_small_for_one_case_is_told_and_nothing_is_written(large_imag
 def test_a_limit_that_hardly_holds_the_program_is_told_at_once(large_images, tmp_path):
     """The pool's threads have no room: without a check the process would never end."""
     script = (
-        "import evaluation.scoring.from_files; "
-        "print(next(line for line in open('/proc/self/status') if 'VmData' in line))"
+        "import evaluation.scoring.street; print(next(line for line in open('/proc/self/status') if 'VmData' in line))"
     )
     used = 1024 * int(run([sys.executable, "-c", script]).stdout.split()[1])
     done = score(large_images, tmp_path / "out", data_bytes=used + 12 * MB)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,9 @@ import scipy
 
 from evaluation.challenge import AnyMatchingRule, Challenge
 from evaluation.challenge.matching_rules import MatchingRules, Sides
-from evaluation.execution.workers import Progress, plan_workers, run_tasks
+from evaluation.execution.workers import Progress, run_job
 from evaluation.findings import Finding, fault, percent, quote
-from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
+from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.perturb import (
     dilate_instances,
@@ -38,8 +39,8 @@ from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Insta
 from evaluation.results.metrics_json import identity, rounded
 from evaluation.results.version import __version__
 from evaluation.scoring.measure import measure_outlines, outlined_image
-from evaluation.scoring.memory import memory_needs
-from evaluation.scoring.read import read_reference, read_shared_reference
+from evaluation.scoring.rasterise import of_every_case
+from evaluation.scoring.read import read_reference
 
 PERTURBATIONS: Mapping[str, str] = {  # in words that follow "nuclei"
     "eroded_1": "eroded by 1 px",
@@ -83,19 +84,9 @@ def study_sensitivity(
     challenge = Challenge.load(folder)
     if challenge.reference.are_points or challenge.reference.are_counts:
         raise WrongUsage(fault("no-outlines", "challenge.toml: reference.format", format=challenge.reference.format))
-    with faults_as(ChallengeBroken):
-        shared = read_shared_reference(challenge, folder)
     rules = rules_to_try(challenge)
-    tasks = [
-        (challenge, rules, folder, case, None if shared is None else shared.cases[case.name])
-        for case in challenge.cases
-    ]
-    needs = memory_needs(challenge, challenge.cases, folder=folder, shared=shared)
-    outcomes = list(run_tasks(study_case, tasks, plan_workers(workers, challenge.cases, needs), progress))
-    faults = [finding for outcome in outcomes if isinstance(outcome, tuple) for finding in outcome]
-    if faults:
-        raise ChallengeBroken(*faults)
-    return summarise_studies(challenge, rules, [outcome for outcome in outcomes if not isinstance(outcome, tuple)])
+    studies = run_job(of_every_case(partial(study_case, rules), challenge, folder, progress), workers)
+    return summarise_studies(challenge, rules, studies)
 
 
 def rules_to_try(challenge: Challenge) -> tuple[AnyMatchingRule, ...]:
@@ -137,8 +128,8 @@ class CaseStudy:
 
 
 def study_case(
-    challenge: Challenge,
     rules: Sequence[AnyMatchingRule],
+    challenge: Challenge,
     folder: Path,
     case: Case,
     content: Annotations | None,

@@ -46,11 +46,11 @@ from evaluation.model.intervals import merge_runs
 from evaluation.ranking.methods import needs_units
 from evaluation.results.metrics_json import identity
 from evaluation.results.version import __version__
-from evaluation.scoring.from_files import read_submission
 from evaluation.scoring.match import MatchedCase, match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import summarise
+from evaluation.scoring.street import read_submission
 
 LOSS = 0.005  # of pooled F1, or of the pooled class score: a submission that lost more is worse
 JUDGED = ("detection.f1.pooled", "detection.macro_f1.pooled")

@@ -31,8 +31,8 @@ from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 from evaluation.results.files import write_atomically
-from evaluation.scoring.from_files import score_submission
 from evaluation.scoring.score import Result
+from evaluation.scoring.street import score_submission
 
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0

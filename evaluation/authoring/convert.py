@@ -60,7 +60,6 @@ from evaluation.model import (
     Points,
 )
 from evaluation.results.files import all_or_none
-from evaluation.scoring.cases import CaseContent
 from evaluation.scoring.read import (
     Side,
     in_image,
@@ -72,7 +71,7 @@ from evaluation.scoring.read import (
     shared_reference_files,
     submission_side,
 )
-from evaluation.scoring.receive import receive_submission
+from evaluation.scoring.receive import CaseContent, receive_submission
 
 Target = Literal["geojson", "label_tiff", "nary_mat", "platform"]
 TARGETS: dict[Target, str] = {"geojson": ".geojson", "label_tiff": ".tif", "nary_mat": ".mat", "platform": ".json"}

@@ -57,7 +57,7 @@ def score(
     """
     from evaluation.execution.cluster import connect
     from evaluation.results.files import remove_results
-    from evaluation.scoring.from_files import score_submission
+    from evaluation.scoring.street import score_submission
 
     if images is not None and not report:
         raise WrongUsage(

@@ -20,7 +20,7 @@ from evaluation.findings.errors import SubmissionRejected
 @Workers
 def validate(challenge: Path, submission: Path, as_json: bool, workers: int | None) -> None:
     """Check a submission without the reference: everything that would be rejected, in one pass."""
-    from evaluation.scoring.check import check_submission
+    from evaluation.scoring.street import check_submission
 
     challenge = challenge_folder(challenge)
     with progress_bar("Checking") as progress:

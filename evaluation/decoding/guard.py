@@ -49,7 +49,7 @@ IS_AVAILABLE = sys.platform == "linux"
 SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
 ORDER = struct.Struct("<qI")  # what, and the bytes of the names of modules that follow
 STATUS = struct.Struct("<q")
-START, START_WITH_SCRATCH = 0, -1  # as an order; else the process that is to be ended
+START, START_WITH_SCRATCH, START_LAUNCHER = 0, -1, -2  # as an order; else the process that is to be ended
 MOST_FILES = 8  # of one request
 MOST_IDLE = 2  # decoders of a thread
 LIBRARY_BYTES = 1 << 30  # of address space, for modules that are imported late
@@ -189,6 +189,7 @@ def launch(connection: socket.socket) -> None:
     room, tasks = address_space() + LIBRARY_BYTES, tasks_of_user()
     detach(connection.fileno())
     children: dict[int, Path | None] = {}
+    launchers_of_workers: list[int] = []
     while True:
         order, numbers, _, _ = socket.recv_fds(connection, ORDER.size, 1)
         if not order:
@@ -207,18 +208,25 @@ def launch(connection: socket.socket) -> None:
             if scratch:
                 scratch.rmdir()
             child = -(getattr(error, "errno", None) or errno.ENOMEM)
+        if not child and process == START_LAUNCHER:
+            launch(socket.socket(fileno=numbers[0]))
+            return
         if not child:
             end_with_parent()
             connection.close()
             confine(scratch, tasks)
             serve(socket.socket(fileno=numbers[0]), room)
             return
-        if child > 0:
+        if child > 0 and process == START_LAUNCHER:
+            launchers_of_workers.append(child)
+        elif child > 0:
             children[child] = scratch
         os.close(numbers[0])
         connection.sendall(STATUS.pack(child))
     for child, scratch in children.items():
         end_child(child, scratch)
+    for child in launchers_of_workers:  # each ends with its worker
+        os.waitpid(child, 0)
 
 
 def end_child(process: int, scratch: Path | None) -> int:
@@ -416,39 +424,40 @@ class OfThread(threading.local):
 
 
 launchers: list[Launcher] = []
-of_copies: list[Launcher] = []  # for workers that are copies of this process
 launchers_lock = threading.Lock()
 of_thread = OfThread()
 
 
-def is_prepared() -> bool:
-    """Whether the launcher of this process is there."""
-    return bool(launchers) and launchers[0].process == os.getpid()
-
-
-def prepare(*modules: str, copies: int = 0) -> None:
+def prepare(*modules: str) -> None:
     """Fork the launcher if there is none: what is read from now on is not in the memory of any decoder.
 
     modules   that decoders need: imported once, here if the launcher is not yet there, else by it
-    copies    so many workers may be forked from this process later, when it has read the reference: see ``adopt``
     """
     with launchers_lock:
-        if IS_AVAILABLE and not is_prepared():
+        if IS_AVAILABLE and not (launchers and launchers[0].process == os.getpid()):
             for module in modules:
                 import_module(module)
             launchers[:] = [Launcher()]
-            of_copies[:] = [Launcher() for _ in range(copies)]
             of_thread.idle.clear()
         for launcher in launchers:
             launcher.modules.update(modules)
 
 
-def adopt(index: int) -> None:
-    """In a worker that is a copy: use the launcher that was forked for it before the reference was read."""
+def another_launcher() -> socket.socket | None:
+    """The connection to a launcher for a worker that is about to be forked: a copy of ours, which has read nothing."""
+    prepare()
+    if not launchers:
+        return None
+    connection, other = socket.socketpair()
+    with other:
+        launchers[0].order(START_LAUNCHER, other.fileno())
+    return connection
+
+
+def adopt(connection: socket.socket) -> None:
+    """In a worker that is a copy: use the launcher that was made for it (``another_launcher``)."""
     of_thread.idle.clear()
-    launchers[:] = of_copies[index : index + 1]
-    for launcher in launchers:
-        launcher.process = os.getpid()
+    launchers[0].process, launchers[0].connection = os.getpid(), connection
 
 
 def decode(

@@ -1,4 +1,4 @@
-"""How many cases are worked on at once: as many as there are processors, and no more than the memory holds.
+"""Work on many cases, of one submission or of many: how many workers there is room for, and which of them does what.
 
 What a case needs is estimated from its size and from its files, by constants that were measured (docs/organisers.md):
 
@@ -8,28 +8,27 @@ What a case needs is estimated from its size and from its files, by constants th
     worker  150 MB for the program + the largest case
 
 An estimate may be wrong. So a case that may not fit is worked on in a process of its own, whose end the main process
-can report; and where a worker is lost, one worker alone goes on. Results never depend on any of this.
+can report; and what a lost worker was at is tried again with nothing beside it. Results never depend on any of this.
 
-That is one submission by itself. Workers that many submissions share: worker_pools.py.
+A submission is a job: it asks for work on its cases, gets the outcomes, and comes to a result. The main process begins,
+until it is known that several workers are faster.
 """
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral
 from typing import Any, TypeVar
 
-from evaluation.execution.forks import NoWorker, WorkerLost, can_fork, outcomes_of_forks
 from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left, usable_processors
-from evaluation.execution.local_processes import LocalProcesses
+from evaluation.execution.pool import Answer, Pool, ProcessPool, Task, can_fork
 from evaluation.findings import fault
-from evaluation.findings.errors import WorkerDied
-from evaluation.model import Case
+from evaluation.findings.errors import EvaluationError, WorkerDied
 
 Progress = Callable[[int, int], None]
 Outcome = TypeVar("Outcome")
@@ -43,6 +42,34 @@ BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may
 FORK_SECONDS = 0.2  # that copies of this process cost: to start, and since one process already decodes beside its work
 START_SECONDS = 2.5  # that processes which are no copies take on a machine with two processors: each imports everything
 SURELY_LONG_BYTES = 500_000_000  # of what cases need beyond ``CASE_BYTES``: more than a second's work in any format
+TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
+IN_FLIGHT_UP_TO = 256  # jobs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """A function that makes a list of outcomes of a list of items (cases), given what is common to all of them.
+
+    needs      bytes of memory that each item takes beyond the program, by our estimate
+    progress   is called with the number of parts that are done, and of all; not where many jobs are under way
+    at_once    items that a worker takes at a time, at most
+    """
+
+    function: Callable[..., Sequence[Any]]
+    common: tuple[Any, ...]
+    items: Sequence[Any]
+    needs: Sequence[int]
+    progress: Progress | None = None
+    at_once: int = CASES_AT_ONCE
+
+    def tasks(self, parts: int) -> list[Task]:
+        """The work in about so many parts, or more, as memory is bounded."""
+        largest = max(self.needs, default=0)
+        lists = batches(self.items, self.needs, parts, self.at_once)
+        return [Task(self.function, (*self.common, batch), largest) for batch in lists]
+
+
+Job = Generator[Work, list[Any], Outcome]
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
@@ -54,43 +81,18 @@ class Plan:
 
     workers         processes
     is_in_process   whether the main process works: alone, or until it is known that more workers are faster
-    may_shrink      whether one worker alone goes on if one of several is lost
-    case_bytes      what the largest case needs, by our estimate
+    tries_again     whether what one of several workers was at when it was lost is tried again
     left_bytes      what all processes can still take together
-    worker_pool     works in the place of own processes; ``workers`` then is the number of parts
     """
 
     workers: int
     is_in_process: bool
-    may_shrink: bool
-    case_bytes: int = 0
+    tries_again: bool
     left_bytes: int = UNLIMITED
-    worker_pool: WorkerPool | None = None
-
-
-class WorkerPool(ABC):
-    """Workers that several submissions share."""
-
-    @abstractmethod
-    def plan(self, cases: Sequence[Case], needs: Sequence[int]) -> Plan:
-        """How the cases of one submission are worked on."""
-
-    @abstractmethod
-    def outcomes(
-        self, function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
-    ) -> Iterator[Outcome]:
-        """Apply a function to all tasks; outcomes in the order of the tasks. Raises WorkerDied."""
-
-
-Workers = int | WorkerPool | None  # who works: so many processes, a worker pool, or as many as there is room for
 
 
 def plan_workers(
-    asked: Workers,
-    cases: Sequence[Case],
-    needs: Sequence[int],
-    memory: MemoryLeft | None = None,
-    processors: int | None = None,
+    asked: int | None, needs: Sequence[int], memory: MemoryLeft | None = None, processors: int | None = None
 ) -> Plan:
     """As many workers as were asked for, else as there are processors and as fit into the memory, at least one.
 
@@ -98,19 +100,17 @@ def plan_workers(
     memory       None: what is left now
     processors   None: those this process may use (affinity, limits of containers)
     """
-    if isinstance(asked, WorkerPool):
-        return asked.plan(cases, needs)
     check_workers(asked)
     memory = memory_left() if memory is None else memory
     largest = max(needs, default=0)
     workers = asked or 1
-    if asked is None and len(cases) > 1:
+    if asked is None and len(needs) > 1:
         fitting = (memory.together - MAIN_BYTES) // (WORKER_BYTES + bytes_at_once(needs))
         workers = max(1, min(processors or usable_processors(), fitting))
     fits_easily = 2 * largest <= min(memory.together, memory.each)
     is_long = can_fork() and sum(needs) - CASE_BYTES * len(needs) >= SURELY_LONG_BYTES
     is_in_process = fits_easily and (workers == 1 or (asked is None and not is_long))
-    return Plan(workers, is_in_process, asked is None, largest, memory.together)
+    return Plan(workers, is_in_process, asked is None and workers > 1, memory.together)
 
 
 def check_workers(asked: int | None) -> None:
@@ -124,7 +124,9 @@ def bytes_at_once(needs: Sequence[int]) -> int:
     return min(max(BYTES_AT_ONCE, *needs, 0), sum(needs))
 
 
-def batches(items: Sequence[Item], needs: Sequence[int], workers: int) -> list[list[Item]]:
+def batches(
+    items: Sequence[Item], needs: Sequence[int], workers: int, at_once: int = CASES_AT_ONCE
+) -> list[list[Item]]:
     """The items in order, in lists for the workers; those in a list need no more memory than the largest item may.
 
     >>> batches("abcdefg", [1] * 7, workers=2)
@@ -132,73 +134,94 @@ def batches(items: Sequence[Item], needs: Sequence[int], workers: int) -> list[l
     >>> batches("abc", [BYTES_AT_ONCE - 1, 1, 1], workers=1)
     [['a', 'b'], ['c']]
     """
-    most = min(CASES_AT_ONCE, -(-len(items) // workers))
+    most = min(at_once, -(-len(items) // workers))
     bytes_at_once = max([BYTES_AT_ONCE, *needs])
-    found: list[list[Item]] = []
+    lists: list[list[Item]] = []
     held = 0
     for item, needed in zip(items, needs, strict=True):
-        if not found or len(found[-1]) == most or held + needed > bytes_at_once:
-            found.append([])
+        if not lists or len(lists[-1]) == most or held + needed > bytes_at_once:
+            lists.append([])
             held = 0
-        found[-1].append(item)
+        lists[-1].append(item)
         held += needed
-    return found
+    return lists
 
 
-# --- the pool ---------------------------------------------------------------------------------------------------------
+# --- one job ----------------------------------------------------------------------------------------------------------
 
 
-def run_tasks(
-    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan, progress: Progress | None
-) -> Iterator[Outcome]:
-    """Apply a function to all tasks; outcomes in the order of the tasks.
-
-    Raises WorkerDied if a worker is lost, or if memory runs out where it is not a file's fault.
-    """
-    done = 0
-    while done < len(tasks):
+def run_job(job: Job[Outcome], workers: int | None = None, executor: Executor | None = None) -> Outcome:
+    """What a job comes to. ``workers`` and ``executor`` as in ``run_work``; what these raise, the job may catch."""
+    step: Callable[[], Work] = partial(next, job)
+    while True:
         try:
-            for outcome in outcomes_of(function, tasks[done:], plan):
-                done += 1
-                if progress is not None:
-                    progress(done, len(tasks))
-                yield outcome
-        except WorkerDied:
-            if plan.workers == 1 or not plan.may_shrink:
-                raise
-            plan = replace(plan, workers=1, is_in_process=False)  # alone, and not at the cost of the main process
+            work = step()
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+        try:
+            step = partial(job.send, run_work(work, workers, executor))
+        except EvaluationError as error:
+            step = partial(job.throw, error)
 
 
-def outcomes_of(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan) -> Iterator[Outcome]:
-    """Outcomes in order, from a worker pool, the main process or workers of their own."""
-    if plan.worker_pool is not None:
-        yield from plan.worker_pool.outcomes(function, tasks, plan)
-        return
+def run_work(work: Work, workers: int | None = None, executor: Executor | None = None) -> list[Any]:
+    """The outcomes of all items in their order.
+
+    workers   processes; with an executor, the tasks that it works on at once; None: chosen
+
+    Raises WorkerDied if a worker is lost, or if memory runs out where it is not a file's fault, and WorkersLost.
+    """
+    if executor is not None:
+        from evaluation.execution.executors import ExecutorPool
+
+        check_workers(workers)
+        pool = ExecutorPool(executor, workers)
+        tasks = work.tasks(pool.width)
+        parts = answers_in_order(pool, tasks)
+    else:
+        plan = plan_workers(workers, work.needs)
+        tasks = work.tasks(plan.workers)
+        parts = run_tasks(tasks, plan)
+    outcomes: list[Any] = []
+    with closing(parts):  # whatever happens: nobody works on
+        for done, part in enumerate(parts, start=1):
+            outcomes += part
+            if work.progress is not None:
+                work.progress(done, len(tasks))
+    return outcomes
+
+
+def run_tasks(tasks: Sequence[Task], plan: Plan) -> Generator[Any]:
+    """The outcomes of tasks in their order. Raises WorkerDied."""
     done = 0
     if plan.is_in_process:
-        for outcome, seconds in of_main(function, tasks, plan):
+        for outcome, seconds in of_main(tasks):
             done += 1
             yield outcome
             if is_faster_shared(seconds, len(tasks) - done, plan.workers):
                 break
     if done < len(tasks):
-        try:
-            yield from of_workers(function, tasks[done:], plan)
-        except NoWorker:  # by the limit of processes; nothing was done yet
-            yield from (outcome for outcome, _ in of_main(function, tasks[done:], plan))
+        if memory_left().each < CASE_BYTES:  # no room for a case
+            raise out_of_memory(tasks[done])
+        pool = ProcessPool(min(plan.workers, len(tasks) - done), tries_again=plan.tries_again)
+        yield from answers_in_order(pool, tasks[done:])
 
 
-def of_main(
-    function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan
-) -> Iterator[tuple[Outcome, float]]:
+def of_main(tasks: Sequence[Task]) -> Iterator[tuple[Any, float]]:
     """Outcomes in order, from the main process, each with the seconds that it took."""
     for task in tasks:
         began = time.perf_counter()
         try:
-            outcome = function(*task)
+            outcome = task.function(*task.arguments)
         except MemoryError as error:
-            raise out_of_memory("the main process", plan) from error
+            raise out_of_memory(task) from error
         yield outcome, time.perf_counter() - began
+
+
+def out_of_memory(task: Task) -> WorkerDied:
+    where, case_megabytes = "the main process", task.case_bytes / 1e6
+    return WorkerDied(fault("worker-died", where, wording="out-of-memory", case_megabytes=case_megabytes))
 
 
 def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
@@ -211,30 +234,117 @@ def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
     return seconds * (tasks - rounds) > 2 * (FORK_SECONDS if can_fork() else START_SECONDS)
 
 
-def of_workers(function: Callable[..., Outcome], tasks: Sequence[tuple[Any, ...]], plan: Plan) -> Iterator[Outcome]:
-    """Outcomes in order, from worker processes, which are gone when this ends, however it ends."""
-    workers = min(plan.workers, len(tasks))
-    if memory_left().each < CASE_BYTES:  # no room for a case, nor for the threads of a pool, which would never end
-        raise out_of_memory("the main process", plan)
-    try:
-        if can_fork():
-            yield from outcomes_of_forks(function, tasks, workers)
+def answers_in_order(pool: Pool, tasks: Sequence[Task]) -> Generator[Any]:
+    """The outcomes of tasks in their order, from a pool that works on nothing else. Its workers are gone at the end."""
+    with pool:
+        numbers = [pool.submit(task) for task in tasks]
+        answers: dict[int, Answer] = {}
+        for number in numbers:
+            while number not in answers:
+                answers.update((answer.number, answer) for answer in pool.answers())
+            answer = answers.pop(number)
+            if answer.error is not None:
+                raise answer.error
+            yield answer.outcome
+
+
+# --- many jobs --------------------------------------------------------------------------------------------------------
+
+
+def run_jobs(
+    items: Sequence[Item],
+    begin: Callable[[Item], Job[Outcome]],
+    *,
+    needs: Sequence[int],
+    workers: int | None,
+    executor: Executor | None,
+    idle: Callable[[], object] = int,
+) -> Generator[tuple[int, Outcome]]:
+    """The index and the outcome of the job of every item (a submission), as they are done.
+
+    needs     the bytes that each case of a submission needs, as far as it is known before
+    workers   processes; with an executor, the tasks that it works on at once; None: chosen
+    idle      is called every second in which nothing is done, as far as several items are worked on at once
+    """
+    check_workers(workers)
+    done = 0
+    if executor is not None:
+        from evaluation.execution.executors import ExecutorPool
+
+        pool: Pool = ExecutorPool(executor, workers, tries_again=True)
+    else:
+        memory = memory_left()
+        plan = plan_workers(workers, [*needs] * min(len(items), 1000), memory)
+        while done < len(items) and (plan.workers == 1 or plan.is_in_process or len(items) == 1):
+            began = time.perf_counter()
+            yield done, run_job(begin(items[done]), 1 if plan.is_in_process and len(items) > 1 else workers)
+            done += 1
+            if is_faster_shared(time.perf_counter() - began, len(items) - done, plan.workers):
+                break
+        bytes_each = (memory.together - MAIN_BYTES) // plan.workers - WORKER_BYTES if workers is None else UNLIMITED
+        pool = ProcessPool(plan.workers, tries_again=True, bytes_each=bytes_each)
+    if done < len(items):
+        with pool:
+            for place, outcome in together(items[done:], begin, pool, len(needs), idle):
+                yield done + place, outcome
+
+
+@dataclass(slots=True, eq=False)
+class JobUnderWay:
+    """A job, its place among all, and the answers to the tasks that it asked for."""
+
+    place: int
+    job: Job[Any]
+    answers: list[Any] = field(default_factory=list)
+    missing: int = 0
+
+
+def together(
+    items: Sequence[Item], begin: Callable[[Item], Job[Outcome]], pool: Pool, cases: int, idle: Callable[[], object]
+) -> Iterator[tuple[int, Outcome]]:
+    """The place and the outcome of each job, as they are done; so many are under way that no worker waits.
+
+    How many is bounded by the tasks that workers can use, so that ten thousand submissions are not in memory together.
+    What a job comes to never depends on the others.
+    """
+    width = pool.width
+    parts = -(-width // len(items))
+    most = max(2, min(IN_FLIGHT_UP_TO, -(-TASKS_FOR_EACH * width // max(parts, -(-cases // CASES_AT_ONCE)))))
+    askers: dict[int, tuple[JobUnderWay, int]] = {}  # of tasks, by number
+    waiting = iter(enumerate(items))
+    under_way = 0
+
+    def proceed(job: JobUnderWay, step: Callable[[], Work]) -> Iterator[tuple[int, Outcome]]:
+        nonlocal under_way
+        while True:
+            try:
+                tasks = step().tasks(parts)
+            except StopIteration as end:
+                under_way -= 1
+                yield job.place, end.value
+                return
+            job.answers, job.missing = [None] * len(tasks), len(tasks)
+            for index, task in enumerate(tasks):
+                askers[pool.submit(task)] = job, index
+            if tasks:
+                return
+            step = partial(job.job.send, [])
+
+    while True:
+        while under_way < most and (entry := next(waiting, None)) is not None:
+            job = JobUnderWay(entry[0], begin(entry[1]))
+            under_way += 1
+            yield from proceed(job, partial(next, job.job))
+        if not under_way:
             return
-        with LocalProcesses(workers) as pool:
-            waiting = deque(pool.submit(function, *task) for task in tasks)
-            while waiting:
-                yield waiting.popleft().result()
-    except (BrokenExecutor, WorkerLost) as error:
-        if workers == 1:
-            raise lost_worker("the only worker", plan) from error
-        raise WorkerDied(fault("worker-died", f"one of {workers} workers")) from error
-    except MemoryError as error:
-        raise out_of_memory(f"one of {workers} workers" if workers > 1 else "the only worker", plan) from error
-
-
-def lost_worker(where: str, plan: Plan) -> WorkerDied:
-    return WorkerDied(fault("worker-died", where, wording="only-worker", case_megabytes=plan.case_bytes / 1e6))
-
-
-def out_of_memory(where: str, plan: Plan) -> WorkerDied:
-    return WorkerDied(fault("worker-died", where, wording="out-of-memory", case_megabytes=plan.case_bytes / 1e6))
+        answers = pool.answers()
+        if not answers:
+            idle()
+        for answer in answers:
+            job, index = askers.pop(answer.number)
+            job.answers[index] = answer
+            job.missing -= 1
+            if not job.missing:
+                error = next((answer.error for answer in job.answers if answer.error is not None), None)
+                outcomes = [] if error else [outcome for answer in job.answers for outcome in answer.outcome]
+                yield from proceed(job, partial(job.job.throw, error) if error else partial(job.job.send, outcomes))

@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -19,8 +19,7 @@ from typing import Any, BinaryIO, Literal
 import orjson
 
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
-from evaluation.execution.worker_pools import work_through
-from evaluation.execution.workers import Progress, Workers
+from evaluation.execution.workers import Job, Progress, run_job, run_jobs
 from evaluation.findings import Finding, fault, listed, quote, render_summary
 from evaluation.findings.errors import (
     ChallengeBroken,
@@ -42,12 +41,12 @@ from evaluation.leaderboard.team_scores import (
 from evaluation.results.files import write_atomically, write_together
 from evaluation.results.metrics_json import as_json
 from evaluation.results.version import __version__
-from evaluation.scoring.from_files import score_then
 from evaluation.scoring.memory import memory_needs, names_of
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.receive import rejection
 from evaluation.scoring.score import Result
+from evaluation.scoring.street import score_then
 from evaluation.submission import open_submission
 from evaluation.submission.names import is_litter
 from evaluation.submission.redact import redact_findings
@@ -203,15 +202,15 @@ def score_teams(
     folder_of_teams = find_teams(submissions, output=output)
     teams = folder_of_teams.teams
     of_challenge = challenge_key(challenge_folder, challenge) + kept.key
-    challenge = with_sizes(challenge, challenge_folder, workers)
+    challenge = run_job(with_sizes(challenge, challenge_folder), workers)
 
-    def work(team: Team, workers: Workers) -> tuple[TeamScores | Unranked, Outcome]:
+    def score_one(team: Team) -> Job[tuple[TeamScores | Unranked, Outcome]]:
         folder = output / kept.folder / team.name
         key = submission_key(of_challenge, challenge, team.path)
         if is_kept := holds_result(folder, key, kept.files):
             unranked = rejection_in(read_key(folder), team.name)
         else:
-            unranked = score_team(challenge_folder, challenge, team.name, team.path, folder, key, workers, kept)
+            unranked = yield from score_team(challenge_folder, challenge, team.name, team.path, folder, key, kept)
         if unranked:
             return unranked, "not ranked"
         scores = kept.read(folder, team.name) if kept.read else read_team(folder, team.name, challenge, columns)
@@ -225,13 +224,13 @@ def score_teams(
 
     advance()
     needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
-    for number, (of_team, outcome) in work_through(
-        teams, work, cases=challenge.cases, needs=needs, workers=workers, executor=executor, idle=advance
-    ):
-        found[number] = of_team
-        if note:
-            note(teams[number].name, outcome)
-        advance()
+    outcomes = run_jobs(teams, score_one, needs=needs, workers=workers, executor=executor, idle=advance)
+    with closing(outcomes):  # whatever happens: nobody works on
+        for number, (of_team, outcome) in outcomes:
+            found[number] = of_team
+            if note:
+                note(teams[number].name, outcome)
+            advance()
     ordered = [found[number] for number in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
     unranked = tuple(of_team for of_team in ordered if isinstance(of_team, Unranked))
@@ -254,16 +253,15 @@ def score_team(
     path: Path,
     folder: Path,
     key: str,
-    workers: Workers,
     kept: Kept,
-) -> Unranked | None:
+) -> Job[Unranked | None]:
     """Score one submission and keep the result under a key, or why there is none.
 
     Raises ChallengeBroken, WorkersLost.
     """
     forget(folder)
     try:
-        texts = score_then(kept.finish, challenge_folder, path, workers=workers, challenge=challenge)
+        texts = yield from score_then(kept.finish, challenge_folder, path, challenge=challenge)
     except (ChallengeBroken, WorkersLost):
         raise
     except EvaluationError as error:

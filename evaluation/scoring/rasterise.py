@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.execution.workers import Progress, Workers, plan_workers, run_tasks
+from evaluation.execution.workers import Job, Progress, Work, run_job
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.instances.prepare import PreparedReference
@@ -20,7 +20,7 @@ from evaluation.model import Annotations, Case, Instances, Int64
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import read_reference, read_shared_reference
 
-Of = TypeVar("Of")
+Made = TypeVar("Made")
 
 
 def rasterise_reference(
@@ -29,27 +29,35 @@ def rasterise_reference(
     """The reference of every case as instances, with the full rasterisation report. Raises ChallengeBroken."""
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder)
-    prepared = of_every_case(rasterise_case, challenge, folder, workers, progress)
+    prepared = run_job(of_every_case(rasterise_case, challenge, folder, progress), workers)
     return challenge, list(zip(challenge.cases, prepared, strict=True))
 
 
 def of_every_case(
-    task: Callable[[Challenge, Path, Case, Annotations | None], Of | tuple[Finding, ...]],
+    function: Callable[[Challenge, Path, Case, Annotations | None], Made | tuple[Finding, ...]],
     challenge: Challenge,
     folder: Path,
-    workers: Workers,
     progress: Progress | None = None,
-) -> list[Of]:
-    """What a task makes of the reference of every case, in their order. Raises ChallengeBroken."""
+) -> Job[list[Made]]:
+    """What a function makes of the reference of every case, in their order. Raises ChallengeBroken."""
     with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
-    tasks = [(challenge, folder, case, None if shared is None else shared.cases[case.name]) for case in challenge.cases]
+    inputs = [(case, None if shared is None else shared.cases[case.name]) for case in challenge.cases]
     needs = memory_needs(challenge, challenge.cases, folder=folder, shared=shared)
-    outcomes = list(run_tasks(task, tasks, plan_workers(workers, challenge.cases, needs), progress))
+    outcomes = yield Work(of_cases, (function, challenge, folder), inputs, needs, progress, at_once=1)
     faults = [finding for outcome in outcomes if isinstance(outcome, tuple) for finding in outcome]
     if faults:
         raise ChallengeBroken(*faults)
     return [outcome for outcome in outcomes if not isinstance(outcome, tuple)]
+
+
+def of_cases(
+    function: Callable[[Challenge, Path, Case, Annotations | None], Made],
+    challenge: Challenge,
+    folder: Path,
+    inputs: Sequence[tuple[Case, Annotations | None]],
+) -> list[Made]:
+    return [function(challenge, folder, case, content) for case, content in inputs]
 
 
 def rasterise_case(
@@ -77,7 +85,7 @@ def annotated_twice(case: Case, reference: Instances) -> list[Finding]:
     return [fault("annotated-twice", where, pairs=len(first), named="; ".join(pairs))]
 
 
-def with_sizes(challenge: Challenge, folder: Path, workers: Workers = None) -> Challenge:
+def with_sizes(challenge: Challenge, folder: Path) -> Job[Challenge]:
     """The challenge with the sizes of nuclei that ``size_quantiles`` asks for; as it is if it has them already.
 
     They are those of the whole reference, so no submission, missing case or part of the cases changes them.
@@ -86,7 +94,7 @@ def with_sizes(challenge: Challenge, folder: Path, workers: Workers = None) -> C
     rules = challenge.metrics
     if not rules.size_quantiles or rules.sizes_px:
         return challenge
-    return with_sizes_of(challenge, of_every_case(areas_of_case, challenge, folder, workers))
+    return with_sizes_of(challenge, (yield from of_every_case(areas_of_case, challenge, folder)))
 
 
 def with_sizes_of(challenge: Challenge, areas_px: Sequence[Int64]) -> Challenge:

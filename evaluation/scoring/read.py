@@ -14,8 +14,6 @@ import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
-from evaluation.execution.forks import can_fork
-from evaluation.execution.limits import usable_processors
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, read_annotations, read_collection
@@ -64,18 +62,14 @@ class Side:
         )
 
 
-def prepare_decoders(challenge: Challenge, *, alone: bool = False) -> None:
-    """What decodes is forked before any of the reference is read, with the modules that it needs.
-
-    alone   this process reads all cases itself: no copy of it will need a launcher of its own
-    """
-    from evaluation.decoding.guard import is_prepared, prepare  # an empty submission is refused without it
+def prepare_decoders(challenge: Challenge) -> None:
+    """What decodes is forked before any of the reference is read, with the modules that it needs."""
+    from evaluation.decoding.guard import prepare  # an empty submission is refused without it
 
     rules = (challenge.reference, challenge.submission)
     modules = {f"evaluation.formats.{side.format}" for side in rules}
     modules |= {LIBRARIES[end] for side in rules if (end := PurePosixPath(side.files).suffix) in LIBRARIES}
-    copies = 0 if alone or is_prepared() else min(usable_processors(), len(challenge.cases))
-    prepare(*modules, copies=copies if can_fork() else 0)
+    prepare(*modules)
 
 
 def submission_side(challenge: Challenge, files: SubmissionFiles) -> Side:

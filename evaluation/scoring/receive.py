@@ -14,15 +14,16 @@ from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
 from evaluation.formats.images import DOCUMENTS, list_images
-from evaluation.scoring.cases import CaseContent
+from evaluation.model import Annotations
 from evaluation.scoring.read import (
     read_shared,
     reference_side,
     submission_side,
 )
-from evaluation.submission import SubmissionFiles, collection_findings, find_case_files, open_submission
+from evaluation.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
 from evaluation.submission.names import unsafe
 
+CaseContent = Annotations | tuple[CaseFile, ...]  # of files of all cases, or files of its own
 ZIP_IN_ZIP = "a ZIP, which is not opened: hand in that one, or its files"
 
 

@@ -146,7 +146,7 @@ def misspelt_code(bench: Bench) -> str:
 @example_of("worker-died")
 def killed_worker(bench: Bench) -> str:
     bench.make("label_image by class")
-    bench.patch.setattr("evaluation.scoring.from_files.score_cases", kill_worker)
+    bench.patch.setattr("evaluation.scoring.street.score_cases", kill_worker)
     bench.patch.setenv(
         "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     )

@@ -27,9 +27,8 @@ from processes import end_with_parent
 from evaluation.decoding.guard import of_thread
 from evaluation.findings import render_findings, render_summary
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.scoring.check import check_submission
-from evaluation.scoring.from_files import receive_submission
 from evaluation.scoring.read import read_prediction
+from evaluation.scoring.street import check_submission, receive_submission
 from hostile.corpus import CORPUS
 from hostile.record import Hostile, example_files_of
 
@@ -65,7 +64,7 @@ def main() -> None:
 
 def prepare() -> None:
     """Load what is loaded on first use, and then limit the memory."""
-    for name in ("h5py", "imagecodecs", "scipy.io", "shapely", "joblib", "SimpleITK"):
+    for name in ("h5py", "imagecodecs", "scipy.io", "shapely", "SimpleITK"):
         import_module(name)
     for kind in {record.kind for record in CORPUS}:
         example_files_of(kind)

@@ -12,8 +12,8 @@ from evaluation.findings import Finding
 from evaluation.report.pictures.case_pictures import CasePictures
 from evaluation.report.pictures.judging import judge_case
 from evaluation.report.pictures.scenes import Scene, scene_of
-from evaluation.scoring.cases import CaseInput, CaseOutcome, ReadCase, read_and_match
 from evaluation.scoring.measure import measure_cases
+from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, read_and_match
 from evaluation.submission import SubmissionFiles
 
 

@@ -9,15 +9,13 @@ from pathlib import Path
 
 from evaluation.analysis.error_costs import CaseErrors
 from evaluation.challenge import Challenge
-from evaluation.execution.workers import Progress, run_tasks
+from evaluation.execution.workers import Progress, run_job, run_work
 from evaluation.findings import Finding
 from evaluation.report.pictures.case_work import CaseWork, Judgement
 from evaluation.report.pictures.images import find_images
 from evaluation.report.pictures.scenes import WINDOW_PX, Scene
-from evaluation.scoring.cases import CaseOutcome
-from evaluation.scoring.from_files import plan_cases, raise_faults
-from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.receive import receive_submission
+from evaluation.scoring.street import CaseOutcome, raise_faults, sort_cases
 
 PIXELS = 20_000_000  # of all cases together that a page may show: some 4 MB
 
@@ -61,8 +59,8 @@ def illustrate_cases(
     folder = Path(challenge_folder)
     challenge = Challenge.load(folder) if challenge is None else challenge
     received = receive_submission(challenge, Path(submission), folder)
-    challenge = with_sizes(challenge, folder, workers)
-    planned = plan_cases(challenge, folder, received, workers, progress)
+    cases = run_job(sort_cases(challenge, folder, received, progress), workers)
+    challenge = cases.challenge
     if challenge.are_counts:  # nothing is known of where nuclei lie
         return SecondPass({})
     if overlays is not None:
@@ -71,8 +69,7 @@ def illustrate_cases(
     found = find_images(challenge, folder, images)
     sizes = {case.name: prod(case.shape_yx) for case in challenge.cases if case.name in chosen}
     work = CaseWork(challenge, folder, received.files, found, overlays, share_pixels(sizes, PIXELS))
-    parts = run_tasks(work.judge, [(part,) for part in planned.parts], planned.plan, progress)
-    outcomes = [outcome for part in parts for outcome in part]
+    outcomes = run_work(cases.work(work.judge, progress=progress), workers)
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
     judged = [outcome for outcome in outcomes if isinstance(outcome, Judgement)]
     return SecondPass(

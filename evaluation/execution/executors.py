@@ -1,0 +1,108 @@
+"""Tasks that an executor from outside works on: of Dask, or any other of Python. Nothing is known of its workers."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from evaluation.execution.cluster import scheduler_lost
+from evaluation.execution.limits import usable_processors
+from evaluation.execution.pool import WATCH_SECONDS, Answer, Pool, WorkerLost
+from evaluation.findings import Finding, fault
+from evaluation.findings.errors import WorkersLost
+from evaluation.results.version import __version__
+from evaluation.submission import SubmissionFiles
+
+CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
+
+
+class ExecutorPool(Pool):
+    """The workers behind an executor. Raises WorkersLost where they are gone, or run another program."""
+
+    name = "a worker"
+
+    def __init__(self, executor: Executor, width: int | None = None, *, tries_again: bool = False) -> None:
+        super().__init__(width or tasks_at_once(executor), tries_again=tries_again)
+        self.executor = executor
+        self.futures: dict[int, Future[Any]] = {}
+        self.done: SimpleQueue[int] = SimpleQueue()
+
+    def send(self, number: int) -> None:
+        task = self.tasks[number]
+        packed = pickle.dumps((task.function, task.arguments), pickle.HIGHEST_PROTOCOL)
+        try:
+            future = self.executor.submit(run_packed, __version__, packed)
+        except (RuntimeError, OSError) as error:  # BrokenExecutor among them, and connections that are closed
+            raise WorkersLost(no_executor(error)) from error
+        self.futures[number] = future
+        future.add_done_callback(lambda _: self.done.put(number))
+
+    def received(self) -> list[Answer]:
+        watch = getattr(self.executor, "watch", None)  # of a cluster: cluster.py
+        try:
+            number = self.done.get(timeout=WATCH_SECONDS)
+        except Empty:
+            if watch:
+                watch.has_workers()
+            return []
+        future = self.futures.pop(number)
+        try:
+            return [Answer(number, future.result())]
+        except worker_was_lost():
+            return [Answer(number, error=WorkerLost())]
+        except CancelledError as error:
+            raise WorkersLost(scheduler_lost(watch.address) if watch else no_executor(error)) from error
+        except ImportError as error:
+            raise WorkersLost(fault("no-cluster", "a worker", wording="package-not-found", error=error)) from error
+        except Exception as error:  # noqa: BLE001, of the task: raised again where its outcome is wanted
+            return [Answer(number, error=error)]
+
+    def close(self) -> None:
+        """Tasks that nobody works on yet are never worked on."""
+        for future in self.futures.values():
+            future.cancel()
+        self.futures.clear()
+
+
+def run_packed(version: str, packed: bytes) -> Any:
+    """What a worker is sent. It has to run the program that sent it: another one may come to other numbers."""
+    if version != __version__:
+        raise WorkersLost(
+            fault("no-cluster", "a worker", wording="other-program", version=__version__, own_version=version)
+        )
+    function, task = pickle.loads(packed)
+    for path in paths_of(task):
+        if not path.exists():  # or its files would seem to be missing
+            raise WorkersLost(fault("no-cluster", "a worker", wording="folder-not-shared", path=path))
+    return function(*task)
+
+
+def paths_of(task: Sequence[Any]) -> list[Path]:
+    """The files and folders that a task reads."""
+    paths = [argument.path if isinstance(argument, SubmissionFiles) else argument for argument in task]
+    return [path for path in paths if isinstance(path, Path)]
+
+
+def worker_was_lost() -> tuple[type[Exception], ...]:
+    """What executors raise for a task whose worker was lost. Dask and Ray have given it to several workers by then."""
+    distributed, ray = sys.modules.get("distributed"), sys.modules.get("ray")
+    of_dask = () if distributed is None else (distributed.KilledWorker,)
+    of_ray = () if ray is None else (ray.exceptions.WorkerCrashedError,)
+    return (BrokenExecutor, *of_dask, *of_ray)
+
+
+def no_executor(error: BaseException) -> Finding:
+    return fault("no-cluster", "the executor", wording="executor-stopped", why=str(error) or type(error).__name__)
+
+
+def tasks_at_once(executor: Executor) -> int:
+    """How many tasks an executor works on at once, as far as it tells."""
+    client = getattr(executor, "_client", None)
+    if client is not None:  # of dask.distributed; a cluster may start its workers when there are tasks
+        return max(CLUSTER_TASKS, sum(int(threads) for threads in client.nthreads().values()))
+    return int(getattr(executor, "_max_workers", 0)) or usable_processors()

@@ -1,0 +1,345 @@
+"""The street that every submission goes down: receive, decode, match, measure, score.
+
+    receive   which file is which case, and what is wrong with that        receive_submission
+    decode    files -> annotations -> instances, of both sides             read_reference, read_prediction
+    match     instances -> overlap table -> pairs, under every rule        match_case
+    measure   pairs -> counts and distances                                measure_cases
+    score     counts of all cases -> scores of the data set                summarise
+
+Faults come back as data from every case, so that a submission is told all that is wrong with it at once. Which process
+works on which cases, how many of them and when, is left to ``execution``: what is yielded here is work for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from evaluation.challenge import Challenge
+from evaluation.execution.workers import Job, Progress, Work, run_job
+from evaluation.findings import Finding, fault
+from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
+from evaluation.model import Annotations, Case, CaseResult, Instances
+from evaluation.scoring.columns import check_columns
+from evaluation.scoring.kept_references import kept_references, rules_of_references
+from evaluation.scoring.match import MatchedCase, match_case
+from evaluation.scoring.measure import measure_cases
+from evaluation.scoring.memory import memory_needs
+from evaluation.scoring.rasterise import with_sizes
+from evaluation.scoring.read import (
+    ReadPrediction,
+    begin_prediction,
+    prepare_decoders,
+    read_prediction,
+    read_reference,
+    read_shared_reference,
+    reference_files,
+)
+from evaluation.scoring.receive import CaseContent, ReceivedSubmission, check_links, receive_submission, rejection
+from evaluation.scoring.score import Result, summarise
+from evaluation.submission import SubmissionFiles
+
+Finished = TypeVar("Finished")
+CountedCases = tuple[Challenge, list[CaseResult], list[Finding]]
+
+
+def score_submission(
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    challenge: Challenge | None = None,
+    executor: Executor | None = None,
+) -> Result:
+    """Score a submission (a folder or a ZIP) against the reference of a challenge folder.
+
+    challenge     other rules for the same cases and files than those of challenge.toml
+    executor      works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
+
+    Raises SubmissionRejected or ChallengeBroken with all that is wrong, WrongUsage for a submission that is not there,
+    and ValueError for other wrong arguments; nothing is scored then. ``workers`` None chooses from the
+    processors, the memory and the size of the challenge; it never changes the result.
+    """
+    if challenge is not None and not isinstance(challenge, Challenge):
+        raise ValueError(f"challenge is of type {type(challenge).__name__}; expected other rules, a Challenge")
+    counting = count_submission(challenge_folder, submission, challenge=challenge, progress=progress)
+    return summarise(*run_job(counting, workers, executor))
+
+
+def count_submission(
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    challenge: Challenge | None = None,
+    progress: Progress | None = None,
+) -> Job[CountedCases]:
+    """From a submission to the counts of all its cases; ``summarise`` makes scores of them."""
+    folder = Path(challenge_folder).absolute()  # workers may be elsewhere
+    challenge = Challenge.load(folder) if challenge is None else challenge
+    check_columns(challenge)
+    received = receive_submission(challenge, Path(submission), folder)
+    check_links(challenge, received.files, folder)
+    cases = yield from sort_cases(challenge, folder, received, progress)
+    outcomes = yield cases.work(score_cases, cases.challenge, folder, received.files, progress=progress)
+    raise_faults(challenge, received, outcomes)
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    return cases.challenge, results, [*received.findings, *(f for outcome in outcomes for f in outcome.warnings)]
+
+
+def score_cases(
+    challenge: Challenge, folder: Path, files: SubmissionFiles, inputs: Sequence[CaseInput]
+) -> list[CaseOutcome]:
+    """Decode, match and measure some cases: what one worker does at a time. Faults come back as data."""
+    rules = rules_of_references(challenge)
+    outcomes = [read_and_match(challenge, folder, files, case, rules=rules) for case in inputs]
+    faulty = [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
+    if faulty:
+        return faulty
+    read_cases = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
+    try:
+        results = measure_cases(challenge, [read.matched for read in read_cases])
+    except InputFault as error:
+        return [CaseOutcome(prediction_faults=error.findings)]
+    return [
+        CaseOutcome(result, warnings=read.warnings, placed=read.placed)
+        for result, read in zip(results, read_cases, strict=True)
+    ]
+
+
+def read_and_match(
+    challenge: Challenge, folder: Path, files: SubmissionFiles, case: CaseInput, *, rules: str | None = None
+) -> ReadCase | CaseOutcome:
+    """Read and match one case, or say what is at fault. The prediction is decoded while the reference is read.
+
+    rules  of references (``rules_of_references``), for a case that may be met again
+    """
+    begun = begin_prediction(challenge, files, case.case, case.prediction)
+    try:
+        if rules is None or case.reference is not None:
+            reference = read_reference(challenge, folder, case.case, case.reference)
+        else:
+            reference = kept_references.read(challenge, folder, case.case, rules)
+    except InputFault as error:
+        if begun:
+            begun.drop()
+        return CaseOutcome(reference_faults=suspect_size(challenge, files, case, error.findings))
+    prediction: ReadPrediction | None = None
+    try:
+        if case.prediction is not None:
+            prediction = read_prediction(challenge, files, case.case, case.prediction, begun)
+        instances = prediction.instances if prediction else None
+        counts = prediction.class_counts if prediction else None
+        matched = match_case(challenge, case.case, reference, instances, counts)
+    except InputFault as error:
+        return CaseOutcome(prediction_faults=error.findings)
+    warnings = (*reference.findings, *(prediction.findings if prediction else ()))
+    return ReadCase(matched, instances, warnings, (prediction.nuclei, prediction.outside) if prediction else (0, 0))
+
+
+# --- what travels -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseInput:
+    """What is known of a case before it is scored.
+
+    reference   its annotations, if a file of all cases holds them; None: read its own files
+    prediction  the same, or its files; None: not submitted
+    """
+
+    case: Case
+    reference: Annotations | None
+    prediction: CaseContent | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """What a worker sends back about a case: a result, or what is at fault.
+
+    ``placed`` is the number of predicted nuclei, and of those that lie outside the image or on no pixel of it.
+    """
+
+    result: CaseResult | None = None
+    reference_faults: tuple[Finding, ...] = ()
+    prediction_faults: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+    placed: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadCase:
+    """A case that is read and matched. ``prediction`` is what was read, before an ignore region acts on it."""
+
+    matched: MatchedCase
+    prediction: Instances | None
+    warnings: tuple[Finding, ...]
+    placed: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedCases:
+    """All cases of a challenge, whose sizes of nuclei are known, what belongs to each case, and the memory it needs."""
+
+    challenge: Challenge
+    inputs: list[CaseInput]
+    needs: list[int]
+
+    def work(
+        self, function: Callable[..., Sequence[object]], *common: object, progress: Progress | None = None
+    ) -> Work:
+        """Work on all cases: the function is called with what is common to all, and some inputs at a time."""
+        return Work(function, common, self.inputs, self.needs, progress)
+
+
+# --- before and after the cases ---------------------------------------------------------------------------------------
+
+
+def sort_cases(
+    challenge: Challenge, folder: Path, received: ReceivedSubmission, progress: Progress | None = None
+) -> Job[SortedCases]:
+    """What belongs to each case. Raises SubmissionRejected, with all faults of all cases, and ChallengeBroken."""
+    if received.has_errors:
+        check_references(challenge, folder, received)
+        findings = yield from find_all(challenge, received, progress)
+        raise rejection(challenge, findings, received.inputs)
+    challenge = yield from with_sizes(challenge, folder)
+    with faults_as(ChallengeBroken):
+        shared = read_shared_reference(challenge, folder)
+    inputs = [
+        CaseInput(case, None if shared is None else shared.cases[case.name], received.contents.get(case.name))
+        for case in challenge.cases
+    ]
+    needs = memory_needs(
+        challenge, challenge.cases, folder=folder, shared=shared, files=received.files, contents=received.contents
+    )
+    prepare_decoders(challenge)
+    return SortedCases(challenge, inputs, needs)
+
+
+def score_then(
+    finish: Callable[[Result], Finished],
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    challenge: Challenge | None = None,
+) -> Job[Finished]:
+    """What is made of the result of a submission, which is made by a worker, too."""
+    counted = yield from count_submission(challenge_folder, submission, challenge=challenge)
+    (finished,) = yield Work(finish_submissions, (finish,), [counted], [0])
+    return finished  # type: ignore[no-any-return]
+
+
+def finish_submissions(finish: Callable[[Result], Finished], submissions: Sequence[CountedCases]) -> list[Finished]:
+    return [finish(summarise(*counted)) for counted in submissions]
+
+
+def read_submission(folder: Path, challenge: Challenge, path: Path) -> list[ReadCase]:
+    """All cases of a submission. Raises SubmissionRejected, ChallengeBroken."""
+    received = receive_submission(challenge, path, folder)
+    cases = run_job(sort_cases(challenge, folder, received), 1)
+    outcomes = [read_and_match(cases.challenge, folder, received.files, case) for case in cases.inputs]
+    raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
+    return [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
+
+
+def check_submission(
+    challenge_folder: Path | str,
+    submission: Path | str,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Challenge, tuple[Finding, ...]]:
+    """Everything that can be said about a submission without the reference; needs challenge.toml and cases.csv only."""
+    challenge = Challenge.load(challenge_folder)
+    check_columns(challenge)
+    received = receive_submission(challenge, Path(submission), Path(challenge_folder))
+    return challenge, run_job(find_all(challenge, received, progress), workers)
+
+
+def find_all(challenge: Challenge, received: ReceivedSubmission, progress: Progress | None) -> Job[tuple[Finding, ...]]:
+    """Findings of the layout and of everything that could be assigned to a case."""
+    needs = memory_needs(challenge, challenge.cases, files=received.files, contents=received.contents)
+    submitted = [
+        (case, received.contents[case.name], needed)
+        for case, needed in zip(challenge.cases, needs, strict=True)
+        if case.name in received.contents
+    ]
+    inputs = [(case, content) for case, content, _ in submitted]
+    needed = [needed for *_, needed in submitted]
+    outcomes = yield Work(check_cases, (challenge, received.files), inputs, needed, progress, at_once=1)
+    of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
+    has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
+    lost = [] if has_faults else everything_outside(outcomes)
+    return (*received.findings, *of_cases, *lost)
+
+
+def check_cases(
+    challenge: Challenge, files: SubmissionFiles, inputs: Sequence[tuple[Case, CaseContent]]
+) -> list[CaseOutcome]:
+    """Read some predictions: what one worker does at a time."""
+    outcomes = []
+    for case, content in inputs:
+        try:
+            prediction = read_prediction(challenge, files, case, content)
+        except InputFault as error:
+            outcomes.append(CaseOutcome(prediction_faults=error.findings))
+        else:
+            placed = (prediction.nuclei, prediction.outside)
+            outcomes.append(CaseOutcome(warnings=prediction.findings, placed=placed))
+    return outcomes
+
+
+# --- who is at fault --------------------------------------------------------------------------------------------------
+
+
+def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: Sequence[CaseOutcome]) -> None:
+    """Raise ChallengeBroken or SubmissionRejected if any case is at fault, with all that is wrong."""
+    reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
+    if reference_faults:
+        raise ChallengeBroken(*reference_faults)
+    prediction_faults = [f for outcome in outcomes for f in outcome.prediction_faults]
+    if prediction_faults:
+        raise rejection(challenge, [*prediction_faults, *received.findings], received.inputs)
+    if outside := everything_outside(outcomes):
+        raise rejection(challenge, [*outside, *received.findings], received.inputs)
+
+
+def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
+    """An error if there are predicted nuclei and none of them lies on its image."""
+    nuclei, outside = (sum(outcome.placed[index] for outcome in outcomes) for index in (0, 1))
+    if nuclei == 0 or outside < nuclei:
+        return []
+    return [fault("everything-outside", "submission", nuclei=nuclei)]
+
+
+def check_references(challenge: Challenge, folder: Path, received: ReceivedSubmission) -> None:
+    """Raise ChallengeBroken if a case that the submission lacks has no reference: that is the organisers' fault."""
+    faults: list[Finding] = []
+    for case in challenge.cases:
+        if not challenge.reference.is_shared and case.name not in received.contents:
+            try:
+                reference_files(challenge, folder, case)
+            except InputFault as error:
+                faults += error.findings
+    if faults:
+        raise ChallengeBroken(*faults)
+
+
+def suspect_size(
+    challenge: Challenge, files: SubmissionFiles, case: CaseInput, faults: tuple[Finding, ...]
+) -> tuple[Finding, ...]:
+    """Faults of a reference; if the prediction has the size that the reference has, cases.csv is named."""
+    sizes = {finding.got for finding in faults if finding.code == "wrong-shape"}
+    if not sizes or case.prediction is None:
+        return faults
+    try:
+        read_prediction(challenge, files, case.case, case.prediction)
+    except InputFault as error:
+        sizes_of_prediction = {finding.got for finding in error.findings if finding.code == "wrong-shape"}
+        fix = "The prediction has this size too: correct height and width in cases.csv."
+        return tuple(replace(each, fix=fix) if each.got in sizes & sizes_of_prediction else each for each in faults)
+    return faults
