@@ -88,8 +88,8 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
         "results", "leaderboard.csv", "leaderboard.json", "compare.html"
     }  # fmt: skip
     page = Path("out/compare.html").read_text()
-    table = page.split('id="all-scores"')[1].split("</table>")[0]
-    for title in ("detection F1", "IoU", "overall IoU", "PQ", "covered IoU"):
+    table = page.split('id="scores"')[1].split("</table>")[0]
+    for title in ("detection F1", "IoU", "PQ"):
         assert re.search(rf"{title}( \(class mean\))? ↑", table), title
     assert "1.000 (1.000 to 1.000)<" in table
     assert ">0.857 (0.857 to 0.857)<" in table
@@ -1040,3 +1040,36 @@ def test_class_tables_may_have_ids_that_no_float_holds(first):
 def test_of_labels_that_no_float_holds_only_those_that_are_left_out_leave():
     runs = runs_of(np.array([[2**53, 0, 2**53 + 1, 7]], np.uint64))
     assert without_labels(runs, [2**53, 2**70]).value.tolist() == [2**53 + 1, 7]
+
+
+def test_the_page_shows_scores_then_images_from_the_worst_on_their_tissue(browser, tmp_path):
+    """Two models, three images with a picture beside: `poor` misses more in each image, most in the last one."""
+    from PIL import Image
+
+    rng = np.random.default_rng(2)
+    for name in ("reference", "good", "poor", "images"):
+        (tmp_path / name).mkdir()
+    for image, missed in enumerate((1, 2, 4)):
+        labels = np.kron(np.arange(1, 10).reshape(3, 3), np.pad(np.ones((10, 10), np.uint16), 5)).astype(np.uint16)
+        tifffile.imwrite(tmp_path / "reference" / f"image_{image}.tif", labels)
+        tifffile.imwrite(tmp_path / "good" / f"image_{image}.tif", labels)
+        tifffile.imwrite(tmp_path / "poor" / f"image_{image}.tif", labels * (labels > missed))
+        tissue = rng.integers(0, 255, (*labels.shape, 3), dtype=np.uint8)
+        Image.fromarray(tissue).save(tmp_path / "images" / f"image_{image}.png")
+    where = [str(tmp_path / name) for name in ("reference", "good", "poor")]
+    assert run(["compare", *where, "--report", "--output", str(tmp_path / "out"), "--workers", "1"]) == 0
+    path = tmp_path / "out" / "compare.html"
+    assert path.stat().st_size < 300_000
+    with browser.open(path, width=1440) as opened:
+        assert opened.page.locator(".subtitle").inner_text() == "2 models, 3 images"
+        words = opened.page.locator(".case-view figcaption").all_inner_texts()
+        assert words == [f"Case image_{image}, {model}" for image in (2, 1, 0) for model in ("good", "poor")]
+        data = json.loads(opened.page.locator("#page_browser").text_content())
+        assert [len(case["windows"]) for case in data["cases"]] == [1, 1, 1]  # the tissue
+        first = opened.page.locator("#scores tbody tr").first
+        assert first.locator("th").inner_text() == "detection F1 ↑"
+        assert first.locator("td").nth(1).inner_text().startswith("0.8")
+        open_sections = opened.page.locator("main > section:not(:has(> .folded)) h2").all_inner_texts()
+        assert open_sections == ["Scores", "Images"]
+        assert opened.page.evaluate("document.documentElement.scrollHeight") < 2700
+        opened.check()

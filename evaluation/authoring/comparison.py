@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from evaluation.report.pictures.scenes import Scene
+
 SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq")
 AGGREGATION = "group_mean"
 NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
@@ -40,12 +42,14 @@ class Comparison:
     notes     what was found and assumed, in words
     findings  what is worth knowing: files without a partner, classes of one side, ...
     board     the predictions ranked by the rules; None for one prediction
+    scenes    what is drawn of the images of each model on the page, by their names; may be empty
     """
 
     results: Mapping[str, Result]
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     board: Board | None = None
+    scenes: Mapping[str, Mapping[str, Scene]] = field(default_factory=dict)
 
     @property
     def challenge(self) -> Challenge:
@@ -118,13 +122,24 @@ class Comparison:
 
             ((model, result),) = self.results.items()
             return submission_page(result.metrics, details=result.details, title=f"{result.challenge.name}: {model}")
-        from evaluation.report.leaderboard import leaderboard_page
+        from evaluation.report.comparison import comparison_page
+        from evaluation.report.results_folder import read_nuclei
 
-        documents = {model: result.metrics for model, result in self.results.items()}
-        return leaderboard_page(
+        documents = {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
+        with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
+            nuclei = {}
+            for model, result in self.results.items():
+                path = Path(scratch) / "objects.csv"
+                path.write_text(result.objects, encoding="utf-8")
+                nuclei[model] = read_nuclei(path, documents[model])
+        cases = self.challenge.cases
+        return comparison_page(
+            documents,
             leaderboard_document(self.board),
-            results=documents,
+            nuclei,
+            self.scenes,
             title=self.challenge.name,
+            unit="images" if len({case.group for case in cases}) == len(cases) else "patients",
         )
 
     def report(self, path: Path | str) -> None:
@@ -152,6 +167,7 @@ def comparison_of(
     notes: Sequence[str] = (),
     findings: Sequence[Finding] = (),
     apart: Sequence[str] = (),
+    scenes: Mapping[str, Mapping[str, Scene]] | None = None,
 ) -> Comparison:
     """The results of models, and their ranking if there are several; the first was scored by the rules of the ranking.
 
@@ -182,7 +198,7 @@ def comparison_of(
     reported = [*findings, *(finding for result in results.values() for finding in result.findings)]
     if any(finding.code == "not-paired" for finding in findings):
         reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
-    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board)
+    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board, scenes or {})
 
 
 def values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:

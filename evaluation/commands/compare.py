@@ -61,6 +61,7 @@ def compare(
                 model_names(predictions),
                 classes=classes,
                 explain=explain,
+                pictures=report,
                 folder=save_challenge,
                 iou=iou,
                 families=families_in(metrics),

@@ -41,9 +41,14 @@ def browser_section(seen: Sequence[Seen]) -> Section | None:
     return Section("browser-section", TITLE, (browser_of(seen),), LEAD)
 
 
-def browser_of(seen: Sequence[Seen]) -> Widget:
-    """The nuclei of one submission or more as data. Rows stay in the order of objects.csv."""
-    cases = {name: index for index, name in enumerate(dict.fromkeys(name for of in seen for name in of.nuclei.cases))}
+def browser_of(seen: Sequence[Seen], *, order: Sequence[str] = (), overview: int = 0) -> Widget:
+    """The nuclei of one submission or more as data. Rows stay in the order of objects.csv.
+
+    order     names of cases, those that come first
+    overview  how many of these are drawn as a whole before one is chosen
+    """
+    names = dict.fromkeys([*order, *(name for one in seen for name in one.nuclei.cases)])
+    cases = {name: index for index, name in enumerate(names)}
     parts = [columns_of(of, team, cases) for team, of in enumerate(seen)]
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     number = len(columns["loss"])
@@ -59,6 +64,7 @@ def browser_of(seen: Sequence[Seen]) -> Widget:
         scenes[scene.case].append(scene)
     data = {
         "teams": [of.team for of in seen] if len(seen) > 1 else [],
+        "overview": overview,
         "classes": list(seen[0].nuclei.classes),
         "cases": [case_entry(name, of) for name, of in scenes.items()],
         "columns": {key: plain_values(values[kept]) for key, values in columns.items()},

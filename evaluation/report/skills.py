@@ -38,6 +38,28 @@ ABOUT: Mapping[str, str] = {
     "Every nucleus": ", a missed one has the worst value",
 }
 
+COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
+    "detection.f1": "Detection: F1",
+    "detection.precision": "  precision",
+    "detection.recall": "  recall",
+    "classification.balanced_accuracy": "Matched nuclei: balanced accuracy",
+    "classification.macro_f1": "  macro F1 of classes",
+    "segmentation.iou": "  IoU",
+    "segmentation.dice": "  Dice",
+    "panoptic.pq": "Panoptic quality",
+    "thresholds.f1_iou75": "F1 at IoU 0.75",
+    "thresholds.f1_iou90": "  at 0.9",
+    "thresholds.f1_iou50_95": "  at 0.5 to 0.95",
+    "thresholds.threat_score_iou50": "Threat score at IoU 0.5",
+    "thresholds.threat_score_iou75": "  at 0.75",
+    "thresholds.threat_score_iou90": "  at 0.9",
+    "thresholds.threat_score_iou50_95": "  at 0.5 to 0.95",
+    "overlap.aji": "AJI",
+    "overlap.dice1": "Dice of the foreground",
+    "counting.mean_absolute_error": "Counting: mean absolute error",
+    "counting.r2": "  R²",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -105,16 +127,27 @@ UNBOUNDED = ("curves.froc", "counting.r2")  # not in 0…1
 
 
 def score_table(
-    anchor: str, caption: str, results: Mapping[str, ResultDocuments], aggregation: str, note: str = ""
+    anchor: str,
+    caption: str,
+    results: Mapping[str, ResultDocuments],
+    aggregation: str,
+    *,
+    paths: Sequence[str] = (),
 ) -> Table:
-    """The main scores in rows, a column with bars for each result by its name; the best of a row is marked."""
-    rows = skill_rows([(result, aggregation) for result in results.values()])
+    """The main scores in rows, a column with bars for each result by its name; the best of a row is marked.
+
+    paths   of the metrics; none: those of each skill
+    """
+    skills = {"": tuple(paths)} if paths else SKILLS
+    rows = skill_rows([(result, aggregation) for result in results.values()], skills)
 
     def score(row: SkillRow, index: int) -> Cell:
         found = row.scores[index]
         is_bar = row.arrow == "↑" and row.path not in UNBOUNDED
         cell = bar_cell(found.value, str(found), found.ends, is_bar=is_bar)
-        return replace(cell, tone="good") if found.value is not None and found.value == row.best else cell
+        are_equal = len({score.value for score in row.scores}) == 1
+        is_best = found.value is not None and found.value == row.best and not are_equal
+        return replace(cell, tone="good") if is_best else cell
 
     def title(row: SkillRow) -> str:
         return f"{metric_title(row.path)} {row.arrow}"
@@ -126,9 +159,9 @@ def score_table(
         rows,
         Column("score", None, "↑: higher is better, ↓: lower is better", title),
         *(Column(name, 3, of=with_key(score, index)) for index, name in enumerate(results)),
-        Column("part", of=lambda row: row.skill + ABOUT.get(row.skill, "")),
+        *([] if paths else [Column("part", of=lambda row: row.skill + ABOUT.get(row.skill, ""))]),
         sortable=False,
-        note=" ".join(filter(None, ("In brackets, and as a line: the confidence interval." * has_ends, note))),
+        note="In brackets, and as a line: the confidence interval." * has_ends,
     )
 
 

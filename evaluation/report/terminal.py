@@ -14,7 +14,7 @@ from evaluation.report.listing import table_of, with_key
 from evaluation.report.page import Block, Column, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
 from evaluation.report.result import AGGREGATIONS, ResultDocuments
 from evaluation.report.shown import names_apart, shown_cell, shown_value, visible
-from evaluation.report.skills import ABOUT, Score, best_of, main_of, skill_rows
+from evaluation.report.skills import ABOUT, COMPARED, Score, best_of, main_of, skill_rows
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -122,27 +122,6 @@ def skill_grid(columns: Mapping[str, tuple[ResultDocuments, str]], title: str = 
     return grid
 
 
-COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
-    "detection.f1": "Detection: F1",
-    "detection.precision": "  precision",
-    "detection.recall": "  recall",
-    "classification.balanced_accuracy": "Matched nuclei: balanced accuracy",
-    "classification.macro_f1": "  macro F1 of classes",
-    "segmentation.iou": "  IoU",
-    "segmentation.dice": "  Dice",
-    "panoptic.pq": "Panoptic quality",
-    "thresholds.f1_iou75": "F1 at IoU 0.75",
-    "thresholds.f1_iou90": "  at 0.9",
-    "thresholds.f1_iou50_95": "  at 0.5 to 0.95",
-    "thresholds.threat_score_iou50": "Threat score at IoU 0.5",
-    "thresholds.threat_score_iou75": "  at 0.75",
-    "thresholds.threat_score_iou90": "  at 0.9",
-    "thresholds.threat_score_iou50_95": "  at 0.5 to 0.95",
-    "overlap.aji": "AJI",
-    "overlap.dice1": "Dice of the foreground",
-    "counting.mean_absolute_error": "Counting: mean absolute error",
-    "counting.r2": "  R²",
-}
 MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
 
 

@@ -1,7 +1,7 @@
 "use strict";
 // Nuclei to look through: rows are filtered and sorted here; a picture is drawn when it is seen.
 (() => {
-  const { teams, classes, cases, columns } = JSON.parse(document.getElementById("page_browser").textContent);
+  const { teams, overview, classes, cases, columns } = JSON.parse(document.getElementById("page_browser").textContent);
   const root = document.querySelector(".browser");
   const find = (selector) => root.querySelector(selector);
   const STATES = ["matched", "wrong class", "missed", "spurious"];
@@ -228,7 +228,7 @@
     gallery.replaceChildren(...chosen.slice(first, last).map((row, at) => card(row, first + at)));
     clearTimeout(resting);
     resting = setTimeout(paintRest, 1500);
-    const bar = find(":scope > .turn");
+    const bar = find(".gallery + .turn");
     bar.hidden = chosen.length <= PAGE;
     bar.querySelector(".where").textContent = `${number(first + 1)} to ${number(last)}`;
     bar.querySelector("[name=back]").disabled = first === 0;
@@ -245,14 +245,19 @@
 
   const showCase = () => {
     const view = find(".case-view");
-    const place = form.elements.case.value === "" && cases.length > 1 ? null : Number(form.elements.case.value);
-    view.hidden = place === null || !cases[place].size;
+    const isAll = form.elements.case.value === "" && cases.length > 1;
+    const places = isAll ? cases.map((_, at) => at).slice(0, overview) : [Number(form.elements.case.value)];
+    const drawn = places.filter((place) => cases[place].size);
+    view.hidden = !drawn.length;
+    view.classList.toggle("all", isAll);
     view.replaceChildren();
-    if (view.hidden) return;
+    drawn.forEach((place) => showOne(view, place, isAll));
+  };
+  const showOne = (view, place, isAll) => {
     const [height, width] = cases[place].size;
     const one = form.elements.team && form.elements.team.value !== "" ? [Number(form.elements.team.value)] : teams.length ? teams.map((_, at) => at) : [0];
     for (const team of one) {
-      const scale = Math.min((teams.length > 1 ? 520 : 900) / width, 900 / height, 3);
+      const scale = Math.min((teams.length > 1 ? 520 : 900) / width, (isAll ? 360 : 900) / height, 3);
       const canvas = Object.assign(document.createElement("canvas"), { width: Math.round(width * scale), height: Math.round(height * scale) });
       const words = `Case ${cases[place].name}${teams.length ? `, ${teams[team]}` : ""}`;
       canvas.setAttribute("role", "img");
@@ -297,8 +302,8 @@
     if (!dialog.open) dialog.showModal();
   };
   const on = (selector, act) => find(selector).addEventListener("click", act);
-  on(":scope > .turn [name=back]", () => turn(first - PAGE));
-  on(":scope > .turn [name=next]", () => turn(first + PAGE));
+  on(".gallery + .turn [name=back]", () => turn(first - PAGE));
+  on(".gallery + .turn [name=next]", () => turn(first + PAGE));
   on("dialog [name=back]", () => open(shown - 1));
   on("dialog [name=next]", () => open(shown + 1));
   on("dialog [name=close]", () => dialog.close());

@@ -1,0 +1,94 @@
+"""The page of ``compare``: scores of the models, then every image from the worst to the best with what each found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from evaluation.findings import counted
+from evaluation.leaderboard.titles import metric_title
+from evaluation.report.browser import Seen, browser_of
+from evaluation.report.documents import identify_document
+from evaluation.report.leaderboard import board_table, folded_sections
+from evaluation.report.listing import bar_cell, table_of, with_key
+from evaluation.report.nuclei import NucleusTable
+from evaluation.report.page import Cell, Column, Page, Section, Text
+from evaluation.report.pictures.scenes import Scene
+from evaluation.report.result import ResultDocuments, is_lower_better
+from evaluation.report.skills import COMPARED, score_table
+from evaluation.report.units import main_score
+
+IMAGES_UP_TO = 12  # that are drawn as a whole; the others can be chosen
+
+
+def comparison_page(
+    results: Mapping[str, ResultDocuments],
+    board: Mapping[str, Any],
+    nuclei: Mapping[str, NucleusTable | None],
+    scenes: Mapping[str, Mapping[str, Scene]],
+    *,
+    title: str,
+    unit: str,
+) -> Page:
+    """The page of several models.
+
+    results  of each model, with details.json
+    board    the content of leaderboard.json
+    nuclei   of each model, from objects.csv
+    scenes   of each model by the name of the image; may be empty
+    unit     what means are over, such as "images"
+    """
+    first = next(iter(results.values()))
+    answer = Text((" ".join(board["verdict"][:2]),))
+    table = score_table("scores", f"Mean over {unit}", results, "group_mean", paths=tuple(COMPARED))
+    ranking = Section("places", "Ranking", (Text((" ".join(board["verdict"]),)), board_table(board)), folded=True)
+    sections = [Section("compared", "Scores", (answer, table)), *image_sections(results, nuclei, scenes), ranking]
+    images = counted(len(first.cases), "image")
+    return Page(
+        title,
+        f"{counted(len(results), 'model')}, {images}",
+        identify_document(board),
+        (*sections, *folded_sections(board)),
+    )
+
+
+def image_sections(
+    results: Mapping[str, ResultDocuments],
+    nuclei: Mapping[str, NucleusTable | None],
+    scenes: Mapping[str, Mapping[str, Scene]],
+) -> list[Section]:
+    """Images from the worst to the best: drawn, and as a table."""
+    first = next(iter(results.values()))
+    score = main_score(first)
+    values = {name: {unit.name: unit.value(score) for unit in result.cases} for name, result in results.items()}
+
+    def badness(image: str) -> tuple[bool, float, str]:
+        known = [value for of_model in values.values() if (value := of_model[image]) is not None]
+        mean = float(np.mean(known)) if known else 0.0
+        return not known, -mean if is_lower_better(score) else mean, image
+
+    def value(image: str, name: str) -> Cell:
+        number = values[name][image]
+        return bar_cell(number, is_bar=not is_lower_better(score))
+
+    order = sorted(values[next(iter(values))], key=badness)
+    title = metric_title(score)
+    table = table_of(
+        "images",
+        f"{title} of each image, the worst first",
+        order,
+        Column("image", of=str),
+        *(Column(name, 3, of=with_key(value, name)) for name in results),
+        rest="images of details.json",
+    )
+    seen = [Seen(name, table, scenes.get(name, {})) for name, table in nuclei.items() if table is not None]
+    if not any(len(one.nuclei.case) for one in seen):
+        return [Section("image-section", "Images", (table,))]
+    lead = f"From the worst to the best {title}. A click on a nucleus shows it larger."
+    drawn = browser_of(seen, order=order, overview=IMAGES_UP_TO)
+    return [
+        Section("image-section", "Images", (drawn,), lead),
+        Section("image-table", "Scores of each image", (table,), folded=True),
+    ]
