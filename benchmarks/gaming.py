@@ -347,9 +347,8 @@ What this says:
 
 Under `recommended` of a nucleus and its copies one at most takes part in matching
 ([own duplicates](matching.md#own-duplicates)); none of these copies paid. The more probable one takes part, so a participant who
-gives the copies a higher confidence chooses which: of 216 such plays in 12 made fields (all nuclei, the surest half, or all as
-another class once more, a pixel larger) 7 paid, of teams whose outlines are too small. In all 7 the larger nuclei alone, without
-the originals, reach the same place.
+gives the copies a higher confidence chooses which: of 162 such plays in 9 made fields (all nuclei, the surest half, or all as
+another class once more, a pixel larger) 8 paid, of three teams whose outlines are about a pixel too small.
 
 **Naming a rare class too often** can pay under `recommended`: class recall does not see what is named so in vain. In made tables
 of counts (144 fields, 8 teams each) a lower threshold for the rarest class paid in 76 of 9,216 plays, and with
