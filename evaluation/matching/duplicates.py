@@ -18,7 +18,7 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
 
     Points share no pixels: of them two are such a pair that lie less than half of ``radius_px`` apart, the radius
     within which a point is matched. Only runs that overlap another one are compared, so disjoint nuclei cost one look
-    at the runs. Raises ``TooManyPairs`` beyond ``most`` shared rows (``overlap_table``), or too many pairs of points.
+    at the runs. Raises ``TooManyPairs`` beyond ``most`` shared rows (``overlap_table``), or pairs of points.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> [index.tolist() for index in find_twins(instances_from_labels(np.array([[1, 1, 2, 2]])))]
@@ -26,7 +26,8 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
     """
     none = np.empty(0, np.int64)
     if instances.point_yx is not None:
-        return close_points(instances, radius_px) if radius_px and len(instances) > 1 else (none, none)
+        found = radius_px and len(instances) > 1
+        return close_points(instances, radius_px or 0, min(most or MOST_POINTS, MOST_POINTS)) if found else (none, none)
     if is_disjoint(instances):
         return none, none
     start, stop, area = instances.run_start, instances.run_stop, instances.areas_px()
@@ -41,14 +42,14 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
     return first[chosen], second[chosen]
 
 
-def close_points(instances: Instances, radius_px: float) -> tuple[Int64, Int64]:
+def close_points(instances: Instances, radius_px: float, most: int) -> tuple[Int64, Int64]:
     from scipy.spatial import cKDTree
 
     assert instances.point_yx is not None
     tree = cKDTree(instances.point_yx)
     reach = radius_px / 2 * (1 - 1e-9)  # less than half: a rounded distance of exactly half is not
-    if (pairs := int(tree.count_neighbors(tree, reach))) > MOST_POINTS + len(instances):
-        raise TooManyPairs("points close to each other", pairs, MOST_POINTS, by_reference=False)
+    if (pairs := int(tree.count_neighbors(tree, reach))) > most + len(instances):
+        raise TooManyPairs("points close to each other", pairs, most, by_reference=False)
     found = tree.query_pairs(reach, output_type="ndarray").astype(np.int64)
     return found[:, 0], found[:, 1]
 
