@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import os
 import re
 import shlex
@@ -233,6 +234,24 @@ def test_the_table_in_the_readme_is_the_one_that_the_demo_prints():
     printed = [line.strip() for line in done.stdout.splitlines() if "." in line and ("↑" in line or "↓" in line)]
     assert len(printed) == 17
     assert set(printed) <= {line.strip() for line in text_of("README.md").splitlines()}
+
+
+def test_the_calls_in_the_readme_print_what_it_shows(tmp_path, monkeypatch, capsys):
+    """Of `compare` each line that is shown, which may end with an ellipsis; of Python all."""
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo", "--output", "demo"]) == 0
+    command, shown = re.findall(
+        r"^\$ \./evaluate\.sh (compare .*)\n```\n\n```\n(.*?)^```", text_of("README.md"), re.MULTILINE | re.DOTALL
+    )[0]
+    capsys.readouterr()
+    assert run(shlex.split(command)) == 0
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    for line in shown.splitlines():
+        assert any(of.startswith(line[:-2]) if line.endswith(" …") else of == line for of in printed), line
+
+    (session,) = re.findall(r"```python\n(>>> .*?)```", text_of("README.md"), re.DOTALL)
+    test = doctest.DocTestParser().get_doctest(session, {}, "README.md", None, None)
+    assert len(test.examples) == 3 and doctest.DocTestRunner().run(test).failed == 0
 
 
 # --- rooms ------------------------------------------------------------------------------------------------------------

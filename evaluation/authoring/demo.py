@@ -34,7 +34,7 @@ from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.model import Bool, Int32, Outlines
 from evaluation.scoring.street import score_submission
 
-DEFAULT_SEED = 9  # one at which the three come out within 0.01 in PQ; they are near each other at any
+DEFAULT_SEED = 9  # one at which the three come out within 0.03 in PQ; they are near each other at any
 SPACING_UM = 0.25
 AMBIGUOUS = NucleusKind("Ambiguous", 5000, 0.1, (0.25, 0.1, 0.05))
 LINE_COLOURS = (255, 65535, 16711680, 65280, 33023)
