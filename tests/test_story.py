@@ -90,7 +90,7 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     copies = {of["team"]: of["shares_outlines_with"] for of in entries if of["shares_outlines_with"]}
     assert copies == {"namer": ["again"], "again": ["namer"]}
     assert erratum["before"] == {"challenge": erratum["challenge"], "teams": []}
-    assert "No team moves." in told["leaderboard --report"]
+    assert "No team has another rank." in told["leaderboard --report"]
     final = json.loads(Path("final/leaderboard.json").read_text())
     moved = {team["name"]: (team["before"], team["now"]) for team in final["before"]["teams"]}
     now = {team["name"]: team["position"] for team in final["teams"]}
