@@ -107,7 +107,7 @@ def test_an_unknown_class_is_refused_with_its_nearest_name_and_the_number_of_reg
     text = document(layer(*(region(id=str(number)) for number in range(3, 9)), cls="Lymphocytes", id="2"))
     assert fault_of(text) == (
         "[unknown-class] 'a.xml', region '2/3', region '2/4', region '2/5' and 3 more: 'Lymphocytes' is not a class of "
-        "this challenge; expected 'ambiguous', 'epithelial' or 'lymphocyte'. Did you mean 'lymphocyte'?"
+        "this challenge; expected 'epithelial' or 'lymphocyte'. Did you mean 'lymphocyte'?"
     )
 
 

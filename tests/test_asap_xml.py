@@ -194,10 +194,10 @@ def test_an_unknown_group_is_refused_once_with_the_number_of_annotations():
     )
     assert fault_of(text, other_shapes="skip") == (
         "[unknown-class] 'a.xml', annotation '2', annotation '4': 'lymphocyte' is not a class of this challenge; "
-        "expected 'blurred', 'lymphocytes' or 'monocytes'. Did you mean 'lymphocytes'?\n"
-        "[unknown-class] 'a.xml', annotation '3': 'x' is not a class of this challenge; expected 'blurred', "
+        "expected 'lymphocytes' or 'monocytes'. Did you mean 'lymphocytes'?\n"
+        "[unknown-class] 'a.xml', annotation '3': 'x' is not a class of this challenge; expected "
         "'lymphocytes' or 'monocytes'.\n"
-        "[unknown-class] 'a.xml', annotation '6': the annotation is in no group; expected 'blurred', 'lymphocytes' or "
+        "[unknown-class] 'a.xml', annotation '6': the annotation is in no group; expected 'lymphocytes' or "
         "'monocytes'."
     )
 

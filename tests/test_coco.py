@@ -263,7 +263,7 @@ def test_an_unknown_class_is_told_once_with_the_number_of_its_annotations():
     categories = [{"id": 3, "name": "Plasme"}]
     assert faults_of(data_set(*[entry(category_id=3)] * 4, categories=categories)) == (
         "[unknown-class] 'a.json', annotations[0], annotations[1], annotations[2] and 1 more: 'Plasme' is not a class "
-        "of this challenge; expected 'plasma', 'smear' or 'tumour'. Did you mean 'plasma'?"
+        "of this challenge; expected 'plasma' or 'tumour'. Did you mean 'plasma'?"
     )
     assert "[0]: '4' is not a class" in faults_of(data_set(entry(category_id=4)))
     assert "[0]: '--5' is not a class" in faults_of([entry(image_id="a", category_id="--5")])

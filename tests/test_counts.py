@@ -142,7 +142,7 @@ def test_details_tell_the_numbers_and_claim_no_pairs(tmp_path):
     bench = Bench(tmp_path)
     details = bench.score().details
     (entry,) = details["cases"]["image_2"]["rules"].values()
-    assert entry["counts"] == {
+    assert {key: number for key, number in entry["counts"].items() if key != "sums"} == {
         "cases": 1,
         "missing_cases": 0,
         "reference": bench.reference[2].tolist(),
@@ -402,7 +402,7 @@ def test_the_table_in_the_shell_shows_what_was_counted(tmp_path):
 
 
 def test_the_page_of_conic_shows_a_whole_challenge_for_task_2(tmp_path):
-    page = (Path(__file__).resolve().parents[1] / "docs" / "presets" / "conic2022.md").read_text()
+    page = (Path(__file__).resolve().parents[1] / "docs/presets.md").read_text().split("# conic2022\n")[1]
     (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "reference").mkdir()
     (tmp_path / "submission").mkdir()

@@ -334,8 +334,8 @@ def test_unknown_classes_are_one_finding_each():
     lines = faults_of(points, "x,y,class\n1,1,tumor\n1,1,Tumour\n1,1,tumor\n1,1,9\n", TWO)
     assert lines == [
         "[unknown-class] 'a.csv', line 2, line 4: 'tumor' is not a class of this challenge (also 'a.csv', line 5: '9' "
-        "is not a class of this challenge); expected 'str', 'stroma', 'tumour' or 'vague', or one of the numbers 0, "
-        "7. Did you mean 'tumour'?"
+        "is not a class of this challenge); expected 'str', 'stroma' or 'tumour', or one of the numbers 0, 7."
+        " Did you mean 'tumour'?"
     ]
 
 

@@ -99,11 +99,11 @@ def test_long_borders_take_more_letters() -> None:
     assert area_of(text) == 77 * 135 - 60 * 80
 
 
-def test_every_case_is_mended(seen: SecondPass, scored: Result) -> None:
-    for corrected, case in zip(seen.corrected, scored.cases, strict=True):
-        assert corrected.case == case.case
-        np.testing.assert_array_equal(corrected.counts["as_is"].confusion, case.counts["iou_above"].confusion)
-        assert corrected.reference.sum() == len(case.reference.class_id)
+def test_the_errors_of_every_case_are_sorted(seen: SecondPass, scored: Result) -> None:
+    for errors, case in zip(seen.errors, scored.cases, strict=True):
+        assert errors.case == case.case
+        np.testing.assert_array_equal(errors.counts.confusion, case.counts["iou_above"].confusion)
+        assert errors.reference.sum() == len(case.reference.class_id)
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------
@@ -168,9 +168,10 @@ def test_our_own_reader_reads_an_overlay_back(overlays: Path, seen: SecondPass, 
     names = ["Matched: reference", "Matched: prediction", "Missed", "Spurious", "Wrong class: reference",
              "Wrong class: prediction", "Ignored", "Ignore region", "Contested"]  # fmt: skip
     source = overlays / "P1_1.geojson"
-    target = ["--to", "platform", "--classes", ",".join(names)]
-    assert run(["convert", str(source), str(tmp_path / "drawn.json"), *target]) == 0
-    row = Counter(polygon["name"] for polygon in json.loads((tmp_path / "drawn.json").read_text())["polygons"])
+    target = ["--to", "geojson", "--classes", ",".join(names)]
+    assert run(["convert", str(source), str(tmp_path / "drawn.geojson"), *target]) == 0
+    features = json.loads((tmp_path / "drawn.geojson").read_text())["features"]
+    row = Counter(feature["properties"]["classification"]["name"] for feature in features)
     (case,) = (case for case in scored.cases if case.case.name == "P1_1")
     counts = case.counts["iou_above"]
     right = int(np.trace(counts.confusion))

@@ -247,7 +247,7 @@ def test_a_nucleus_that_is_gone_has_iou_0_and_no_distance_and_is_not_lost_by_a_r
     size = next(of for of in found["strata"] if of["size_px"] == {"from": 0, "below": 4})
     assert effect_of(size, "eroded_1")["measures"]["hausdorff_px"] == {"low": None, "median": None, "high": None}
     assert effect_of(size, "eroded_1")["lost"] == {}
-    assert sensitivity_page(found).figures()
+    assert sensitivity_page(found).sections
 
 
 def test_pixels_are_shared_with_oneself_only():
@@ -313,7 +313,7 @@ def test_without_rules_of_its_own_common_rules_are_tried():
     found = summary(discs(18, 25), challenge=challenge)
     assert [rule["name"] for rule in found["rules"]] == [keys["name"] for keys in COMMON_RULES]
     assert not any("Your matching rule" in text for text in texts_of(found))
-    assert sensitivity_page(found).figures()
+    assert sensitivity_page(found).sections
 
 
 @pytest.mark.parametrize("keys", COMMON_RULES, ids=lambda keys: keys["name"])
@@ -536,7 +536,7 @@ def test_hostile_names_in_a_document_are_text(tmp_path, browser):
 def nuclei_of(folder: Path) -> tuple[Challenge, CaseStudy]:
     challenge = Challenge.load(folder)
     rules = rules_to_try(challenge)[:1]
-    studies = [study_case(challenge, rules, folder, case, None) for case in challenge.cases]
+    studies = [study_case(rules, challenge, folder, case, None) for case in challenge.cases]
     return challenge, join_studies([found for found in studies if isinstance(found, CaseStudy)], 1)
 
 

@@ -143,7 +143,7 @@ def test_it_is_said_who_stands_behind_and_why() -> None:
     document = leaderboard_document(board)
     (table,) = [block for block in verdict_section(document).blocks if getattr(block, "anchor", "") == "floors"]
     assert table.note == "Teams without f F1 of at least 0.5 are ranked among themselves, behind the others."
-    assert [(row[0], row[1], row[2].text) for row in table.rows] == [("team 0", 2, "0.1000")]
+    assert [(row[0], row[1].value, row[2].text) for row in table.rows] == [("team 0", 2, "0.1000")]
     assert document["ranking"]["require"] == [{"path": "f.f1.pooled", "at_least": 0.5}]
     assert [(team["name"], team["floors"], team["below_floor"]) for team in document["teams"]] == [
         ("team 1", [0.8], False),

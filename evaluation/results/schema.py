@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
 
 Key = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^.]+$")]
-LARGEST = 1e18  # no score is larger, and whatever ranks or draws it has room for whole numbers up to 2^63
+LARGEST = 9e18  # no score is larger, and whatever ranks or draws it has room for whole numbers up to 2^63
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Scores = TypeAliasType("Scores", "dict[Key, Scores | Number | None]")
 Reasons = TypeAliasType("Reasons", "dict[Key, Reasons | str]")
