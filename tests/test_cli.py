@@ -425,7 +425,7 @@ def test_validate_needs_no_reference(made, tmp_path):
         shutil.copy(made.challenge / name, kit)
     done = evaluation("validate", "--challenge", kit, "--submission", made.submissions["outliner"])
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1] + "\n" == "Valid: all 8 cases of 'Demo: nuclei of four patients' can be scored.\n"
+    assert done.stdout.splitlines()[-1] == "Valid: all 8 cases of 'Demo: nuclei of four patients' can be scored."
 
 
 def test_validate_gives_findings_as_json(made, submission):
