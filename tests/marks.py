@@ -46,7 +46,7 @@ OF_TEST = {
         "test_worker_pools.py::test_an_audit_by_an_executor_is_that_of_one_process",
         "test_worker_pools.py::test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on",
         "test_worker_pools.py::test_any_executor_makes_the_bytes_of_one_process",
-        "test_worker_pools.py::test_few_pixels_are_scored_before_workers_would_have_started",
+        "test_worker_pools.py::test_the_main_process_begins_and_is_joined_where_that_saves_time",
         "test_worker_pools.py::test_the_commands_take_the_address_of_a_cluster",
         "test_files_of_tools.py::test_compare_finds_out_what_they_are",
         "test_gaming.py::test_audit_with_tricks_says_what_pays",

@@ -402,7 +402,8 @@ def test_the_table_in_the_shell_shows_what_was_counted(tmp_path):
 
 
 def test_the_page_of_conic_shows_a_whole_challenge_for_task_2(tmp_path):
-    page = (Path(__file__).resolve().parents[1] / "docs/presets.md").read_text().split("## conic2022\n")[1].split("\n## ")[0]
+    pages = (Path(__file__).resolve().parents[1] / "docs/presets.md").read_text()
+    page = pages.split("## conic2022\n")[1].split("\n## ")[0]
     (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "reference").mkdir()
     (tmp_path / "submission").mkdir()

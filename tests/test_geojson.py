@@ -348,9 +348,9 @@ def test_an_unknown_class_is_told_once_with_its_number():
     lines = [str(fault) for fault in faults_of(content, "geojson")]
     assert lines == [
         "[unknown-class] 'nuclei.json', feature 2, feature 3, feature 4 and 15 more: 'Lymphocytes' is not a class of "
-        "this challenge; expected 'ambiguous', 'epi', 'epithelial' or 'lymphocyte'. Did you mean 'lymphocyte'?",
+        "this challenge; expected 'epi', 'epithelial' or 'lymphocyte'. Did you mean 'lymphocyte'?",
         "[unknown-class] 'nuclei.json', feature 20: '{\"a\": 1}' is not a class of this challenge; expected "
-        "'ambiguous', 'epi', 'epithelial' or 'lymphocyte'.",
+        "'epi', 'epithelial' or 'lymphocyte'.",
     ]
 
 

@@ -114,7 +114,7 @@ def test_half_a_pixel_is_named(tmp_path):
         convert_file(source, tmp_path / "prediction" / f"{name}.geojson", "geojson", origin="pixel_centre")
     found = evaluation.compare(tmp_path / "reference", tmp_path / "prediction")
     (hint,) = (finding for finding in found.findings if finding.code == "nearly-nothing-matches")
-    assert "Moved by +0.5 px in x and y it is 0.97" in hint.fix
+    assert "Moved by +0.5 px in x and y it is 1.00" in hint.fix
     assert "origin = 'pixel_centre'" in hint.fix
 
 

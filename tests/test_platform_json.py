@@ -404,7 +404,7 @@ def test_names_are_classes_unless_the_path_of_the_file_tells():
     (fault,) = faults_of(polygons(polygon(), polygon(name="epithelia"), polygon(name="epithelia")), "polygons_json")
     assert str(fault) == (
         "[unknown-class] 'nuclei.json', polygon 2, polygon 3: 'epithelia' is not a class of this challenge; expected "
-        "'ambiguous', 'epi', 'epithelial' or 'lymphocyte'. Did you mean 'epithelial'?"
+        "'epi', 'epithelial' or 'lymphocyte'. Did you mean 'epithelial'?"
     )
 
 

@@ -68,7 +68,7 @@ def paired_differences(
     ±margin; else better or worse if it does not hold 0; else undecided. Without an interval (fewer than 5 units in
     common) undecided.
 
-    >>> found = paired_differences(np.array([[0.9, 0.8, 0.9, 0.7, 0.9], [0.8, 0.7, 0.8, 0.6, 0.8]]),
+    >>> found = paired_differences(np.array([[0.9, 0.8, 0.9, 0.7, 0.9, 1.0], [0.8, 0.7, 0.8, 0.6, 0.8, 0.9]]),
     ...                            higher_is_better=True, level=0.05)
     >>> found.mean[0, 1].round(6).item(), VERDICTS[found.verdict[0, 1]], found.ahead[0, 1].item()
     (0.1, 'better', 1.0)
