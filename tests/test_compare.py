@@ -570,6 +570,7 @@ def test_images_of_one_side_are_told_and_count_as_empty(capsys):
     [
         (FOUR.T, "Height and width are swapped: transpose the arrays."),
         (np.kron(FOUR, np.ones((2, 2), np.uint16)), "The prediction is 2 times as large"),
+        (np.pad(FOUR, ((0, 1), (0, 1))), "a tool has cut or padded one of them"),
         (FOUR[:50], "Check whether the images were cropped or padded"),
     ],
 )

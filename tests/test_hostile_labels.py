@@ -130,7 +130,7 @@ def test_negative_labels_are_told_with_their_place(write: Write, tmp_path: Path)
     array[3:5, 8] = [-1, -7]
     assert refusal(*write(array, tmp_path)) == (
         f"[negative-label] 2 of 620 pixels are below 0 (lowest -7, first at row 3, column 8); {WHOLE} "
-        "If -1 is your background, write 0."
+        "Does -1 stand for background, or for what is not annotated? If it is the background, write 0."
     )
 
 

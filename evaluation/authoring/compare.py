@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0
+FEW_PX = 4  # by which two sizes of an image differ where a tool has cut or padded it
 OF_POINTS: dict[str, Any] = {
     "matching": {
         "rules": [
@@ -569,6 +570,8 @@ def shown(size_yx: tuple[int, int]) -> str:
 def size_advice(reference: tuple[int, int], prediction: tuple[int, int]) -> str:
     if prediction == reference[::-1]:
         return "Height and width are swapped: transpose the arrays."
+    if max(abs(p - r) for p, r in zip(prediction, reference, strict=True)) <= FEW_PX:
+        return "They differ by so little that a tool has cut or padded one of them: find out on which side."
     ratios = {round(p / r, 2) for p, r in zip(prediction, reference, strict=True)}
     if max(ratios) - min(ratios) <= 0.02:
         return (
