@@ -40,6 +40,16 @@ EXPECTED: dict[str, float | str] = {
     "rgb_png": "If each colour is a nucleus",
     "rgba_first_channel": "If each colour is a nucleus",
     "copies": 4 / 7,
+    "off_by_one": "They differ by so little that a tool has cut or padded one of them",
+    "void_minus1": "Does -1 stand for background, or for what is not annotated?",
+    "zarr_two_labels": "expected one array at full size. Name it",
+    "cvat": "an XML export of CVAT, which is not read; export as COCO",
+    "via": "a project of the VGG Image Annotator, which is not read; export as COCO",
+    "labelstudio": "a JSON export of Label Studio, which is not read; export as COCO",
+    "darwin": "an export of V7 Darwin, which is not read; export as COCO",
+    **dict.fromkeys(
+        ("napari_points", "cellprofiler", "qupath_table"), "expected files with nuclei: label images, outlines"
+    ),
 }
 
 

@@ -18,6 +18,15 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "a ZIP or a folder"),
     (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
 )
+COCO = "COCO (its JSON with images, annotations and categories)"
+EXPORTS = (  # texts that all stand in the beginning, what the file is, and what to export
+    ((b"<annotations>", b"<version>"), "an XML export of CVAT", COCO),
+    ((b'"shape_attributes"',), "a project of the VGG Image Annotator", COCO),
+    ((b"_via_settings",), "a project of the VGG Image Annotator", COCO),
+    ((b'"result"', b'"original_width"'), "a JSON export of Label Studio", COCO),
+    ((b'"result"', b'"completed_by"'), "a JSON export of Label Studio", COCO),
+    ((b'"item"', b'"slots"'), "an export of V7 Darwin", COCO),
+)
 CONVERT = "which only 'compare' and 'convert' read: evaluation convert FILE OUTPUT --to"
 IMPORTS = (  # first bytes of formats of ``formats.imports``, what the file is, and what it is converted to
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "label_tiff"),
@@ -56,5 +65,8 @@ def foreign_content(head: bytes) -> str:
             return f"{name}, {CONVERT} {target}"
     for offset, magic, name, instead in CONTENTS:
         if head[offset : offset + len(magic)] == magic:
+            return f"{name}, which is not read; export as {instead}"
+    for texts, name, instead in EXPORTS:
+        if all(text in head for text in texts):
             return f"{name}, which is not read; export as {instead}"
     return ""
