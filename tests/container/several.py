@@ -63,18 +63,18 @@ def run(given: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-DECODERS = 3
+LAUNCHERS = 1
 
 
 def kill_a_worker(process: subprocess.Popen[bytes]) -> bool:
     """Kill the first worker that is seen, as the kernel does where memory runs out; false: there was none.
 
     A worker is a child of the main process, which is the child of the one that watches it. Before the workers it has
-    started those that decode, for itself and for each of the two workers; their loss does no harm.
+    started the launcher of all that decode; its loss does no harm.
     """
     while process.poll() is None:
         for main in children_of(process.pid):
-            for worker in sorted(children_of(main))[DECODERS:]:
+            for worker in sorted(children_of(main))[LAUNCHERS:]:
                 os.kill(worker, signal.SIGKILL)
                 return True
         time.sleep(0.002)
