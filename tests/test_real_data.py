@@ -354,7 +354,7 @@ def test_a_converted_submission_has_all_scores_of_the_original(shared_data, tmp_
 
 
 @pytest.mark.parametrize(("target", "format"), [("geojson", "geojson"), ("platform", "polygons_json")])
-def test_a_converted_reference_gives_all_scores_of_the_original(shared_data, tmp_path, monusac, target):
+def test_a_converted_reference_gives_all_scores_of_the_original(shared_data, tmp_path, monusac, target, format):
     """Outlines keep their vertices, which the rules truncate, and the Ambiguous regions their class."""
     pair, original = monusac
     arguments = (tmp_path / "reference", "--to", target, "--origin", "pixel_centre")
