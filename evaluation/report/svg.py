@@ -55,6 +55,8 @@ def svg_of(figure: Figure) -> str:
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r"<[^>]+>", Tags().of_page, text)
     text = re.sub(r"M ([\d.]+) ([\d.]+) \nL \1 \2 \n", r"M\1 \2h0", text)  # a round dot
+    text = re.sub(r'<path [^>]*style="fill:none"/>', "", text)  # nothing is painted
+    text = re.sub(r" \n(?=[MLCQz\"])|(?<=[MLCQ]) ", "", text)
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
@@ -82,6 +84,7 @@ class Tags:
         if tag.startswith("<text"):
             tag = tag.replace(f"; fill: {COLOURS['ink']}", "")
         tag = re.sub(r"font-family: [^;\"]*; ?", "", tag)
+        tag = re.sub(r'style="[^"]*"', lambda style: re.sub(r"([:;]) ", r"\1", style[0]), tag)
         tag = re.sub(r"-?\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}", tag)
         return re.sub("#[0-9a-f]{6}(?![0-9a-f])", lambda colour: paint(colour[0]), tag)
 

@@ -249,7 +249,7 @@ TIFF = [
     tif_file("10^9 slices by ImageJ", "several-images", tiff(tags={270: ("B", [*b"ImageJ=1.5\nimages=999999999\n"])})),
     tif_file("NaN", "not-finite", tiff(image(np.float32, at_3_4=np.nan).tobytes(), {258: ("H", [32]), 339: ("H", [3])})),
     by_class("negative", "negative-label", tiff((labels(np.int16) - 1).tobytes(), {339: ("H", [2])})),
-    by_class("one label", None, tiff(np.minimum(labels(), 1).tobytes()), warns=("binary-mask",)),
+    by_class("one label", None, tiff(np.minimum(labels(), 1).tobytes()), warns=("binary-mask", "own-duplicates")),
 ]  # fmt: skip
 
 # --- MetaImage --------------------------------------------------------------------------------------------------------
