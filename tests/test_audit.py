@@ -1,4 +1,4 @@
-"""Audits: what becomes of a ranking under other rules, and whether the first place can be defended."""
+"""Audits: what becomes of a ranking under other rules, and whether the first rank can be defended."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_first_place_that_no_rule_moves_is_not_shown_to_be_better_by_three_pat
     found = held[1]
     assert (found.verdict, found.variants) == ("undecided", 2 * 2)  # thresholds, units
     assert found.answer == (
-        "The first place of 'narrow' holds under all rules that were tried: it is first in 4 of 4 variants.",
+        "The first rank of 'narrow' holds under all rules that were tried: it is first in 4 of 4 variants.",
         "No column shows it significantly better than 'thick', 'few'.",
     )
     assert {effect.first_changes for effect in found.effects} == {0}
@@ -152,9 +152,9 @@ def test_a_single_change_that_moves_the_first_place_is_named(tmp_path: Path) -> 
     found = run(tmp_path, teams=teams, audit=FEW | {"thresholds": [0.9], "units": ["group"]})
     assert (found.verdict, found.variants) == ("no", 2)
     assert found.answer == (
-        "The first place of 'narrow' cannot be defended: it is first in 1 of 2 variants.",
+        "The first rank of 'narrow' cannot be defended: it is first in 1 of 2 variants.",
         "'half' is first in 1 of 2.",
-        "1 of 1 single changes of the rules give another first place: threshold 0.9 ('half').",
+        "1 of 1 single changes of the rules give another first rank: threshold 0.9 ('half').",
     )
     shares = {(of.dimension, of.value): of.first for of in found.shares}
     assert shares["threshold", "0.9"] == (("half", 1.0),)
@@ -467,7 +467,7 @@ def test_the_command_answers_first_and_writes_two_files(tmp_path: Path, capsys: 
     arguments = ["--challenge", challenge, "--submissions", submissions, "--output", out, "--workers", 1]
     assert cli.run(["audit", *map(str, arguments)]) == 0
     printed = capsys.readouterr().out
-    assert "The first place of 'narrow' holds under all rules that were tried" in printed.splitlines()[0]
+    assert "The first rank of 'narrow' holds under all rules that were tried" in printed.splitlines()[0]
     document = json.loads((out / "audit.json").read_text(), parse_constant=pytest.fail)
     assert document["first_place"]["defended"] == "undecided"
     names = ["matching", "threshold", "unit", "overlap", "ignore", "weights", "method"]
@@ -530,14 +530,14 @@ def test_table_1_has_the_published_ranks(table_1: Audit) -> None:
 def test_nobody_can_defend_the_first_place_of_table_1(table_1: Audit) -> None:
     assert table_1.verdict == "no"
     assert table_1.answer == (
-        "The first place of 'Team 1' cannot be defended: it is first in 3 of 4 variants.",
+        "The first rank of 'Team 1' cannot be defended: it is first in 3 of 4 variants.",
         "'Team 4' is first in 1 of 4.",
     )
 
 
 def test_the_border_moves_the_order_of_table_1_more_than_the_matching_rule(table_1: Audit) -> None:
     """Worked by hand: removed to dilated turns 1-4 and 2-4 of six pairs, with centroids 2-4 only; strict to
-    centroids turns 1-4, with dilated borders nothing. Each moves the first place in one of two comparisons.
+    centroids turns 1-4, with dilated borders nothing. Each moves the first rank in one of two comparisons.
     """
     border, matching = table_1.effects
     assert (border.comparisons, matching.comparisons) == (2, 2)
@@ -635,7 +635,7 @@ def test_of_many_challengers_three_are_named_and_the_others_counted() -> None:
         "'C' is first in 1 of 6.",
         "'D' is first in 1 of 6.",
         "So are 2 more teams in some variants.",
-        "5 of 5 single changes of the rules give another first place: judge b ('B'), judge c ('C'), judge d ('D'), and "
+        "5 of 5 single changes of the rules give another first rank: judge b ('B'), judge c ('C'), judge d ('D'), and "
         "2 more.",
     )
 

@@ -89,7 +89,7 @@ def test_whether_cases_or_patients_count_the_same_is_varied(tmp_path: Path) -> N
     found = audit(table(tmp_path, cases, groups="P1 P1 P1 P2"), "pq:descending")
     assert (first_when(found), first_when(found, unit="case")) == ({"B"}, {"A"})
     found = audit(table(tmp_path), "pq:descending")
-    assert any("groups and cases give the same" in note for note in found.notes)
+    assert any("patients and cases give the same" in note for note in found.notes)
 
 
 def test_the_rule_for_missing_values_is_varied_where_some_are_missing(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_answer_stands_first_and_looks_like_what_it_is() -> None:
     document = made()
     first = audit_page(document).sections[0].blocks[0]
     assert first == Text(tuple(document["first_place"]["answer"]), "bad")
-    assert first.paragraphs[0].startswith("The first place of 'A' cannot be defended: it is first in 2 of 4 variants")
+    assert first.paragraphs[0].startswith("The first rank of 'A' cannot be defended: it is first in 2 of 4 variants")
     always = made([[1, 2, 3, 4]] * 4, better={("A", name) for name in "BCD"})
     assert audit_page(always).sections[0].blocks[0] == Text(tuple(always["first_place"]["answer"]), "good")
 

@@ -227,8 +227,8 @@ def test_case_in_the_folder_of_another_patient_is_told() -> None:
     layout = find_case_files(moved, make_challenge())
     assert lines(layout) == [
         "[wrong-group] case 'P2_1', 'P1/P2_1/Epithelial/1.mat', 'P1/P2_1/Lymphocyte/1.mat', "
-        "'P1/P2_1/Macrophage/1.mat' and 1 more: in the group 'P1', but the case belongs to 'P2'; expected every case "
-        "in the group that cases.csv gives it. Move it; files of this case lie at places like "
+        "'P1/P2_1/Macrophage/1.mat' and 1 more: in the folder of 'P1', but the case belongs to 'P2'; expected every "
+        "case in the folder of its patient (group in cases.csv). Move it; the path is like "
         "'P2/P2_1/Epithelial/*.mat'."
     ]
     assert layout.missing == {"P2_1"}

@@ -149,7 +149,7 @@ def test_the_paths_that_are_given_for_names_in_papers_have_pages() -> None:
         ("Unknown-Class", "unknown-class: "),
         ("IoU_above", "# iou_above, a matching rule"),
         ("coverage", "# metrics.coverage, a key of challenge.toml"),
-        ("Metrics.Distance_Cap_px", "what a missed or spurious nucleus costs"),
+        ("Metrics.Distance_Cap_px", "what a false negative or false positive costs"),
         ("class_aware", "# matching.rules.class_aware, a key of challenge.toml"),
     ],
 )
@@ -195,7 +195,7 @@ def test_only_metrics_that_have_a_value_there_leave_empty_sides_to_their_formula
 def test_a_page_says_everything(page: str) -> None:
     text = terminal_page(page)
     assert re.findall(r"^#+ (.*)$", text, re.MULTILINE) == [page, "Worked example", "Sources"]
-    for row in ("range", "better", "unit", "both sides empty", "one more missed nucleus would"):
+    for row in ("range", "better", "unit", "both sides empty", "one more false negative would"):
         assert re.search(f"^{row}  +\\S", text, re.MULTILINE)
     assert example_text(page) in text
     assert all(sources()[name] in text for name in section(page).sources)

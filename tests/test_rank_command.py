@@ -430,7 +430,7 @@ def test_a_row_that_is_absent_and_an_empty_cell_are_the_same(tmp_path, missing, 
 @pytest.mark.parametrize(
     ("missing", "expected", "told"),
     [
-        ("worst", {"alpha": 0.45, "beta": 0.4}, "0.4 takes their place, the worst value of any team."),
+        ("worst", {"alpha": 0.45, "beta": 0.4}, "0.4 is used, the worst value of any team."),
         ("unranked", {"beta": 0.4}, "The team is not ranked."),
         ("complete_cases", {"alpha": 0.5, "beta": 0.4}, "1 cases are left out in this column for all teams."),
     ],
@@ -561,7 +561,7 @@ def test_a_challenge_gives_columns_and_checks_cases(made, tmp_path, capsys) -> N
     path.write_text("team,case,group,metric,value\nalpha,P1_1,P2,detection.f1,0.5\n" +
                     "".join(f"alpha,P1_1,P2,{metric},{value}\n" for metric, value in columns[1:]))  # fmt: skip
     assert rank(tmp_path, "--challenge", made.challenge, "--scores", path)[0] == 2
-    assert "[wrong-group] 'scores.csv', line 2: in the group 'P2'" in capsys.readouterr().err
+    assert "[wrong-group] 'scores.csv', line 2: of 'P2'" in capsys.readouterr().err
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

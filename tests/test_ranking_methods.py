@@ -579,7 +579,7 @@ def test_a_unit_without_a_value_costs_the_last_rank_in_it_or_the_place():
     without = rank_teams(units_only(by_unit), method="rank_then_aggregate", ties="min", missing="unranked")
     np.testing.assert_array_equal(without.values.ravel(), [NAN, 1, 2])
     np.testing.assert_array_equal(without.position, [NAN, 1, 2])
-    assert without.why == {"T0000": "no value in c0 in 1 of 3 groups"}
+    assert without.why == {"T0000": "no value in c0 in 1 of 3 cases or patients"}
     assert worst.left_out.tolist() == without.left_out.tolist() == [[1], [0], [0]]
 
 
@@ -596,7 +596,7 @@ def test_the_reason_counts_columns_and_names_no_group():
     by_unit[0, 1:, :3] = NAN
     table = replace(units_only(by_unit), units=("secret1", "secret2", "secret3", "secret4"))
     found = rank_teams(table, method="rank_then_aggregate", ties="min", missing="unranked")
-    assert found.why == {"T0000": "no value in c1 in 3 of 4 groups, and in 1 more of 3 columns"}
+    assert found.why == {"T0000": "no value in c1 in 3 of 4 cases or patients, and in 1 more of 3 columns"}
     found = rank_teams(table_of([[NAN, NAN, NAN], [1, 2, 3]]), method="absolute", ties="min", missing="unranked")
     assert found.why == {"T0000": "no value in c0, and in 2 more of 3 columns"}
 

@@ -332,7 +332,7 @@ def test_every_matching_rule_has_words():
         {"name": "b", "class_aware": True, "ties": "first_pixel", "rule": "confidence_first", "threshold": 0.5},
     ]
     told = [rule.short for rule in MatchingRules.model_validate({"rules": tuple(rules)}).rules]
-    assert told == ["centroids within 2.5 um, surest first", "IoU ≥ 0.5, surest first"]
+    assert told == ["centroids within 2.5 um, highest confidence first", "IoU ≥ 0.5, highest confidence first"]
 
 
 # --- medians ----------------------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ def test_a_table_of_scores_can_have_floors_on_its_columns_only() -> None:
         ({"path": "detection.f1.pooled", "at_least": 1.5}, "contradictory-rules", "1.5"),
         ({"path": "detection.f1.pooled", "at_least": 0}, "contradictory-rules", "0"),
         ({"path": "detection.f2.pooled", "at_least": 0.5}, "invalid-rule", "detection.f2.pooled"),
-        ({"path": "segmentation.hausdorff_px.pooled", "at_least": 0.5}, "contradictory-rules", "a floor on"),
+        ({"path": "segmentation.hausdorff_px.pooled", "at_least": 0.5}, "contradictory-rules", "a minimum of"),
         ({"path": "detection.f1.pooled"}, "missing-rule", "missing"),
         ({"path": "detection.f1.pooled", "at_most": 0.5, "at_least": 0.5}, "unknown-key", "not known"),
     ],
@@ -286,14 +286,14 @@ def test_columns_that_see_matched_pairs_only_are_named() -> None:
 
 def test_columns_that_copies_cannot_lower_want_a_floor() -> None:
     (line,) = findings_of(["detection.f1.pooled", "covered.iou.pooled"])
-    assert "a spurious nucleus costs nothing in 'covered.iou.pooled'" in line
+    assert "a false positive costs nothing in 'covered.iou.pooled'" in line
     assert findings_of(["detection.f1.pooled", "covered.iou.pooled"], FLOOR) == []
 
 
 def test_a_floor_on_recall_alone_is_passed_by_copies() -> None:
     recall = ({"path": "detection.recall.pooled", "at_least": 0.5},)
     (line,) = findings_of(["detection.f1.pooled"], recall)
-    assert "a floor on 'detection.recall.pooled', which copies of nuclei pass" in line
+    assert "a minimum of 'detection.recall.pooled', which copies of nuclei reach" in line
     assert findings_of(["detection.f1.pooled"], (*recall, *FLOOR)) == []
 
 
@@ -302,9 +302,9 @@ def test_published_presets_that_can_be_gamed_say_so() -> None:
     assert flagged == {"monusac2020", "nucls"}
 
 
-def test_the_platform_knows_no_floors() -> None:
+def test_the_platform_knows_no_minimum() -> None:
     challenge = Challenge.from_preset("monusac2020", name="x", ranking={"require": list(FLOOR)})
-    assert any("knows no floors" in line for line in phase_settings(challenge)["explanation"])
+    assert any("knows no minimum" in line for line in phase_settings(challenge)["explanation"])
 
 
 @pytest.fixture
@@ -322,7 +322,7 @@ def test_init_leaderboard_and_audit_say_that_a_ranking_can_be_gamed(bench: Bench
     assert "[gameable-ranking] challenge.toml: ranking.columns" in bench.run("leaderboard", *where, "board")
     (line,) = json.loads(Path("board/leaderboard.json").read_text())["findings"]
     assert "'segmentation.iou.pooled'" in line
-    assert "a missed nucleus costs nothing in 'segmentation.iou.pooled'" in bench.run("audit", *where, "audit")
+    assert "a false negative costs nothing in 'segmentation.iou.pooled'" in bench.run("audit", *where, "audit")
     told = bench.run("audit", "--tricks", "--report", *where, "tricks")
     assert "[gameable-ranking] challenge.toml: ranking.columns" in told
     assert "[gameable-ranking]" in Path("tricks/tricks.html").read_text()

@@ -159,7 +159,7 @@ def methods_of(
     found = places_by_methods(own.table, rules, tests) if own.table.teams else {}
     unable = [name for name in get_args(RankingMethod) if name not in found and (name != "absolute" or not several)]
     if found and unable:
-        notes.append(f"Methods that cannot decide (all teams would share a place) are left out: {', '.join(unable)}.")
+        notes.append(f"Methods that cannot decide (all teams would share a rank) are left out: {', '.join(unable)}.")
     return own_first(rules.method, tuple(found))
 
 
@@ -244,7 +244,7 @@ def audit_scores_in_file(
     name = next(iter(written)) if len(written) == 1 else AS_WRITTEN
     means: dict[str, Unit | None] = {name: None}
     if len(rows.groups) in (1, len(rows.cases)):
-        notes.append("What means are taken over is not varied: groups and cases give the same.")
+        notes.append("The unit of averages is not varied: patients and cases give the same.")
     else:
         means |= {other: other for other in get_args(Unit) if other != name}
     views = []

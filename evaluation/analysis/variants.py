@@ -1,4 +1,4 @@
-"""What the places of teams in many variants of the rules say: can the first place be defended, and by which rule not?
+"""What the places of teams in many variants of the rules say: can the first rank be defended, and by which rule not?
 
 Nothing is scored here. A variant has one value in each dimension (something that is varied); what a dimension does is
 read off from all pairs of variants that differ in it only.
@@ -64,7 +64,7 @@ class TeamPlaces:
     published  its place in the published variant; None: not ranked there, or no variant is published
     places     how many variants it has each place in, the best first
     first      in how many it is first, ``alone`` of them without another team
-    credit     the same with shared first places in equal parts: those of all teams add up to the variants
+    credit     the same with shared first ranks in equal parts: those of all teams add up to the variants
     """
 
     name: str
@@ -77,7 +77,7 @@ class TeamPlaces:
 
 @dataclass(frozen=True, slots=True)
 class ValueShare:
-    """How much of the first places each team has in the variants with a value: shared ones in equal parts."""
+    """How much of the first ranks each team has in the variants with a value: shared ones in equal parts."""
 
     dimension: str
     value: str
@@ -89,7 +89,7 @@ class ValueShare:
 class Audit:
     """A ranking under other rules.
 
-    verdict, answer   can the first place be defended, as a code and in words
+    verdict, answer   can the first rank be defended, as a code and in words
     settings          int64 (V, D), the index of each variant's value in each dimension
     published         the index of the published variant, or None
     teams             (T,) that have a place in any variant
@@ -135,7 +135,7 @@ def audit_scores(
     """The audit of scores that are known under several conditions, float64 (V, T); NaN: a team has none.
 
     settings   for each variant the index of its value in each dimension, (V, D)
-    published  the variant that was published; None: the first place is that of the team which is first most often
+    published  the variant that was published; None: the first rank is that of the team which is first most often
 
     >>> conditions = [Dimension("matching", ("strict", "loose"))]
     >>> audit_scores(["A", "B"], conditions, [[0], [1]], np.array([[0.6, 0.5], [0.6, 0.7]])).verdict
@@ -240,7 +240,7 @@ def credits(first: Bool) -> Float64:
 
 
 def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> list[ValueShare]:
-    """The first places in the variants with each value of a dimension."""
+    """The first ranks in the variants with each value of a dimension."""
     found = []
     for index, name in enumerate(dimension.values):
         of_value = first[value == index]
@@ -254,7 +254,7 @@ def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first
 
 
 def team_places(teams: Sequence[str], position: Float64, first: Bool, published: int | None) -> tuple[TeamPlaces, ...]:
-    """Where every team stands, from the first place to the last: as published, else by how often it is first."""
+    """Where every team stands, from the first rank to the last: as published, else by how often it is first."""
     found = []
     alone, credit = first & (first.sum(axis=1) == 1)[:, None], credits(first)
     for team, name in enumerate(teams):
@@ -284,33 +284,33 @@ def team_places(teams: Sequence[str], position: Float64, first: Bool, published:
 def judge(
     places: Sequence[TeamPlaces], first: Bool, is_published: bool, better: AbstractSet[tuple[str, str]] | None
 ) -> tuple[Verdict, list[str]]:
-    """Can the first place be defended? The answer as a code and in sentences. ``better``: as in ``audit_positions``."""
+    """Can the first rank be defended? The answer as a code and in sentences. ``better``: as in ``audit_positions``."""
     variants = len(first)
     ranked = [team for team in places if team.places]
     if not ranked:
-        return "no-teams", ["No team is ranked, so that there is no first place to defend."]
+        return "no-teams", ["No team is ranked, so that there is no first rank to defend."]
     if len(ranked) == 1:
-        return "one-team", [f"{quote(ranked[0].name, 40)} is the only team: its first place says nothing."]
+        return "one-team", [f"{quote(ranked[0].name, 40)} is the only team: its first rank says nothing."]
     lowest = min((team.published for team in ranked if team.published is not None), default=None)
     most = max(team.first for team in ranked)
     champions = [t for t in ranked if (t.published == lowest is not None if is_published else t.first == most)]
     if not champions:
-        return "no-teams", ["No team is ranked by the published rules, so that there is no first place to defend."]
+        return "no-teams", ["No team is ranked by the published rules, so that there is no first rank to defend."]
     names = " and ".join(quote(team.name, 40) for team in champions)
     if variants == 1:
-        known = f"Whether the first place of {names} can be defended is not known: nothing is varied."
+        known = f"Whether the first rank of {names} can be defended is not known: nothing is varied."
         return "nothing-varied", [known]
     others = sorted((team for team in ranked if team.first and team not in champions), key=lambda t: (-t.first, t.name))
     also = [also_first(team, variants) for team in others[:NAMED_UP_TO]]
     if rest := len(others) - len(also):
         also.append(f"So {'is' if rest == 1 else 'are'} {counted(rest, 'more team')} in some variants.")
-    start = f"The first place of {names}"
+    start = f"The first rank of {names}"
     if len(champions) > 1:
         each = [also_first(team, variants) for team in champions]
         always = all(team.first == variants for team in champions) and not others
         is_shared = "share it in all variants" if always else "share it" if is_published else "are first equally often"
         verdict: Verdict = "shared" if always else "no"
-        return verdict, [f"The first place cannot be defended by one team: {names} {is_shared}.", *each, *also]
+        return verdict, [f"The first rank cannot be defended by one team: {names} {is_shared}.", *each, *also]
     champion = champions[0]
     if champion.first < variants:
         words = f"{start} cannot be defended: it is first in {champion.first:,} of {variants:,} variants."
@@ -338,7 +338,7 @@ def also_first(team: TeamPlaces, variants: int) -> str:
 def tell_changes(
     teams: Sequence[str], dimensions: Sequence[Dimension], settings: Int64, first: Bool, published: int
 ) -> list[str]:
-    """Which single changes of the published rules give another first place."""
+    """Which single changes of the published rules give another first rank."""
     is_own = settings == settings[published]
     single = np.flatnonzero(is_own.sum(axis=1) == len(dimensions) - 1)
     changed = single[(first[single] != first[published]).any(axis=1)]
@@ -353,7 +353,7 @@ def tell_changes(
         )
     more = f", and {len(changed) - NAMED_UP_TO:,} more" if len(changed) > NAMED_UP_TO else ""
     return [
-        f"{len(changed):,} of {len(single):,} single changes of the rules give another first place: "
+        f"{len(changed):,} of {len(single):,} single changes of the rules give another first rank: "
         f"{', '.join(each)}{more}."
     ]
 

@@ -76,7 +76,7 @@ def compare(
     given = classes_text(classes)
     if isinstance(reference, PATHS):
         if groups is not None:
-            raise ValueError("groups are for arrays; of files, each patient is a folder")
+            raise ValueError("groups are for arrays; with files, each patient is a folder")
         return compare_paths(
             Path(reference), paths_in(prediction), classes=given, iou=iou, families=families, workers=workers
         )

@@ -235,9 +235,9 @@ class DemoOutcome:
     def closing_lines(self) -> list[str]:
         """What stands below the leaderboard: what was ranked, and where the files are."""
         lines = [
-            "Ranked by detection, and by classification and segmentation with a cost for every missed nucleus: in the "
-            "class score it counts as a guess, and outlines count over the better half of the nuclei of each class. "
-            "So leaving nuclei out wins nothing.",
+            "Ranked by detection, and by classification and segmentation with a cost for every false negative: in the "
+            "class score it counts as a random guess, and outlines count over the better half of each class. "
+            "So a team that leaves nuclei out gains nothing.",
         ]
         if self.folder is not None:
             files = "challenge/, submissions/, results/<team>/ with metrics.json, leaderboard.json and leaderboard.csv"

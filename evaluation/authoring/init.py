@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
     "spacing_um": "the size of a pixel in um",
-    "index": "the place of the case, from 0, in arrays that hold all cases",
+    "index": "the position of the case, from 0, in arrays that hold all cases",
     "offset_x": "the left edge of the image in its slide, px",
     "offset_y": "the upper edge of the image in its slide, px",
-    "stratum": "what groups belong to, such as the tissue, the organ or the centre",
+    "stratum": "what patients belong to, such as the tissue, the organ or the centre",
     "area_mm2": "the annotated area in mm2; where it is empty that of the image counts",
 }
 

@@ -75,9 +75,7 @@ def read_cases(text: str) -> tuple[Case, ...]:
         if text := row.get("index", "").strip():
             index = whole_number(text) if text != "0" else 0
             if index is None or index in {case.index for case in cases.values()}:
-                fault_at(
-                    where, f"index {quote(text)}", "the place of the case in arrays of all cases: 0, 1, 2, …, each once"
-                )
+                fault_at(where, f"index {quote(text)}", "its position in arrays of all cases: 0, 1, 2, …, each once")
         offset_xy = tuple(finite_number(row.get(column, "").strip() or "0") for column in ("offset_x", "offset_y"))
         if None in offset_xy:
             fault_at(
@@ -94,7 +92,8 @@ def read_cases(text: str) -> tuple[Case, ...]:
     for group, stratum in {case.group: case.stratum for case in cases.values()}.items():
         others = sorted({case.stratum for case in cases.values() if case.group == group} - {stratum})
         if others:
-            fault_at("", f"group {quote(group)} in the strata {quote(others[0])} and {quote(stratum)}", "one stratum")
+            got = f"patient (group) {quote(group)} in the strata {quote(others[0])} and {quote(stratum)}"
+            fault_at("", got, "one stratum")
     if any(case.stratum for case in cases.values()) and not all(case.stratum for case in cases.values()):
         fault_at("", "cases with a stratum and cases without", "a stratum for every case, or for none")
     if not cases and not faults:

@@ -238,7 +238,7 @@ class ConfidenceFirst(RadiusRule):
     threshold: Annotated[float, Field(gt=0, le=1)] | None = None
     takes_points: ClassVar[bool] = True
     condition: ClassVar[str] = "with {limit}, the most probable prediction first"
-    label: ClassVar[str] = "{limit}, surest first"
+    label: ClassVar[str] = "{limit}, highest confidence first"
 
     @property
     def limit(self) -> str:

@@ -40,7 +40,7 @@ class ClassRules(Rules):
     """A scored class. ``aliases`` are other spellings; "" stands for annotations without a class name.
 
     only_predicted  the reference has no such nuclei: one that is called so may be found, and its class is wrong; it is
-                    none of the classes among which a missed nucleus counts as a guess
+                    none of the classes among which a false negative counts as a random guess
     """
 
     name: Name
@@ -210,7 +210,7 @@ Area = Annotated[float, Field(ge=0, le=1e12)]
 class MetricRules(Rules):
     """What is measured. What is added to these lists adds numbers to metrics.json and changes none.
 
-    families         of metrics; in place of a family, single metrics of it, such as "detection.f1", by the name of
+    families         of metrics; instead of a family, single metrics of it, such as "detection.f1", by the name of
                      their page or by their path in metrics.json
     measures         what is measured on each matched pair, for the family segmentation
     tolerance_px, tolerance_um   of surface_dice, surface_dice_length and boundary_iou
@@ -218,12 +218,12 @@ class MetricRules(Rules):
     false_positives, per   where the FROC curve is read, for the family curves: false positives per "image" or "mm2"
     class_probabilities    predictions come with the probability of each class: adds AUROC to the family classification
     sizes_px         for the family sizes: by name, the smallest and the largest area of its nuclei, px, both included
-    size_quantiles   in its place: names, the smallest first; the reference nuclei of all cases are parted by area into
+    size_quantiles   instead: names, the smallest first; the reference nuclei of all cases are divided by area into
                      so many sizes with as many nuclei each (``quantile_sizes``). No submission can change that
     class_groups     groupings of classes: by their name, groups and the classes in each
     coverage         share of the reference nuclei that the family covered looks at, rounded up to whole nuclei
-    distance_cap_px, distance_cap_um   what a missed or spurious nucleus costs in the distances of the families covered
-                     and overall, and the most that a pair can cost; each for the measures in its unit
+    distance_cap_px, distance_cap_um   what a false negative or false positive costs in the distances of the families
+                     covered and overall, and the most that a pair can cost; each for the measures in its unit
     shapes           objects.csv also has the eccentricity and the solidity of every nucleus; changes no score
     """
 
@@ -324,7 +324,7 @@ class MetricRules(Rules):
             is_needed = bool(needed) and bool({"covered", "overall"} & families)
             if is_needed and getattr(self, key) is None:
                 got = f"missing for {listed(needed, last='and')} in the families 'covered' and 'overall'"
-                raise contradiction(key, got, "what a missed nucleus costs")
+                raise contradiction(key, got, "what a false negative costs")
             if not is_needed and getattr(self, key) is not None:
                 got = f"given without a distance in {unit} in the families 'covered' and 'overall'"
                 raise contradiction(key, got, "no such key")
@@ -333,11 +333,11 @@ class MetricRules(Rules):
 class ConfidenceRules(Rules):
     """Confidence intervals by bootstrap: which cases there are is left to chance, many times.
 
-    level      share of the samples inside the interval
-    samples    number of samples
+    level      share of the bootstrap samples inside the interval
+    samples    number of bootstrap samples
     seed       of the random numbers: the same seed, the same intervals
     method     percentile, bca (bias-corrected and accelerated), studentised; or by_groups: studentised, none below 5
-    resample   groups are drawn with replacement; or groups, then cases inside each; or groups inside their strata
+    resample   patients (groups) are drawn with replacement; or patients, then cases inside each; or inside their strata
     columns    paths of metrics.json with their aggregation; empty: all of the first matching rule in the unit of
                ``aggregation.unit``, but those of single classes
     """
@@ -355,7 +355,7 @@ class AggregationRules(Rules):
 
     class_present   where a class must occur in a unit for its panoptic quality to count there: in "either" side, or in
                     the "reference" (then predictions of other classes cost nothing, as in PanNuke)
-    worst           whether the worst group, or the worst stratum, of every metric stands beside its means
+    worst           whether the worst patient (group), or the worst stratum, of every metric stands beside its means
     """
 
     unit: AggregationUnit
@@ -405,9 +405,9 @@ class RankingRules(Rules):
     margin     of equivalence: differences in a column up to here do not matter; of a column, if it has its own
     test       of the differences between teams: friedman_nemenyi or wilcoxon_holm
     ex_aequo   teams that the test finds no difference between share a rank
-    require    floors: teams that fail one leave before ranks are given, and are ranked among themselves behind the
-               others
-    unranked   entries that are scored and shown, without a place and in nobody's ranks or tests: annotators, baselines,
+    require    minimum scores: teams below one are left out before ranks are given, and ranked among themselves behind
+               the others
+    unranked   entries that are scored and shown, without a rank and in nobody's ranks or tests: annotators, baselines,
                published methods
     samples, seed   of the bootstrap that shows how far the ranks can be trusted
     """
@@ -448,8 +448,8 @@ class RankingRules(Rules):
 class PublishRules(Rules):
     """What metrics.json holds on the platform, where it may be shown to everybody. It changes no score.
 
-    metrics   ranked: the columns and floors of [ranking], what they are made of (``PARTS``), and their intervals; the
-              rest goes to details.json. all: every score
+    metrics   ranked: the columns and minimum scores of [ranking], their parts (``PARTS``), and their intervals;
+              the rest goes to details.json. all: every score
     """
 
     metrics: Literal["ranked", "all"] = "all"

@@ -31,7 +31,7 @@ def archive(
 ) -> None:
     """Write one ZIP of a challenge: rules, results, ranking, versions, lock, checksums, metadata.
 
-    What tells the reference is left out but with --private. 'evaluation verify' computes it again.
+    What reveals the reference is left out unless --private is given. 'evaluation verify' computes it again.
     """
     from evaluation.leaderboard.archive import write_archive
 

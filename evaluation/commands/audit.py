@@ -1,4 +1,4 @@
-"""evaluation audit: can the first place be defended?"""
+"""evaluation audit: can the first rank be defended?"""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--challenge", type=FolderPath, help="Folder with challenge.toml, cases.csv, reference.")
 @click.option("--submissions", type=FolderPath, help="Folder with a folder, ZIP or CSV for each team.")
-@click.option("--scores", type=FolderPath, help="In their place: a CSV of scores and options as rank has them.")
+@click.option("--scores", type=FolderPath, help="Instead: a CSV of scores, with the options of rank.")
 @ScoreColumns
 @click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
-@click.option("--tricks", is_flag=True, help="Play tricks on the submissions, and say what pays.")
+@click.option("--tricks", is_flag=True, help="Try to game the ranking with each submission; say what works.")
 @click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
 @Cluster
 @Log
@@ -50,15 +50,15 @@ def audit(
     report: bool,
     tricks: bool,
 ) -> None:
-    """Can the first place be defended? Rank all teams under other rules: audit.json, audit.csv and tables.
+    """Rank all teams under other rules: can the first rank be defended? Writes audit.json and audit.csv.
 
-    Varied are the matching rule, its threshold, the unit of averages, how the reference is drawn, what is ignored, the
+    Varied are the matching rule, its threshold, the unit of averages, how the reference is read, what is ignored, the
     weights of columns and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
     OUTPUT/scores: a second call scores nothing. With --scores only the rules of the ranking are varied.
 
-    With --tricks nothing of this is done. Tricks that a participant could play (keep the easiest nuclei, empty hard
-    cases, copies, one class only, …) are played on every submission, all held in memory; it says which pay, which
-    teams would gain, under which other rankings none pays, and which entries decide the first place.
+    --tricks does none of this. It tries what a participant could do to game the ranking (keep the easiest nuclei, empty
+    hard cases, copies, one class only, …) with every submission, all held in memory, and says what works, which teams
+    would gain, under which other rankings nothing works, and which entries decide the first rank.
     """
     check_report(report)
     if scores is not None:

@@ -19,7 +19,7 @@ from evaluation.findings.errors import ChallengeBroken, ReferenceBroken
 @click.option("--iou", type=click.FloatRange(0, 0.99), default=0.5, help="Nuclei match above this IoU. [default: 0.5]")
 @click.option("--metrics", metavar="FAMILIES", help="Further families in the files, such as 'objects,curves'.")
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
-@click.option("--explain", is_flag=True, help="Say as what each file was read, and by which sign.")
+@click.option("--explain", is_flag=True, help="Say how each file was read, and why.")
 @Workers
 @click.argument("reference", type=FolderPath)
 @click.argument("predictions", type=FolderPath, nargs=-1, required=True)
@@ -38,8 +38,8 @@ def compare(
 ) -> None:
     """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
 
-    Formats, pairs of files, sizes and classes are found out; the rules are those of the preset 'recommended'. Several
-    predictions are shown side by side and ranked.
+    Formats, pairs of files, sizes and classes are detected; the rules are those of the preset 'recommended'. Several
+    predictions are shown side by side.
     """
     from evaluation.authoring.class_plan import parsed_classes
     from evaluation.authoring.compare import compare_paths, model_names

@@ -23,7 +23,7 @@ from evaluation.commands.screen import show_findings
 @click.option("--from", "format", help="Format of SOURCE, as in challenge.toml. [default: by its content]")
 @click.option("--set", "options", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
-@click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not tell it.")
+@click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not say it.")
 @click.option("--spacing", type=float, help="Size of a pixel in um, for files in mm or um.")
 @click.option("--challenge", type=FolderPath, help="Take all rules from here; SOURCE is a submission, or 'reference'.")
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",

@@ -37,8 +37,8 @@ GROUPS = {
     },
     "Prepare": {
         "init": "Start a challenge from your reference: rules and cases.",
-        "rasterise": "Turn the reference into label images; tell what overlaps.",
-        "sensitivity": "Tell what one pixel costs, and which matching rule fits.",
+        "rasterise": "Turn the reference into label images; report overlaps.",
+        "sensitivity": "Show what one pixel costs, and which matching rule fits.",
         "kit": "Write what participants get: rules, cases, example, guide.",
         "phase": "Print the settings of the phase on grand-challenge.org.",
     },
@@ -87,9 +87,9 @@ class LazyCommands(click.Group):
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="evaluation")
 def cli() -> None:
-    """Score detection, classification and segmentation of cell nuclei, each apart.
+    """Score detection, classification and segmentation of cell nuclei, each on its own.
 
-    COMMAND --help tells more of a command.
+    evaluation COMMAND --help explains a command.
     """
 
 

@@ -30,10 +30,10 @@ FolderPath = LocalType()
 ReferenceFolder = click.option("--challenge", type=FolderPath, required=True,
                                help="Folder with challenge.toml, cases.csv, reference.")  # fmt: skip
 BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
-Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that works on the cases.")
+Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that scores the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
 Before = click.option("--before", type=FolderPath,
-                      help="An older leaderboard, its folder or its leaderboard.json: who moves?")  # fmt: skip
+                      help="An older leaderboard (folder or leaderboard.json): whose rank changes?")  # fmt: skip
 
 
 def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:
@@ -44,7 +44,7 @@ def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
                      help="Another value for a key of [ranking]."),
         click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
-                     help="What means of --scores are taken over, and what is tested and drawn."),
+                     help="Average, test and resample --scores over patients (group) or cases."),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--output", type=FolderPath, required=True, help="Folder for label maps and the report.")
 @Workers
 def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
-    """Turn the reference into label maps and tell what happened to overlapping, vanished and broken outlines."""
+    """Turn the reference into label images, and report overlapping, vanished and broken outlines."""
     from evaluation.report.terminal import rasterisation_table
     from evaluation.results.rasterisation import write_rasterisation
     from evaluation.scoring.rasterise import rasterise_reference

@@ -25,7 +25,7 @@ from evaluation.commands.screen import check_report, progress_bar, show_sections
 def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
     """What does a pixel cost? Compare the reference with itself, a pixel or two larger, smaller, lower, or coarser.
 
-    Tells how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
+    Advises how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
     Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
     """
     from evaluation.analysis.sensitivity import study_sensitivity

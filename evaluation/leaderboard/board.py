@@ -553,7 +553,7 @@ def gaps_entry(table: ScoreTable, rules: RankingRules, unit_name: str) -> dict[s
 def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]) -> Ranking:
     """Rank the teams so that those which cannot be told apart share a place in a column (ex aequo).
 
-    In a column the place of a team is one more than the number of teams with fewer teams significantly better than them
+    In a column the rank of a team is one more than the number of teams with fewer teams significantly better than them
     (``ex_aequo_positions``). These places take the part of the ranks: their sum, mean or median is ranked. For the
     methods that rank by the values of units it is their mean.
     """
@@ -877,11 +877,11 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
         f"these ranks; the {by_weight}mean of the ranks decides.",
         "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
         f"{by_weight}mean of these ranks decides.",
-        "better_teams": f"In {columns} the place of a team is one more than the number of teams that are better there: "
+        "better_teams": f"In {columns} the rank of a team is one more than the number of teams that are better there: "
         "ahead by the interval of the paired difference, and not only inside the margin"
-        + (f". The {by_weight}mean of these places decides." if len(rules.columns) > 1 else "."),
+        + (f". The {by_weight}mean of these ranks decides." if len(rules.columns) > 1 else "."),
         "ranked_pairs": f"Teams meet in pairs: each {each} in {columns} is a ballot{weighting}, and the pairs are "
-        "locked from the clearest to the closest, but for those that contradict what is locked. How many teams stand "
+        "locked from the clearest to the closest, unless they contradict what is locked. How many teams stand "
         "before a team decides.",
     }[rules.method]
     ties = {"min": '"1, 2, 2, 4"', "average": '"1, 2.5, 2.5, 4"', "dense": '"1, 2, 2, 3"'}[rules.ties]
@@ -900,7 +900,7 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
     tested = f"Tests: {test}, {over}."
     named = ", ".join(quote(name, 40) for name in rules.unranked)
     shown = f"Shown and not ranked: {named}." if named else ""
-    shared = "Teams that these cannot tell apart share a place in a column." if rules.ex_aequo else ""
+    shared = "Teams without a significant difference share a rank in a column." if rules.ex_aequo else ""
     return " ".join(filter(None, [floor, first, f"Equal values: {ties}.", missing, tested, shared, shown]))
 
 

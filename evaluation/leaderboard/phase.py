@@ -64,12 +64,12 @@ def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) ->
         "A submission in which one of these is no number is not ranked by the platform at all.",
         'To show a number that does not rank, add a column with "exclude_from_ranking": true'
         + (' and write metrics = "all" under [publish]: now metrics.json holds what ranks.' if ranked_only else "."),
-        f"Limit of attempts: {SUBMISSIONS} submission for each participant in {DAYS} days. Every score tells something "
-        "of the reference: choose the fewest that your participants can work with.",
+        f"Limit of attempts: {SUBMISSIONS} submission for each participant in {DAYS} days. Every score reveals "
+        "something about the reference: choose the fewest that your participants can work with.",
     ]
     if rules.require:
         lines.append(
-            "The platform knows no floors: a submission below one stands where its numbers put it. Publish the table "
+            "The platform knows no minimum: a submission below it is ranked as any other. Publish the table "
             "of 'evaluation leaderboard' as well, and say so on the page of the challenge."
         )
     differs = [*other_method(rules), *other_weights(rules.columns)]
@@ -78,7 +78,7 @@ def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) ->
     if rules.missing == "worst":
         differs.append("missing = 'worst': the platform leaves a submission without a value unranked.")
     if rules.ex_aequo:
-        differs.append("ex_aequo: the platform tests nothing; teams share a place only if their numbers are equal.")
+        differs.append("ex_aequo: the platform tests nothing; teams share a rank only if their numbers are equal.")
     return lines + [f"Not on the platform: {line}" for line in differs]
 
 

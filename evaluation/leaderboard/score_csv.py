@@ -473,7 +473,7 @@ def incomplete(
     for team, column in np.argwhere(settled.lacking > 0).tolist():
         lacking, path = int(settled.lacking[team, column]), columns[column].path
         why = {
-            "worst": f"{settled.worst[column]:g} takes their place, the worst value of any team",
+            "worst": f"{settled.worst[column]:g} is used, the worst value of any team",
             "unranked": "The team is not ranked",
             "complete_cases": f"{settled.left_out[column]:,} cases are left out in this column for all teams",
         }[missing]

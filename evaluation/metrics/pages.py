@@ -341,8 +341,8 @@ def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
         "unit": first.unit or "none",
         **{side: value_text(value) for side, value in zip(SIDES, astuple(first.empty), strict=True)},
         "points instead of outlines": "undefined: `points-only`" if first.outlines else "the same",
-        "one more missed nucleus would": EFFECTS[first.missed],
-        "one more spurious nucleus would": EFFECTS[first.spurious],
+        "one more false negative would": EFFECTS[first.missed],
+        "one more false positive would": EFFECTS[first.spurious],
         "swapping reference and prediction": swap,
         "a case that was not submitted": cost_of_missing(first),
     }

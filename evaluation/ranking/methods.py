@@ -362,7 +362,7 @@ def explain(table: ScoreTable, values: Float64, position: Float64, gaps: Bool) -
         lacking = np.flatnonzero(in_units[team] if in_units[team].any() else absent[team])
         text = f"no value in {table.columns[lacking[0]]}"
         if in_units[team].any():
-            text += f" in {in_units[team, lacking[0]]} of {gaps.shape[-1]} groups"
+            text += f" in {in_units[team, lacking[0]]} of {gaps.shape[-1]} cases or patients"
         if len(lacking) > 1:
             text += f", and in {len(lacking) - 1} more of {len(table.columns)} columns"
         why[table.teams[team]] = text

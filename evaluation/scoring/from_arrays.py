@@ -80,7 +80,7 @@ def score_instances(
     stratum_of = {case.group: case.stratum for case in cases}
     for case in cases:
         if stratum_of[case.group] != case.stratum:
-            raise ValueError(f"group {case.group!r} is in two strata")
+            raise ValueError(f"patient (group) {case.group!r} is in two strata")
         for word, known in (("case", case.name), ("group", case.group), ("stratum", case.stratum or "none")):
             if not is_safe_name(known):
                 expected = "letters, digits and any of ' _-.+@', up to 200"
