@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding, fault, listed, percent
@@ -213,7 +213,7 @@ def attempts(seen: Sequence[Seen]) -> Iterable[tuple[str, str, list[Instances]]]
     if len(seen) > 1 and len({image.shape_yx for image in seen}) == 1:
         predictions = [image.prediction() for image in seen]
         shares = np.array([[share([image], [made]) for made in predictions] for image in seen])
-        _, order = linear_sum_assignment(-shares)
+        _, order = scipy.optimize.linear_sum_assignment(-shares)
         if (order != np.arange(len(seen))).any():
             pairs = [f"{seen[j].name} for {seen[i].name}" for i, j in enumerate(order.tolist()) if i != j]
             question = f"are the names of the files mixed up ({', '.join(pairs[:2])})?"
@@ -336,7 +336,7 @@ def classes_hint(result: Result) -> list[Finding]:
     pairs = int(confusion.sum())
     if pairs < PAIRS_AT_LEAST or np.trace(confusion) > 0.5 * pairs:
         return []
-    rows, columns = linear_sum_assignment(-confusion)
+    rows, columns = scipy.optimize.linear_sum_assignment(-confusion)
     right = confusion[rows, columns].sum() / pairs
     if right < CLASSES_RIGHT:
         return []

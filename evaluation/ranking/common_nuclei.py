@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from evaluation.model import Bool, Float64, Int64
 from evaluation.ranking.stability import OF, OUTSIDE, draw_units, sample_means
@@ -77,7 +77,7 @@ def compare_on_common(
     for team in range(teams - 1):
         of_pair, others = np.flatnonzero(first == team), slice(team + 1, teams)
         mine = np.flatnonzero(matched[team])
-        in_group = csr_array((np.ones(len(mine)), (group[mine], mine)), shape=(groups, len(group)))
+        in_group = scipy.sparse.csr_array((np.ones(len(mine)), (group[mine], mine)), shape=(groups, len(group)))
         size = in_group @ by_nucleus[:, others]
         common[of_pair] = size.sum(axis=0).astype(np.int64)
         enough = 10 * common[of_pair, None] >= 7 * np.stack([number[team].repeat(len(of_pair)), number[others]], axis=1)
@@ -87,7 +87,7 @@ def compare_on_common(
             continue
         difference = np.empty((len(kept), kinds, groups))
         for kind in range(kinds):
-            own = csr_array((zeroed[kind, team, mine], (group[mine], mine)), shape=in_group.shape)
+            own = scipy.sparse.csr_array((zeroed[kind, team, mine], (group[mine], mine)), shape=in_group.shape)
             less = own @ by_nucleus[:, others] - in_group @ values[kind][:, others]
             mean = np.where(size > 0, less / np.maximum(size, 1), np.nan)
             difference[:, kind] = mean[:, kept].T
@@ -98,7 +98,7 @@ def compare_on_common(
 def draw(groups: int, *, samples: int, seed: int) -> Any:
     """How often each sample has each group, sparse int64 (S, G)."""
     (weights,) = draw_units(groups, samples=samples, seed=seed, at_once=samples)
-    return csr_array(weights)
+    return scipy.sparse.csr_array(weights)
 
 
 def describe(by_group: Float64, weights: Any) -> Float64:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import nctdtr, ndtri, stdtrit
+import scipy
 
 from evaluation.model import Float64, Int64
 from evaluation.ranking.ranks import ROUNDING
@@ -115,17 +115,19 @@ def units_that_decide(effect: Float64, level: float) -> Float64:
     >>> units_that_decide(np.array([0.3, -1.0, 0.0]), 0.05)
     array([90., 10., inf])
     """
-    normal = -ndtri(level / 2)
+    normal = -scipy.special.ndtri(level / 2)
     size = np.abs(effect)
     with np.errstate(divide="ignore"):
-        fewest = ((normal + ndtri(POWER)) / size) ** 2  # Student's distribution asks for more
+        fewest = ((normal + scipy.special.ndtri(POWER)) / size) ** 2  # Student's distribution asks for more
     needed: Float64 = np.maximum(np.ceil(fewest + normal**2 / 2), FEWEST_UNITS)
     few = fewest <= UNITS_WORKED_OUT
     found, size = np.maximum(np.ceil(fewest[few]), FEWEST_UNITS), np.where(size[few] < 1e6, size[few], 1e6)
     is_open = np.ones(len(found), np.bool_)
     while is_open.any():
         units = found[is_open]
-        missed = nctdtr(units - 1, size[is_open] * np.sqrt(units), stdtrit(units - 1, 1 - level / 2))
+        missed = scipy.special.nctdtr(
+            units - 1, size[is_open] * np.sqrt(units), scipy.special.stdtrit(units - 1, 1 - level / 2)
+        )
         is_open[is_open] = missed > 1 - POWER
         found[is_open] += 1
     needed[few] = found
@@ -137,7 +139,7 @@ def half_width(units: Float64, mean: Float64, spread: Float64, level: float) -> 
 
     Where all differences are equal, as rounded values can be by chance, the sign test decides whether 0 is outside.
     """
-    half = stdtrit(np.maximum(units - 1, 1), 1 - level / 2) * spread / np.sqrt(np.maximum(units, 1))
+    half = scipy.special.stdtrit(np.maximum(units - 1, 1), 1 - level / 2) * spread / np.sqrt(np.maximum(units, 1))
     half = np.where((spread == 0) & (2.0 ** (1 - units) > level), np.abs(mean), half)
     return np.where(units >= FEWEST_UNITS, half, np.nan)
 

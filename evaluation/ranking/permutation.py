@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+import scipy
 
 from evaluation.model import Float64, Int64
 from evaluation.model.random_integers import RandomIntegers
@@ -116,7 +116,7 @@ def sign_test(units: int) -> RankSums:
     """Two teams that differ in some units: each is won or lost evenly."""
     won = np.arange(units + 1)
     ahead = np.abs(2 * won - units)
-    ways = gammaln(units + 1) - gammaln(won + 1) - gammaln(units - won + 1)
+    ways = scipy.special.gammaln(units + 1) - scipy.special.gammaln(won + 1) - scipy.special.gammaln(units - won + 1)
     return RankSums("exact", 2 * ahead**2, 2 * ahead, np.exp(ways - units * np.log(2)))
 
 

@@ -8,8 +8,7 @@ A duel asks two teams only.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from evaluation.model import Bool, Float64
 
@@ -60,7 +59,9 @@ def lock_pairs(margins: Float64) -> Bool:
 
 def on_cycles(edges: Bool) -> Bool:
     """Which edges of a graph lie on a cycle: both ends can be reached from each other."""
-    _, part = connected_components(csr_array(edges), directed=True, connection="strong")
+    _, part = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.csr_array(edges), directed=True, connection="strong"
+    )
     return np.asarray(edges & (part[:, None] == part))
 
 

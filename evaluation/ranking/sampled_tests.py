@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.special import chdtrc, ndtri
+import scipy
 
 from evaluation.model import Float64, Int64
 from evaluation.ranking.permutation import AT_LEVEL, TEAMS, UNITS, rank_sums
@@ -63,7 +62,7 @@ def nemenyi_wins(doubled: Int64, ties: Int64, level: float, weights: Int64) -> I
     spread = ((sums - (number * (teams + 1))[:, None]) ** 2).astype(np.float64).sum(axis=1)
     possible = number * (teams**3 - teams) - weights @ ties
     statistic = np.where(possible > 0, 3 * (teams - 1) * spread / np.maximum(possible, 1), 0.0)
-    differs = chdtrc(teams - 1, statistic) <= level * AT_LEVEL
+    differs = scipy.special.chdtrc(teams - 1, statistic) <= level * AT_LEVEL
     if teams == 2 or (teams <= TEAMS and len(doubled) <= UNITS):
         width = np.empty(len(weights))
         for index, times in enumerate(weights):
@@ -129,13 +128,13 @@ class WilcoxonWins:
             turned[row, here] = (above + not_below) / 2
         constant = turned.sum(axis=1, dtype=np.float64) / 2
         turned[difference > 0] += 0.5
-        return turned, constant, csr_array((difference == 0).astype(np.int64))
+        return turned, constant, scipy.sparse.csr_array((difference == 0).astype(np.int64))
 
     def by_linear_part(self, index: int, drawn: Any) -> tuple[Float64, Float64]:
         """Sum of the ranks won and how many units differ, (S, P) each; whole numbers and quarters, so exact."""
         turned, constant, equal = self.kept[index] if self.kept else self.linear(self.blocks[index])
         number = drawn.sum(axis=1)[:, None] - (equal @ drawn.T).T
-        changed = csr_array(drawn - 1)
+        changed = scipy.sparse.csr_array(drawn - 1)
         if changed.nnz < drawn.size // 16:  # without single units
             won = turned.sum(axis=1, dtype=np.float64) + changed @ turned.T.astype(np.float64)
         else:
@@ -160,14 +159,14 @@ class WilcoxonWins:
             variance = number * (number + 1) * (2 * number + 1) / 24 - ties
             score[:, block] = (won - number * (number + 1) / 4) / np.sqrt(np.maximum(variance, 0.25))
         pairs = score.shape[1]
-        least = -ndtri(self.level / 2 / np.arange(pairs, 0, -1))  # Holm: of the largest, the next, …
+        least = -scipy.special.ndtri(self.level / 2 / np.arange(pairs, 0, -1))  # Holm: of the largest, the next, …
         ordered = np.sort(np.abs(score), axis=1)[:, ::-1]
         rejected = np.logical_and.accumulate(ordered >= least, axis=1).sum(axis=1)
         limit = np.take_along_axis(ordered, np.maximum(rejected - 1, 0)[:, None], axis=1)
         limit[rejected == 0] = np.inf
         one, shape = np.ones(pairs), (pairs, len(self.cost))
         of_first, of_second = (
-            csr_array((one, (np.arange(pairs), of)), shape=shape) for of in (self.first, self.second)
+            scipy.sparse.csr_array((one, (np.arange(pairs), of)), shape=shape) for of in (self.first, self.second)
         )
         found = (score >= limit) @ of_first + (score <= -limit) @ of_second
         return np.asarray(np.rint(found), np.int64)

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import scipy
-from scipy.special import chdtrc, ndtr
 
 from evaluation.model import Bool, Float64, Int64
 from evaluation.ranking.permutation import AT_LEVEL, DRAWS, Distribution, RankSums, rank_sums
@@ -295,7 +294,7 @@ def friedman_test(ranks: UnitRanks, chance: RankSums | None = None) -> Friedman:
         return Friedman(0.0, 1.0, "exact")
     statistic = 3 * (teams - 1) * spread / possible
     if chance is None:
-        return Friedman(statistic, float(chdtrc(teams - 1, statistic)), "approximation")
+        return Friedman(statistic, float(scipy.special.chdtrc(teams - 1, statistic)), "approximation")
     return Friedman(statistic, chance.spread_tail(spread), chance.how)
 
 
@@ -341,13 +340,14 @@ def range_tail(width: Float64, number: int) -> Float64:
     """
     largest = np.arange(-NORMAL_END, NORMAL_END + NORMAL_STEP, NORMAL_STEP)
     weight = number * NORMAL_STEP / math.sqrt(2 * math.pi) * np.exp(-(largest**2) / 2)
-    counts = weight * ndtr(largest) ** (number - 1) > 1e-18
-    largest, weight, below = largest[counts], weight[counts], ndtr(largest[counts])
+    counts = weight * scipy.special.ndtr(largest) ** (number - 1) > 1e-18
+    largest, weight, below = largest[counts], weight[counts], scipy.special.ndtr(largest[counts])
     tail = np.zeros(len(width))
-    above_zero = np.flatnonzero(number**2 * ndtr(-width / math.sqrt(2)) > 1e-16)  # k (k - 1) / 2 pairs, each either way
+    # k (k - 1) / 2 pairs, each either way
+    above_zero = np.flatnonzero(number**2 * scipy.special.ndtr(-width / math.sqrt(2)) > 1e-16)
     for first in range(0, len(above_zero), TAILS_AT_ONCE):
         part = above_zero[first : first + TAILS_AT_ONCE]
-        inside = below - ndtr(largest - width[part, None])
+        inside = below - scipy.special.ndtr(largest - width[part, None])
         tail[part] = 1 - (inside ** (number - 1) * weight).sum(axis=1)
     return np.clip(tail, 0, 1)
 
@@ -368,8 +368,8 @@ def wilcoxon_one_sided(cost: Float64) -> PairTests:
     signed = rank_pairs(cost)
     more = signed.doubled_won / 2 - signed.doubled_sum / 4
     spread = standard_deviation(signed)
-    first_better = np.where(signed.differing, ndtr((0.5 - more) / spread), 1)
-    second_better = np.where(signed.differing, ndtr((0.5 + more) / spread), 1)
+    first_better = np.where(signed.differing, scipy.special.ndtr((0.5 - more) / spread), 1)
+    second_better = np.where(signed.differing, scipy.special.ndtr((0.5 + more) / spread), 1)
     return PairTests(fill_pairs(first_better, second_better, 1.0), who_is_ahead(signed))
 
 
@@ -454,7 +454,7 @@ def rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> Si
 def two_sided(signed: SignedRanks) -> Float64:
     """Two-sided p-values of pairs, float64 (P,): exact where ``compare_teams`` says so, else normal."""
     won, lost = signed.doubled_won, signed.doubled_sum - signed.doubled_won
-    p_values: Float64 = 2 * ndtr(-np.abs(won - lost) / 4 / standard_deviation(signed))
+    p_values: Float64 = 2 * scipy.special.ndtr(-np.abs(won - lost) / 4 / standard_deviation(signed))
     exact = np.flatnonzero(signed.differing <= EXACT_UNITS)
     if len(exact) == 0:
         return p_values

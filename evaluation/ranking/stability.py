@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from evaluation.model import Bool, Float64, Int16, Int32, Int64
 from evaluation.model.random_integers import RandomIntegers
@@ -303,7 +303,7 @@ def sample_means(by_unit: Float64, weights: Int16 | Int64) -> Float64:
     teams, columns, units = by_unit.shape
     values = by_unit.reshape(teams * columns, units).T
     defined = ~np.isnan(values)
-    drawn = csr_array(weights)
+    drawn = scipy.sparse.csr_array(weights)
     total = drawn @ np.where(defined, values, 0.0)
     number = drawn.sum(axis=1)[:, None] if defined.all() else drawn @ defined.astype(np.int64)
     means = np.where(number > 0, total / np.maximum(number, 1), np.nan)
