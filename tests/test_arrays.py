@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,6 @@ from hypothesis.extra import numpy as hnp
 from label_pictures import picture
 
 from evaluation.challenge import LimitRules, format_rules
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats.conic_array import read_conic_array_collection
 from evaluation.formats.pannuke_masks import read_pannuke_masks, read_pannuke_masks_collection
@@ -250,13 +248,6 @@ def test_the_class_of_the_path_counts_before_the_channel() -> None:
     assert [part.class_id for part in parts if isinstance(part, LabelImage)] == [2, 2]
 
 
-def test_the_line_of_the_catalogue_is_what_nuclei_in_another_channel_give() -> None:
-    array = pannuke_example()
-    array[0, 0, 1], array[0, 6, 1] = 7, 8
-    (line,) = refusals(lambda: pannuke(array))
-    assert line == CATALOGUE["unnamed-channel"].example.replace("case_017", "a")
-
-
 def test_faults_of_all_channels_are_told() -> None:
     array = pannuke_example()
     array[0, 0, 0], array[0, 1, 2], array[0, 2, 3], array[0, 3, 5] = -1, 0.5, np.nan, np.nan
@@ -299,65 +290,3 @@ def test_faults_in_one_file_of_all_images_are_those_of_a_case() -> None:
 def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     (line,) = refusals(lambda: pannuke(np.zeros(shape)))
     assert line.startswith("[wrong-shape] case 'a', 'a.npy': ")
-
-
-# --- damaged files ----------------------------------------------------------------------------------------------------
-
-FUZZED = {
-    "conic": npy(conic_example()).getvalue(),
-    "conic f8": npy(conic_example().astype("f8")).getvalue(),
-    "fortran": npy(np.asfortranarray(conic_example())).getvalue(),
-    "pannuke": npy(pannuke_example()).getvalue(),
-    "pannuke all": npy(np.stack([pannuke_example()] * 3)).getvalue(),
-}
-HEADERS = [
-    ("<i4", False, "(3, 0, 2305843009213693951, 2)"),
-    ("<i4", True, "(9223372036854775807, 5, 7, 2)"),
-    ("|b1", False, "(3, 5, 7, 2)"),
-    ("<f2", False, "(3, 5, 7, 2)"),
-    ("<i4", False, "(5, 7, 0)"),
-    ("<i4", True, "(5, 7, 4611686018427387904)"),
-]
-
-
-def read_all(content: bytes) -> None:
-    """Read a file as everything that it may be; only InputFault may leave."""
-    for reader, kind, classes in (
-        (read_conic_array_collection, "conic_array", CONIC),
-        (read_pannuke_masks_collection, "pannuke_masks", PANNUKE),
-    ):
-        try:
-            cases = reader(io.BytesIO(content), request(kind, classes), CASES).cases
-        except InputFault:
-            continue
-        for name in cases:
-            try:
-                assert cases[name].parts
-            except InputFault as fault:
-                assert all(str(finding) for finding in fault.findings)
-    try:
-        read_pannuke_masks(io.BytesIO(content), request("pannuke_masks", PANNUKE), Case("a", "P", *SHAPE))
-    except InputFault as fault:
-        assert all(str(finding) for finding in fault.findings)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.data())
-def test_mutated_files_are_read_or_refused(data: Any) -> None:
-    content = bytearray(data.draw(st.sampled_from(list(FUZZED.values()))))
-    for _ in range(data.draw(st.integers(0, 4))):
-        place = data.draw(st.integers(0, 130) | st.integers(0, len(content) - 1))
-        content[place : place + 1] = data.draw(
-            st.binary(min_size=1, max_size=1) | st.sampled_from([b"9", b"-", b"0", b""])
-        )
-    read_all(bytes(content[: data.draw(st.sampled_from([len(content)] * 4 + [len(content) // 2, 10]))]))
-
-
-@pytest.mark.parametrize(("dtype", "fortran", "shape"), HEADERS)
-def test_strange_sizes_are_read_or_refused_in_little_memory(dtype: str, fortran: bool, shape: str) -> None:
-    header = f"{{'descr': '{dtype}', 'fortran_order': {fortran}, 'shape': {shape}, }}".encode()
-    tracemalloc.start()
-    read_all(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + bytes(2000))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2_000_000

@@ -7,20 +7,15 @@ import io
 import json
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pycocotools import mask as coco_mask
 
 from evaluation.challenge import LimitRules, format_rules
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats.coco_json import read_coco_json, read_coco_json_collection
 from evaluation.formats.request import Request
-from evaluation.instances.runs import cover_depth
 from evaluation.model import Case, ClassTable, Instances, Outlines
 
 RULES = format_rules(
@@ -194,21 +189,10 @@ def test_a_file_may_be_compressed():
     assert len(nuclei_of(gzip.compress(json.dumps(data_set(entry())).encode()))) == 1
 
 
-EXAMPLES = {
-    code: CATALOGUE[code].example.replace("case 'case_017', ", "").replace("case_017", "a").replace("nuclei.", "a.")
-    for code in ("not-coco",)
-}
-
-
 @pytest.mark.parametrize("document", [3, "a", None, {}, {"annotations": {}}, {"masks": 1}, {"images": []}])
 def test_other_json_is_not_coco(document):
     for read in (read_one, read_all):
         assert faults_of(document, read).startswith("[not-coco] 'a.json': ")
-
-
-def test_the_example_of_not_coco_is_what_is_printed():
-    document = {"type": "FeatureCollection", "features": []}
-    assert faults_of(document) == EXAMPLES["not-coco"]
 
 
 @pytest.mark.parametrize(
@@ -478,37 +462,8 @@ def test_coco_panoptic_is_named_and_what_to_export_instead():
 # --- real files -------------------------------------------------------------------------------------------------------
 
 
-def names_of(path: Path) -> tuple[str, ...]:
-    return tuple(category["name"] for category in json.loads(path.read_bytes())["categories"])
-
-
 def table_of(names) -> ClassTable:
     return ClassTable(tuple(names), {name.casefold(): index for index, name in enumerate(names, start=1)})
-
-
-def test_sartorius_has_7339_cells_of_3_classes_in_56_images(shared_data):
-    path = shared_data / "sartorius" / "val_fold0_split_part1.json.gz"
-    images = json.loads(gzip.decompress(path.read_bytes()))["images"]
-    cases = {image["id"]: Case(image["id"], "", 520, 704) for image in images}
-    rules = RULES.model_copy(update={"files": "all.json"})
-    with path.open("rb") as stream:
-        found = read_coco_json_collection(
-            stream, request(classes=table_of(["astro", "cort", "shsy5y"]), rules=rules), cases
-        )
-    parts = [part for annotations in found.cases.values() for part in annotations.parts]
-    assert (len(found.cases), sum(map(len, parts)), found.unknown) == (56, 7339, {})
-    assert np.bincount(np.concatenate([part.class_id for part in parts])).tolist() == [0, 1052, 1079, 5208]
-
-
-def test_the_masks_predicted_for_consep_contest_148237_pixels(shared_data):
-    path = shared_data / "consep" / "predict" / "maskrcnn" / "preds" / "test_1.json"
-    classes = replace(table_of("abcd"), values={0: 1, 1: 2, 2: 3, 3: 4})
-    with path.open("rb") as stream:
-        found = read_coco_json(stream, request(classes=classes), Case("test_1", "", 1000, 1000))
-    (part,) = found.parts
-    assert np.bincount(part.class_id).tolist() == [0, 0, 52, 540, 387]
-    cover = cover_depth(part.run_start, part.run_stop)
-    assert (cover.stop - cover.start)[cover.depth > 1].sum() == 148_237
 
 
 # --- fuzz -------------------------------------------------------------------------------------------------------------
@@ -528,32 +483,4 @@ def mutated(value, source: random.Random):
     return value
 
 
-FULL = data_set(
-    entry(id=1, score=0.5),
-    entry(segmentation={"size": [3, 4], "counts": "13"}, score=0.25, iscrowd=1),
-    entry(image_id=8, segmentation=[SQUARE, [0, 0, 1, 1, 2, 0]], score=1, iscrowd=0),
-)
 MASKS = {"labels": [1, 0], "scores": [0.5, 0.25], "masks": [CODE, {"size": [3, 4], "counts": "13"}]}
-
-
-@given(st.integers(0, 1 << 32), st.sampled_from([FULL, FULL["annotations"], MASKS]))
-@settings(max_examples=400, deadline=None)
-def test_mutated_documents_give_annotations_or_findings(seed, document):
-    changed = mutated(document, random.Random(seed))
-    for read in (read_all, read_one):
-        try:
-            read(changed, classes=replace(CLASSES, values={0: 1, 1: 2}))
-        except InputFault as fault:
-            assert all(str(finding) for finding in fault.findings)
-
-
-@given(st.data())
-@settings(max_examples=200, deadline=None)
-def test_changed_bytes_give_annotations_or_findings(data):
-    content = bytearray(json.dumps(FULL).encode())
-    for _ in range(data.draw(st.integers(1, 4))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        read_all(bytes(content))
-    except InputFault as fault:
-        assert all(str(finding) for finding in fault.findings)

@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from imagecodecs import png_encode
 from label_pictures import picture
-from skimage.draw import disk
-from skimage.measure import label, regionprops
-from skimage.morphology import dilation, erosion
+from skimage.measure import label
+from skimage.morphology import dilation
 from skimage.morphology import disk as footprint
 
 from evaluation.challenge import LimitRules, format_rules
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats.colour_map import read_colour_map, restore_nuclei
 from evaluation.formats.request import Request
@@ -188,40 +186,6 @@ def test_any_map_gives_what_scikit_image_gives(pixels: Any, dilate: bool) -> Non
             assert set(pixels[labels == number]) == {codes[int(class_id)]}
 
 
-def nuclei_with_borders() -> tuple[Any, Any]:
-    """A map of round nuclei of two classes, each with a border of one pixel inside it, and their true labels."""
-    rng = np.random.default_rng(7)
-    image, truth = np.zeros((200, 260, 3), np.uint8), np.zeros((200, 260), np.int32)
-    number = 0
-    for row in range(12, 190, 23):
-        for column in range(12, 250, 23):
-            radius = rng.integers(5, 12)  # at 11 neighbours' borders touch
-            rows, columns = disk((row, column), radius, shape=truth.shape)
-            number += 1
-            truth[rows, columns] = number
-            inner = truth == number
-            image[inner] = BROWN
-            image[erosion(inner, footprint(1))] = RED if number % 3 else BLUE
-    return image, truth
-
-
-@pytest.mark.parametrize("border", ["remove", "remove_and_dilate"])
-def test_drawn_nuclei_are_restored(border: str) -> None:
-    image, truth = nuclei_with_borders()
-    part = read(image, border)
-    assert len(classes(part)) == truth.max() == 88
-    assert sum(class_id == 2 for class_id in classes(part)) == 88 // 3
-    for region, class_id in zip(regionprops(picture(part.labels)), classes(part), strict=True):
-        number = truth[tuple(region.coords[0])]
-        original = truth == number
-        assert class_id == (1 if number % 3 else 2)
-        found = picture(part.labels) == region.label
-        if border == "remove":
-            np.testing.assert_array_equal(found, erosion(original, footprint(1)))
-        else:
-            np.testing.assert_array_equal(found, dilation(erosion(original, footprint(1)), footprint(1)))
-
-
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
@@ -247,13 +211,6 @@ def test_tiff_and_npy_give_the_same_as_png() -> None:
             np.testing.assert_array_equal(
                 picture(read(image, stream=stream, suffix=suffix).labels), picture(read(image).labels)
             )
-
-
-def test_the_line_of_the_catalogue_is_what_another_red_gives() -> None:
-    image = drawn(".ss\nttt")
-    image[0, 1] = image[1, 2] = (254, 0, 0)
-    (line,) = refusals(lambda: read(image))
-    assert line == CATALOGUE["unknown-colour"].example.replace("case_017", "a")
 
 
 def test_many_colours_are_counted_and_the_most_frequent_are_named() -> None:
@@ -325,23 +282,3 @@ def test_a_file_above_the_limit_is_refused() -> None:
             lambda stream=stream, suffix=suffix: read(drawn(PICTURE), stream=stream, suffix=suffix, limit=50)
         )
         assert line.startswith("[too-large]")
-
-
-FUZZED = {
-    ".png": png(drawn(PICTURE)).getvalue(),
-    ".tif": tiff(drawn(PICTURE), compression="zlib").getvalue(),
-    ".npy": npy(drawn(PICTURE)).getvalue(),
-}
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.data())
-def test_mutated_files_are_read_or_refused(data: Any) -> None:
-    suffix = data.draw(st.sampled_from(list(FUZZED)))
-    content = bytearray(FUZZED[suffix])
-    for _ in range(data.draw(st.integers(0, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        read_colour_map(io.BytesIO(content), request(suffix), Case("a", "a", 5, 12))
-    except InputFault as fault:
-        assert all(str(finding) for finding in fault.findings)

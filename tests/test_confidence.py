@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from benchmarks.claims import coverage, pooled_coverage
 from evaluation.aggregation import intervals, resampling
 from evaluation.aggregation.intervals import Bootstrap, Interval, bca_interval, bootstrap, percentile_interval
-from evaluation.aggregation.resampling import Column, everything, leave_one_out, resample, score_samples
+from evaluation.aggregation.resampling import Column, everything, resample, score_samples
 from evaluation.model import CaseTable, Units
 from evaluation.model.random_integers import RandomIntegers
 
@@ -29,12 +29,6 @@ UNITS = ("pooled", "group", "case")
 
 FROZEN_GROUPS = [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0, 0, 0, 2, 1, 1], [1, 1, 1, 1, 1, 1]]
 FROZEN_CASES = [[2, 0, 1, 1, 0, 2], [1, 0, 2, 1, 2, 0], [0, 0, 0, 2, 2, 0], [0, 0, 3, 1, 2, 0]]
-FROZEN_INTERVALS = {
-    ("percentile", "groups"): [(0.105263, 0.2875), (0.083221, 0.318045), (0.106992, 0.339405)],
-    ("percentile", "groups_and_cases"): [(0.076017, 0.335922), (0.062422, 0.399046), (0.070255, 0.408609)],
-    ("bca", "groups"): [(0.106383, 0.288462), (0.093434, 0.33547), (0.131015, 0.382176)],
-    ("bca", "groups_and_cases"): [(0.079408, 0.355106), (0.076376, 0.459847), (0.095879, 0.52087)],
-}
 
 
 def table_of(found, nuclei) -> CaseTable:
@@ -93,22 +87,6 @@ def test_the_draw_of_a_seed_never_changes():
     assert drawn_cases(groups, samples=4, seed=1, stages="groups_and_cases").tolist() == FROZEN_CASES
 
 
-def test_the_intervals_of_a_seed_never_change():
-    groups = np.repeat(np.arange(6), [1, 2, 3, 1, 4, 2])
-    nuclei = np.arange(5, 18)
-    table = table_of(nuclei * np.arange(13) % 7 % (nuclei + 1), nuclei)
-    columns = [Column(0, unit) for unit in UNITS]
-    found = {
-        (method, stages): [
-            (round(i.low, 6), round(i.high, 6))
-            for i in bootstrap(table, groups, columns, evaluate, rules_of(2000, method=method, stages=stages))
-        ]
-        for method in METHODS
-        for stages in STAGES
-    }
-    assert found == FROZEN_INTERVALS
-
-
 def test_another_seed_draws_other_samples():
     groups = np.arange(10)
     assert (
@@ -145,27 +123,6 @@ def test_a_sample_has_as_many_groups_as_there_are_and_each_as_many_cases_as_it_h
     assert (of_groups.cases().toarray() == times[:, groups]).all()
     # the second stage draws inside the same groups
     assert (of_cases.cases().toarray() @ member.T == times * sizes).all()
-
-
-@pytest.mark.parametrize("stages", STAGES)
-def test_every_case_is_drawn_once_on_average(stages):
-    groups = np.repeat(np.arange(6), [1, 5, 2, 2, 4, 3])
-    times = drawn_cases(groups, samples=4000, seed=11, stages=stages)
-    # a weight has a variance of 2 at the most: a mean of 4,000 is off by 0.022 (one standard error)
-    assert np.abs(times.mean(axis=0) - 1).max() < 0.1
-
-
-def test_cases_of_a_drawn_group_are_drawn_with_replacement():
-    """Two cases in one group: (2, 0), (1, 1) and (0, 2) in a quarter, a half and a quarter of the samples."""
-    times = drawn_cases([0, 0], samples=4000, seed=5, stages="groups_and_cases")
-    share = [(times[:, 0] == number).mean() for number in (0, 1, 2)]
-    assert share == pytest.approx([0.25, 0.5, 0.25], abs=0.04)
-
-
-def test_the_jackknife_leaves_out_each_group_in_turn(monkeypatch):
-    monkeypatch.setattr(resampling, "SAMPLES_AT_ONCE", 2)
-    found = np.concatenate([part.cases().toarray() for part in leave_one_out(np.array([1, 0, 1, 2]))])
-    assert found.tolist() == [[1, 1, 1, 1], [1, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 0]]
 
 
 # --- what every aggregation is in a sample --------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from evaluation.challenge import LimitRules, format_rules
 from evaluation.decoding import csv as bounded_csv
 from evaluation.decoding.csv import numbers_of, read_table
 from evaluation.findings import render_findings
-from evaluation.findings.catalogue import CATALOGUE, PARTS
 from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations, read_collection
 from evaluation.formats.class_table import read_class_table
@@ -700,91 +699,6 @@ def test_class_tables_are_bounded():
         "[too-large]"
     )
     assert faults_of(classes, "id,class\n1,str\n2,str\n3,str\n", instances_per_case=2)[0].startswith("[too-large]")
-
-
-# --- the catalogue ----------------------------------------------------------------------------------------------------
-
-XY = ClassTable(("plasma", "tumour"), {"plasma": 1, "tumour": 2})
-THREE = {name: Case(name, name, 5, 5) for name in "abc"}
-EXAMPLES: dict[str, Callable[[], object]] = {
-    "invalid-csv": lambda: read_table(
-        stream("x,y,class\n1,2,a\n1,2\n"), where="'nuclei.csv'", bytes_limit=100, rows_limit=100
-    ),
-    "missing-column": lambda: read_points_csv(stream("x,yy\n1,2\n"), request("'points.csv'", POINTS, ONE), CASE),
-    "other-case": lambda: read_points_csv(
-        stream("case,x,y\na,1,2\ncase_018,1,2\n"), request("case 'a', 'a.csv'", POINTS, ONE), CASE
-    ),
-    "duplicate-row": lambda: classes("id,class\n1,tumour\n2,stroma\n3,tumour\n2,tumour\n"),
-    "row-count": lambda: counts("plasma,tumour\n1,2\n3,4\n", XY, THREE),
-    "invalid-count": lambda: counts("case,plasma,tumour\na,-1,2\n", XY),
-    "invalid-class-table": lambda: classes("id,class\nnucleus 7,stroma\n"),
-}
-
-
-@pytest.mark.parametrize("code", sorted(PARTS["CSV files, and tables of classes"]))
-def test_the_examples_of_the_catalogue_are_what_is_printed(code):
-    example = CATALOGUE[code].example.replace("case 'case_017', 'case_017_classes.csv'", "'classes.csv'")
-    assert faults_of(EXAMPLES[code]) == [example.replace("case_017", "a")]
-
-
-# --- anything at all --------------------------------------------------------------------------------------------------
-
-BROKEN = [
-    b'"',
-    b",",
-    b"\n",
-    b"\r",
-    b"\xff",
-    b"\0",
-    b"-",
-    b"1e9",
-    b"9" * 30,
-    b"nan",
-    b'""',
-    b"x",
-    b"{",
-    b"]",
-    b":",
-    b"null",
-]
-SEEDS: dict[str, tuple[bytes, Callable[[bytes], object]]] = {
-    "points": (b"x,y,class,score\n1,2,tumour,0.5\n3,4,7,1\n", lambda data: points(data, TWO)),
-    "points without a header": (b"1,2,0\n3,4,7\n", lambda data: points(data, TWO, columns=("x", "y", "class"))),
-    "points of all cases": (
-        b"case,x,y,type\r\na,1,2,str\r\nb,3,4,0\r\n",
-        lambda data: shared_points(data, TWO, units="mm"),
-    ),
-    "nucls": (NUCLS_FILE.encode(), nucls),
-    "counts": (b"case,tumour,stroma\na,1,2\nb,3,4\n", shared_counts),
-    "counts in order": (b"tumour,stroma\n1,2\n3,4\n", shared_counts),
-    "class table": (b"id,class\n1,tumour\n2,7\n", classes),
-    "class table as JSON": (
-        b'[{"id": 1, "class": "str"}, {"id": 2, "class": 7}]',
-        lambda data: classes(data, "'t.json'"),
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", SEEDS)
-@settings(max_examples=80, deadline=None)
-@given(data=st.data())
-def test_mutated_files_are_read_or_refused(kind, data):
-    seed, read = SEEDS[kind]
-    text = bytearray(seed)
-    for _ in range(data.draw(st.integers(1, 5))):
-        place = data.draw(st.integers(0, len(text)))
-        length = data.draw(st.integers(0, 5))
-        text[place : place + length] = data.draw(st.one_of(st.sampled_from(BROKEN), st.binary(max_size=4)))
-    try:
-        read(bytes(text))
-    except InputFault as fault:
-        assert all(finding.code in CATALOGUE for finding in fault.findings)
-
-
-@pytest.mark.parametrize("kind", SEEDS)
-def test_the_seeds_of_the_mutations_are_valid(kind):
-    seed, read = SEEDS[kind]
-    read(seed)
 
 
 # --- one table of headers ---------------------------------------------------------------------------------------------

@@ -4,27 +4,21 @@ of QuPath, PUMA, CellViT and ASAP."""
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import shapely
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from json_files import faults_of, json_request, read_json_file
 
 import evaluation
-from evaluation.challenge import format_rules
-from evaluation.findings.catalogue import CATALOGUE
-from evaluation.findings.errors import InputFault
-from evaluation.formats.asap_xml import read_asap_xml
 from evaluation.formats.geojson import read_geojson, write_geojson
 from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.model import Annotations, Case, Outlines, Points
+from evaluation.model import Case, Outlines, Points
 
 RING = [[1, 2], [5, 2], [1, 6.5], [1, 2]]
 OTHER = [[10, 10], [20, 10], [20, 20], [10, 20], [10, 10]]
@@ -428,12 +422,6 @@ def test_the_points_of_a_multipoint_are_counted():
     assert "more than 4 features or nuclei" in fault_of(content, shape="point", limits={"instances_per_case": 4})
 
 
-def test_the_example_of_the_catalogue_is_what_is_printed():
-    wrong = [feature({"type": "Polygon", "coordinates": [[1, 2], [5, 2], [1, 6]]})]
-    line = fault_of(wrong, where="'nuclei.geojson'")
-    assert line == CATALOGUE["invalid-annotation"].example
-
-
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
@@ -579,66 +567,6 @@ def test_ignore_classes_have_no_name_to_write(class_id):
 VALUES = st.sampled_from(
     [b"null", b"[]", b"{}", b"-1", b"1e999", b"NaN", b'""', b"[[[]]]", b"true", b'"\\u0000"', b"9" * 40]
 )
-SAMPLE = collection(
-    feature(polygon(OTHER, HOLE), id="a", properties={"measurements": [{"name": "Probability", "value": 0.5}]}),
-    feature({"type": "MultiPolygon", "coordinates": [[RING], [OTHER]]}, properties={"probability": 1}),
-    feature({"type": "GeometryCollection", "geometries": [polygon(), {"type": "Point", "coordinates": [1, 2]}]}),
-    feature(
-        nucleusGeometry=polygon(),
-        properties={"childObjects": [feature({"type": "MultiPoint", "coordinates": [[1, 2]]})]},
-    ),
-)
-ANY_VALUE = st.recursive(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-(2**70), 2**70),
-        st.floats(allow_nan=False, allow_infinity=False),
-        st.text(max_size=3),
-        st.sampled_from(["Polygon", "Feature", "Point"]),
-    ),
-    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=2), inner, max_size=2)),
-    max_leaves=4,
-)
-TOKENS = [
-    token.encode() for token in ("[", "]", "{", "}", ",", ":", '"type"', '"coordinates"', '"Polygon"', '"name"', "1")
-]
-
-
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data(), st.sampled_from(["outline", "point"]), st.sampled_from(["reject", "skip"]))
-def test_mutated_files_are_read_or_refused(data, shape, other_shapes):
-    content = json.dumps(SAMPLE).encode()
-    for _ in range(data.draw(st.integers(1, 3))):
-        token = data.draw(st.sampled_from(TOKENS))
-        places = [index for index in range(len(content)) if content.startswith(token, index)]
-        if places:
-            place = data.draw(st.sampled_from(places))
-            content = content[:place] + data.draw(VALUES) + content[place + len(token) :]
-    request = json_request("geojson", shape=shape, other_shapes=other_shapes)
-    try:
-        found = read_geojson(io.BytesIO(content), request, Case("a", "a", 10, 10))
-    except InputFault as fault:
-        assert all(str(finding) for finding in fault.findings)
-    else:
-        assert isinstance(found, Annotations)
-
-
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data(), st.sampled_from(["outline", "point"]))
-def test_values_in_the_place_of_others_are_read_or_refused(data, shape):
-    content = json.loads(json.dumps(SAMPLE))
-    holder = content
-    while True:
-        key = data.draw(st.sampled_from(list(holder) if isinstance(holder, dict) else list(range(len(holder)))))
-        if not isinstance(holder[key], dict | list) or not holder[key] or data.draw(st.booleans()):
-            holder[key] = data.draw(ANY_VALUE)
-            break
-        holder = holder[key]
-    try:
-        read_json_file(content, "geojson", shape=shape, other_shapes="skip")
-    except InputFault as fault:
-        assert all(str(finding) for finding in fault.findings)
 
 
 # --- real files -------------------------------------------------------------------------------------------------------
@@ -688,36 +616,12 @@ def test_puma_names_its_classes(shared_data):
     assert counts == {"nuclei_tumor": 528, "nuclei_apoptosis": 15, "nuclei_lymphocyte": 3}
 
 
-@pytest.mark.parametrize("name", ["metastatic_roi_029_nuclei.geojson.gz", "primary_roi_102_nuclei.geojson"])
-def test_puma_is_the_same_when_written_and_read(shared_data, name):
-    outlines = read_real(shared_data / "puma/reference" / f"training_set_{name}")
-    data = write_geojson(outlines, PUMA_CLASSES, [None] * 10)
-    again = read(data, classes=PUMA_CLASSES, ids={name: index for index, name in enumerate(PUMA_CLASSES, start=1)})
-    assert same_outlines(again, outlines)
-
-
 def test_cellvit_points_are_nuclei(shared_data):
     path = shared_data / "cellvit/cell_detection.geojson"
     points = read_real(path, shape="point", classes=["Neoplastic", "Inflammatory", "Connective"])
     assert np.bincount(points.class_id).tolist() == [0, 36, 3562, 34329]
     assert points.points_xy[0].tolist() == [20290, 9161]
     assert len(set(points.source_id.tolist())) == 37927
-
-
-def test_tiles_are_the_same_as_geojson_and_as_asap_xml(shared_data):
-    classes = ["aberrant_positive_columnar", "unsure"]
-    outlines = read_real(shared_data / "asap_geojson/tiles.geojson", classes=classes)
-    assert np.bincount(outlines.class_id).tolist() == [0, 116, 20]
-    assert outlines.source_id.tolist() == [str(number) for number in range(1, 137)]
-    request = json_request("geojson", classes=classes, ids={name: index for index, name in enumerate(classes, start=1)})
-    rules = {"format": "asap_xml", "files": "{case}.xml", "shape": "outline", "origin": "pixel_corner"}
-    rules |= {"vertices": "exact", "vanished": "drop"}
-    request = replace(request, rules=format_rules(**rules))
-    with (shared_data / "asap_geojson/tiles.xml").open("rb") as stream:
-        (other,) = read_asap_xml(stream, request, Case("a", "a", 10, 10)).parts
-    assert np.array_equal(outlines.points_xy, other.points_xy)
-    assert np.array_equal(outlines.ring_start, other.ring_start)
-    assert np.array_equal(outlines.class_id, other.class_id)
 
 
 def test_annotations_of_qupath_without_a_classification_have_no_class(shared_data):

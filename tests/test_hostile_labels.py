@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import random
 import struct
 import subprocess
 import sys
@@ -38,7 +37,6 @@ from test_label_formats import (
 )
 
 from evaluation.findings import Finding
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations
 from evaluation.formats.guarded import begin_annotations
@@ -500,57 +498,6 @@ def test_pickles_are_told_whatever_their_suffix(suffix: str, protocol: int) -> N
     assert refusal(pickle.dumps({"inst_map": [1, 2]}, protocol), suffix) == PICKLE
 
 
-def test_the_line_about_a_pickle_is_the_example_of_the_catalogue() -> None:
-    with pytest.raises(InputFault) as error:
-        read(npy_file(np.array([{"inst_map": LABELS}], object)), ".npy")
-    assert [str(finding) for finding in error.value.findings] == [CATALOGUE["pickle"].example.replace("case_017", "a")]
-
-
-def mha_elsewhere() -> bytes:
-    return b"NDims = 2\nDimSize = 31 20\nElementType = MET_INT\nElementDataFile = a.raw\n"
-
-
-def big_negatives() -> Any:
-    array = np.zeros((1024, 1024), np.int16)
-    array[0, 517:] = -1
-    array[1, :777] = -1
-    return array
-
-
-EXAMPLES: dict[str, tuple[str, Callable[[], Any], tuple[int, int]]] = {
-    "wrong-format": ("a.tif", lambda: png_file(LABELS.astype(np.uint8)), SHAPE),
-    "unsupported-format": ("a.bmp", lambda: b"BM", SHAPE),
-    "not-numeric": ("a.npy", lambda: npy_file(LABELS * 1j), SHAPE),
-    "wrong-shape": ("P1/P1_1/Epithelial/1.mat", lambda: mat_file({"m": np.zeros((1307, 1153))}), (1153, 1307)),
-    "several-images": ("a.tif", lambda: tiff_file(np.zeros((3, *SHAPE)), photometric="minisblack"), SHAPE),
-    "external-data": ("a.mha", mha_elsewhere, SHAPE),
-    "not-finite": ("a.npy", lambda: npy_file(np.array([[0, 1, np.nan], [np.inf, 0, 0]])), (2, 3)),
-    "fractional-label": ("a.npy", lambda: npy_file(np.array([[0, 1, 0], [0.5, 0.5, 0.5]])), (2, 3)),
-    "negative-label": ("a.mha", lambda: mha_of(big_negatives()), (1024, 1024)),
-    "label-too-large": ("a.npy", lambda: npy_file(np.array([[0, 2**64 - 1, 0], [0, 0, 0]], np.uint64)), (2, 3)),
-    "no-mask-variable": ("P1/P1_1/Epithelial/1.mat", lambda: mat_file({"a": LABELS, "b": LABELS}), SHAPE),
-}
-
-
-def mha_of(array: Any) -> io.BytesIO:
-    header = "NDims = 2\nDimSize = 1024 1024\nElementType = MET_SHORT\nElementDataFile = LOCAL\n"
-    return io.BytesIO(header.encode() + array.tobytes())
-
-
-@pytest.mark.parametrize("code", EXAMPLES)
-def test_the_example_of_the_catalogue_is_the_line_that_a_file_gives(code: str) -> None:
-    name, make, shape = EXAMPLES[code]
-    example = CATALOGUE[code].example.replace("case_017", "a")
-    where = example[example.index("case") : example.index(":")]
-    assert name in where
-    stream = make()
-    stream = io.BytesIO(stream) if isinstance(stream, bytes) else stream
-    asked = request(Path(name).suffix, format="nary_mat" if name.endswith(".mat") else "label_image", limit=LIMIT)
-    with pytest.raises(InputFault) as error:
-        read_annotations(stream, replace(asked, where=where, name=name), case_of(shape))
-    assert [str(finding) for finding in error.value.findings] == [example]
-
-
 def test_a_file_of_data_without_a_pickle_is_an_unknown_suffix() -> None:
     assert refusal(b"1 2 3", ".dat").startswith("[unsupported-format] a file with the suffix '.dat'; expected one of")
 
@@ -767,29 +714,6 @@ def test_damaged_compressed_data_are_told_by_their_check_sum(tmp_path: Path, kin
     content = bytearray(made_files(tmp_path)[kind])
     content[-1] ^= 1
     assert refusal(bytes(content), kind[kind.index(".") :]).startswith(CUT_OFF)
-
-
-def test_any_damage_gives_labels_or_a_finding(tmp_path: Path) -> None:
-    chance = random.Random(20_20)
-    refused = 0
-    for kind, content in made_files(tmp_path).items():
-        suffix = kind[kind.index(".") :]
-        for _ in range(150):
-            damaged = bytearray(content)
-            if chance.random() < 0.2:
-                del damaged[chance.randrange(len(damaged)) :]
-            for _ in range(chance.choice([0, 1, 1, 3])):
-                if damaged:
-                    damaged[chance.randrange(min(len(damaged), chance.choice([200, 10_000])))] = chance.randrange(256)
-            try:
-                labels = read(bytes(damaged), suffix)
-            except InputFault as error:
-                refused += 1
-                assert all(str(finding).isprintable() for finding in error.findings)
-            else:
-                assert labels.shape == SHAPE
-                assert labels.min() >= 0
-    assert refused > 100
 
 
 def test_nothing_is_printed_about_damaged_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

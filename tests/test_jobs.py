@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import shutil
@@ -12,13 +11,10 @@ from typing import Any
 
 import pytest
 from every_format import challenge_document
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.decoding.json import read_json
 from evaluation.findings import render_findings
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.model import Case
 from evaluation.submission import CaseFile, Layout, find_case_files, open_submission
 from evaluation.submission.jobs import classes_by_slug
@@ -189,18 +185,6 @@ def test_folder_of_the_submission_may_be_a_link(tmp_path: Path) -> None:
 
 
 # --- the case of a job ------------------------------------------------------------------------------------------------
-
-
-@given(st.permutations(BOTH), st.randoms(use_true_random=False))
-def test_order_of_jobs_changes_nothing(tmp_path_factory: Any, jobs: list[Any], shuffler: random.Random) -> None:
-    strange = [make_job("c", "job-3"), make_job("b", "job-4"), {"pk": 3}, make_job("a", "..")]
-    folder = write(tmp_path_factory.mktemp("s"), [*BOTH, *strange], *FILES_OF_BOTH)
-    expected = find(folder, make_challenge())
-    jobs = [*jobs, *strange[:2], {"pk": 3}, strange[3]]
-    positions = [job for job in jobs if job != {"pk": 3}]
-    shuffler.shuffle(positions)
-    positions.insert(4, {"pk": 3})  # a job without a name is named by its place
-    assert find(write(folder, positions), make_challenge()) == expected
 
 
 @pytest.mark.parametrize(
@@ -473,35 +457,6 @@ def test_list_is_read_within_the_limits_of_the_challenge(tmp_path: Path) -> None
     assert [finding.code for finding in find(tmp_path, challenge).findings] == ["too-deep"]
 
 
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.sampled_from(["a", "nuclei", "job-1", "..", "", "Image", "x\ny"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(NUCLEI)), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(st.lists(st.tuples(st.lists(st.integers(0, 5), max_size=5), ANYTHING), max_size=4))
-def test_any_change_gives_a_layout_of_listed_cases(tmp_path_factory: Any, changes: list[tuple[list[int], Any]]) -> None:
-    jobs: Any = copy.deepcopy([*BOTH, make_job("b", "job-3", [MASKS])])
-    for path, value in changes:
-        place = jobs
-        for step in path:
-            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-            if not keys:
-                break
-            key = keys[step % len(keys)]
-            if step == path[-1] or not isinstance(place[key], dict | list):
-                place[key] = value
-                break
-            place = place[key]
-    folder = tmp_path_factory.mktemp("s")
-    layout = find(write(folder, jobs, *FILES_OF_BOTH, "job-3/output/images/nuclei/1.tif"), make_challenge())
-    assert set(layout.files) | layout.missing == {"a", "b"}
-    assert not set(layout.files) & layout.missing
-    assert all((folder / file.name).is_file() for files in layout.files.values() for file in files)
-    lines(layout)
-
-
 def test_ten_thousand_unknown_jobs_are_told_in_one_line_and_in_time(tmp_path: Path) -> None:
     write(tmp_path, [make_job(f"c{index}", f"job-{index}") for index in range(10_000)])
     layout = find(tmp_path, make_challenge([Case(f"case {index}", "P", 9, 8) for index in range(1000)]))
@@ -510,22 +465,6 @@ def test_ten_thousand_unknown_jobs_are_told_in_one_line_and_in_time(tmp_path: Pa
 
 
 # --- the catalogue ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("code", "jobs"),
-    [
-        ("duplicate-case", [make_job(pk="job-1"), make_job(pk="job-2")]),
-        ("invalid-job", [{**make_job(), "inputs": make_job()["inputs"] * 2}]),
-        ("forged-path", [make_job(outputs=[{**NUCLEI, "relative_path": "../../x"}])]),
-        ("failed-job", [make_job(status="Failed")]),
-        ("missing-output", [make_job()]),
-        ("unsupported-output", [make_job(outputs=[{**NUCLEI, "super_kind": "Value"}])]),
-    ],
-)
-def test_examples_of_the_catalogue_are_what_is_printed(tmp_path: Path, code: str, jobs: Any) -> None:
-    (line, *_) = lines(find(write(tmp_path, jobs), make_challenge(CASES[:1])))
-    assert line == CATALOGUE[code].example.replace("case_017", "a")
 
 
 @pytest.mark.parametrize(("alias", "name"), [("T-cell", "T cell"), ("T cell", "T-cell")])

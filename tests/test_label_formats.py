@@ -22,7 +22,6 @@ from PIL import Image
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.decoding.label_array import check_labels, check_shape, find_binary_mask
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, read_annotations
 from evaluation.formats.label_image import read_class_map, read_label_image
@@ -459,24 +458,6 @@ def test_a_class_value_that_is_not_known_is_told(value: int) -> None:
         f"[unknown-class-value] case 'a', 'a_class.npy': the value {value} in 2 pixels (first at row 1, column 1); "
         "expected 0 for no class, 10 ('tumour'), 20 ('stroma'), 30 ('debris'). Write the values that the challenge "
         "gives to its classes."
-    ]
-
-
-def test_examples_of_the_catalogue_about_classes_and_masks() -> None:
-    values = np.ones(SHAPE, np.uint8)
-    values[0, 3:15] = 7
-    classes = ClassTable(("Epithelial", "Lymphocyte"), {"epithelial": 1, "lymphocyte": 2}, {1: 1, 2: 2})
-    asked = request(".npy", classes, class_map="{case}_classes.npy", class_values={"Epithelial": 1, "Lymphocyte": 2})
-    with pytest.raises(InputFault) as error:
-        read_class_map(npy_file(values), asked, case_of(SHAPE), where="case 'a', 'a_classes.npy'")
-    assert [str(finding) for finding in error.value.findings] == [
-        CATALOGUE["unknown-class-value"].example.replace("case_017", "a")
-    ]
-    apart = np.zeros((10, 74), np.uint8)
-    apart[5, ::2] = 1
-    annotations = read_label_image(npy_file(apart), request(".npy"), case_of((10, 74)))
-    assert [str(finding) for finding in annotations.findings] == [
-        CATALOGUE["binary-mask"].example.replace("case_017", "a")
     ]
 
 

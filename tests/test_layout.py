@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from evaluation.challenge import Challenge
 from evaluation.findings import render_findings
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.model import Case
 from evaluation.submission import CaseFile, Layout, SharedFile, SubmissionFiles, collection_findings
 from evaluation.submission import find_case_files as find_in_submission
@@ -530,60 +529,3 @@ def test_a_hundred_thousand_unknown_cases_are_one_line() -> None:
 
 def test_complete_file_of_all_cases_has_no_findings() -> None:
     assert collection_findings(shared_challenge(files="results.csv"), {case.name for case in CASES}, {}) == []
-
-
-# --- the catalogue ----------------------------------------------------------------------------------------------------
-
-FOUR_CASES = [*CASES[:2], Case("P2_1", "P2", 25, 30), Case("P2_2", "P2", 25, 30)]
-ALL_OF_P1_1 = [f"P1/P1_1/{name}/1.mat" for name in CLASSES]
-
-
-@pytest.mark.parametrize(
-    ("code", "names", "challenge"),
-    [
-        ("no-case-found", ["P1_1/Epithelial.mat", "P1_2/Epithelial.mat"], make_challenge(CASES[:2])),
-        (
-            "unknown-case",
-            [*ALL_OF_P1_1, *(f"P1/p1_1/{name}/1.mat" for name in CLASSES)],
-            make_challenge(FOUR_CASES),
-        ),
-        ("wrong-group", ["P2/P1_1/Epithelial/1.mat"], make_challenge(FOUR_CASES)),
-        ("duplicate-file", [*ALL_OF_P1_1, "P1/P1_1/Epithelial/2.mat"], make_challenge(CASES[:1])),
-        ("missing-case", ALL_OF_P1_1, make_challenge(CASES[:2], missing_case="reject")),
-        ("missing-case-worst", ALL_OF_P1_1, make_challenge(CASES[:2], missing_case="worst")),
-        (
-            "missing-class-file",
-            [f"P1/P1_2/{name}/1.mat" for name in CLASSES[:3]],
-            make_challenge(CASES[1:2], missing_class_file="reject"),
-        ),
-        ("unused-file", ["README.md", *ALL_OF_P1_1], make_challenge(CASES[:1])),
-    ],
-)
-def test_examples_of_the_catalogue_are_what_is_printed(code: str, names: list[str], challenge: Challenge) -> None:
-    assert [line for line in lines(find_case_files(names, challenge)) if f"[{code}]" in line] == [
-        CATALOGUE[code].example
-    ]
-
-
-def test_example_of_an_incomplete_case_is_what_is_printed() -> None:
-    cases = [Case("a", "P", 9, 8)]
-    challenge = make_challenge(
-        cases, format="label_image", files="{case}.npy", class_map="{case}_classes.npy", class_values=VALUES
-    )
-    assert lines(find_case_files(["a.npy"], challenge)) == [
-        CATALOGUE["incomplete-case"].example.replace("case_017", "a")
-    ]
-
-
-# --- properties -------------------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.text(st.sampled_from("P12_/aEpithelial.mt*{}[(\\\n"), max_size=40), max_size=8))
-def test_any_names_give_a_layout_of_listed_cases(names: list[str]) -> None:
-    layout = find_case_files(names, make_challenge())
-    assert set(layout.files) | layout.missing == {case.name for case in CASES}
-    assert not set(layout.files) & layout.missing
-    used = [file.name for files in layout.files.values() for file in files]
-    assert set(used) <= set(names)
-    assert len(set(used)) == len(used)
-    render_findings(layout.findings)

@@ -168,30 +168,6 @@ def test_centroid_pixel_moves_with_the_image():
     assert (there - here).tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("rule", ["iou_above", "best_iou_centroid_inside"])
-@settings(max_examples=40)
-@given(pairs_of_images(overlap=False, most=5), st.randoms(use_true_random=False))
-def test_relabelling_does_not_change_matches(rule, pair, random):
-    (reference, classes), (prediction, prediction_classes) = pair
-
-    def matched_masks(order_r, order_p):
-        left = instances_of(reference[order_r], np.array(classes)[order_r])
-        right = instances_of(prediction[order_p], np.array(prediction_classes)[order_p])
-        table = overlap_table(left, right)
-        if rule == "iou_above":
-            matches = match_iou_above(table, left, right, threshold=0.1, class_aware=False)
-        else:
-            matches = match_best_iou_centroid_inside(table, left, right, class_aware=False)
-        return {
-            (order_r[r], order_p[p])
-            for r, p in zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True)
-        }
-
-    plain = list(range(len(reference))), list(range(len(prediction)))
-    shuffled = [random.sample(side, len(side)) for side in plain]
-    assert matched_masks(*plain) == matched_masks(*shuffled)
-
-
 def test_images_of_different_shape_are_refused():
     with pytest.raises(ValueError, match=r"\(2, 3\).*\(3, 2\)"):
         overlap_table(instances_from_labels(np.ones((2, 3), int)), instances_from_labels(np.ones((3, 2), int)))

@@ -19,7 +19,6 @@ from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial import cKDTree
 
 from benchmarks.label_maps import draw_label_maps
 from evaluation.authoring.synthesis import Mistakes, seeded
@@ -676,29 +675,6 @@ def test_confidence_first_refuses_a_radius_that_is_none(radius):
         match_confidence_first(points_of([(1, 1)]), points_of([(1, 1)]), radius_px=radius, class_aware=False)
 
 
-def test_a_radius_over_everything_needs_no_list_of_all_pairs(monkeypatch):
-    monkeypatch.setattr(distances, "PAIRS_AT_ONCE", 1000)
-    rng = np.random.default_rng(1)
-    reference, prediction = (points_of(rng.uniform(0, 100, (n, 2)), probability=rng.random(n)) for n in (60, 2000))
-    seen = []
-    original = cKDTree.sparse_distance_matrix
-
-    def watched_search(self, *arguments, **keys):
-        pairs = original(self, *arguments, **keys)
-        seen.append(len(pairs))
-        return pairs
-
-    monkeypatch.setattr("scipy.spatial.cKDTree", watched_tree(watched_search))
-    matches = match_confidence_first(reference, prediction, radius_px=500, class_aware=False)
-    assert sorted(matches.prediction_index) == sorted(np.argsort(-prediction.probability)[:60])
-    assert max(seen) <= 1000
-    assert seen[-1] == 0
-
-
-def watched_tree(search):
-    return type("Watched", (cKDTree,), {"sparse_distance_matrix": search})
-
-
 @settings(max_examples=100)
 @given(pairs_of_images(overlap=True, most=5), some_probabilities, st.sampled_from([0.1, 0.5, 1.0]), st.booleans())
 def test_confidence_first_by_iou_equals_its_definition(pair, probability, threshold, class_aware):
@@ -982,20 +958,6 @@ def test_too_many_pairs_within_the_radius_are_counted_and_not_looked_at(rule, pa
     monkeypatch.setattr(distances, "MOST_CLOSE", 3)  # 2 x 2 of the reference with itself
     with pytest.raises(ChallengeBroken, match=r"6 pairs within the radius; expected at most 3\."):
         apply(rule, {"radius_px": 9.0}, *sides)
-
-
-def test_the_smaller_side_gives_the_rows_so_that_scipy_needs_no_copy(monkeypatch):
-    shapes = []
-
-    def watched_solver(table):
-        shapes.append((table.shape, table.flags.c_contiguous))
-        return linear_sum_assignment(table)
-
-    monkeypatch.setattr("scipy.optimize.linear_sum_assignment", watched_solver)
-    one, three = points_of([(0, 0)]), points_of([(0, 0), (0, 3), (5, 5)])
-    for sides in ((one, three), (three, one)):
-        assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="after")) == 1
-    assert shapes == [((1, 3), True)] * 2
 
 
 @OF_PYCOCOTOOLS

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from every_format import write_challenge
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 
 from benchmarks.label_maps import draw_label_maps
@@ -109,24 +108,6 @@ def test_splitting_an_image_of_a_patient_into_tiles_changes_no_pooled_or_group_s
 # --- properties -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
-@given(st.lists(pairs_of_images(overlap=True, most=4), min_size=1, max_size=4), st.randoms(use_true_random=False))
-def test_the_order_of_cases_changes_no_byte(images, random):
-    cases = {
-        name: (instances_of(*reference), instances_of(*prediction))
-        for name, (reference, prediction) in zip(("b1", "a2", "c0", "a1"), images, strict=False)
-    }
-    groups = {name: "PQ"[index % 2] for index, name in enumerate(cases)}
-    shuffled = dict(random.sample(list(cases.items()), len(cases)))
-    one, two = (score_instances(challenge(), order, groups=groups) for order in (cases, shuffled))
-    assert as_json(one.metrics) == as_json(two.metrics)
-    assert as_json(one.details) == as_json(two.details)
-    assert one.objects == two.objects
-    assert [result.case for result in two.cases] == sorted(
-        two.challenge.cases, key=lambda case: (case.group, case.name)
-    )
-
-
 @settings(max_examples=40)
 @given(pairs_of_images(overlap=True))
 def test_found_and_missed_make_up_the_reference_and_found_and_spurious_the_prediction(pair):
@@ -139,37 +120,6 @@ def test_found_and_missed_make_up_the_reference_and_found_and_spurious_the_predi
         assert confusion[1:].sum() == len(reference)
         assert confusion[:, 1:].sum() == len(prediction)
         assert confusion.sum(axis=1)[1:].tolist() == [classes.count(c) for c in (1, 2, 3, 4)]
-
-
-@settings(max_examples=25)
-@given(pairs_of_images(overlap=False, most=4), st.integers(1, 4), st.integers(1, 4))
-def test_a_margin_of_background_changes_no_matches(pair, dy, dx):
-    (reference, classes), (prediction, predicted) = pair
-    margin = ((0, 0), (dy, 2), (dx, 3))
-    one, two = (
-        score_instances(
-            challenge(metrics={"families": ["detection", "panoptic"]}, ranking=NO_SEGMENTATION),
-            {"a": (instances_of(pad(reference), classes), instances_of(pad(prediction), predicted))},
-        )
-        for pad in (lambda m: m, lambda m: np.pad(m, margin))
-    )
-    assert one.metrics["panoptic"] == two.metrics["panoptic"]
-    assert one.metrics["detection"] == two.metrics["detection"]
-
-
-NO_SEGMENTATION = {"columns": [{"path": "detection.f1.group_mean", "direction": "descending"}]}
-
-
-@settings(max_examples=30)
-@given(pairs_of_images(overlap=True))
-def test_a_perfect_prediction_has_perfect_scores(pair):
-    instances = instances_of(*pair[0])
-    result = score_instances(challenge(), {"a": (instances, instances)})
-    if not len(instances):
-        assert result.metrics["undefined"]["detection"]["f1"]["pooled"] == "no-instances"
-        return
-    for path, perfect in (("detection.f1", 1.0), ("segmentation.iou", 1.0), ("segmentation.hausdorff_px", 0.0)):
-        assert result.value(f"{path}.pooled") == perfect
 
 
 # --- what a result says ---------------------------------------------------------------------------------------------

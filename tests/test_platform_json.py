@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 import pytest
 from endless import not_endless
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from json_files import CLASSES, faults_of, read_json_file
 
@@ -85,13 +85,6 @@ def test_the_first_byte_that_is_not_utf_8_is_told(read, after):
 )
 def test_unusual_json_is_read(data, value):
     assert parse(data) == value
-
-
-def test_the_examples_of_json_in_the_catalogue_are_what_is_printed():
-    text = '{"type": "Multiple points", "points": [  NaN]}'
-    assert text.index("NaN") == 41
-    assert line_of(parse, text) == CATALOGUE["not-json"].example
-    assert line_of(parse, "[" * 40 + "]" * 40) == CATALOGUE["too-deep"].example
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"[":', '["\\"", [{"\\\\": ['])
@@ -591,37 +584,6 @@ def test_ignore_classes_cannot_be_written():
     one = Points(np.array([[1.5, 2]]), np.array([-1], np.int16), np.array([1], object))
     with pytest.raises(ValueError, match="class id -1"):
         write_points_json(one, CLASSES)
-
-
-# --- hostile files ----------------------------------------------------------------------------------------------------
-
-ANYTHING = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False),
-              st.text(max_size=3)),
-    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=2), inner, max_size=2)),
-    max_leaves=4,
-)  # fmt: skip
-
-
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-@given(st.sampled_from(["polygons_json", "points_json"]), st.data())
-def test_files_with_anything_in_the_place_of_a_value_are_read_or_refused(format, data):
-    sample = {
-        "polygons_json": polygons(polygon(probability=1), polygon(probability=0.5), polygon([[1, 2]], probability=0)),
-        "points_json": points(point(1, 2, 3, probability=1), point(4, 5, probability=0.5)),
-    }
-    content = json.loads(json.dumps(sample[format]))
-    holder = content
-    while True:
-        key = data.draw(st.sampled_from(list(holder) if isinstance(holder, dict) else list(range(len(holder)))))
-        if not isinstance(holder[key], dict | list) or not holder[key] or data.draw(st.booleans()):
-            holder[key] = data.draw(ANYTHING)
-            break
-        holder = holder[key]
-    try:
-        read_json_file(content, format)
-    except InputFault as fault:
-        assert all(str(finding) for finding in fault.findings)
 
 
 # --- real files -------------------------------------------------------------------------------------------------------

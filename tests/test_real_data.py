@@ -21,11 +21,8 @@ from scipy.optimize import linear_sum_assignment
 from skimage.draw import polygon as draw_polygon
 
 from evaluation import (
-    Challenge,
     Result,
     check_submission,
-    instances_from_labels,
-    score_instances,
     score_submission,
 )
 from evaluation.commands.main import run
@@ -406,25 +403,6 @@ def test_the_overlap_rule_costs_a_perfect_submission_to_monuseg_what_it_is_known
     assert quality == pytest.approx({"last": 1, "first": 0.9456, "smallest": 0.9780}, abs=5e-5)
 
 
-# --- asap_geojson, cellvit --------------------------------------------------------------------------------------------
-
-
-def test_tiles_as_geojson_are_a_perfect_submission_to_tiles_as_asap_xml(shared_data, tmp_path):
-    pair = real.asap_tiles(shared_data, tmp_path)
-    assert validated(pair) == []
-    result = score(pair)
-    assert counts_of(result) == (136, 0, 0)
-    assert values(result, "panoptic.pq.pooled", "segmentation.iou.pooled", "classification.accuracy.pooled") == PERFECT
-
-
-def test_the_points_of_cellvit_are_found_again_as_multiple_points(shared_data, tmp_path):
-    pair = real.cellvit(shared_data, tmp_path)
-    convert("--challenge", pair.challenge, "reference", pair.submission, "--to", "platform")
-    result = score(pair)
-    assert counts_of(result) == (36 + 3562 + 34329, 0, 0)
-    assert values(result, "detection.f1.pooled", "classification.macro_f1.pooled") == (1.0, 1.0)
-
-
 # --- nucls_tiles ------------------------------------------------------------------------------------------------------
 
 
@@ -536,15 +514,6 @@ def test_the_containers_of_midog_agree_on_their_points_in_millimetres(shared_dat
 # --- sartorius, consep, panopticapi -----------------------------------------------------------------------------------
 
 
-def test_sartorius_against_itself_is_perfect_with_all_its_cells(shared_data, tmp_path):
-    pair = real.sartorius(shared_data, tmp_path)
-    result = score(pair)
-    assert len(result.cases) == 56
-    assert sum(case["rasterisation"]["contested_px"] for case in result.details["cases"].values()) > 1000
-    assert counts_of(result) == (7339, 0, 0)
-    assert values(result, "panoptic.pq.pooled", "segmentation.iou.pooled", "classification.accuracy.pooled") == PERFECT
-
-
 @OF_PYCOCOTOOLS
 def test_the_overlapping_masks_of_consep_are_scored_as_they_are(shared_data, tmp_path):
     """Against masks from pycocotools, counted one by one, and scipy's assignment."""
@@ -641,42 +610,3 @@ def test_the_kits_of_real_challenges_hold_examples_that_validate(shared_data, tm
         assert not (kit / "reference").exists()
         for example in ("example_submission", "example_submission.zip"):
             assert validated(real.Real(kit, kit / example)) == [], name
-
-
-# --- the published confusion matrices of MoNuSAC 2020 -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("team", ["Team 1", "Team 2", "Team 3", "Team 4"])
-def test_an_image_set_made_from_a_published_confusion_matrix_gives_it_back(shared_data: Path, team: str):
-    """Table 3 of "lessons from MoNuSAC 2020": 15,491 reference nuclei, as squares in images of 60 by 60 places."""
-    document = json.loads((shared_data / "lessons_from_monusac_tables.json").read_text())
-    matrix = np.array(document["table3_confusion_matrices_border_dilated_strict"]["counts"][team])
-    assert matrix[1:].sum(axis=1).tolist() == [7209, 7803, 172, 307]
-    rng = np.random.default_rng(5)
-    pairs = np.repeat(np.argwhere(np.ones_like(matrix)), matrix.reshape(-1), axis=0)
-    rng.shuffle(pairs)
-    side, step = 60, 12
-    images = {}
-    for number, first in enumerate(range(0, len(pairs), side * side)):
-        part = pairs[first : first + side * side]
-        labels = np.zeros((2, side * step, side * step), np.int32)
-        ids = rng.permutation(len(part)) + 1
-        classes: list[list[int]] = [[], []]
-        for place in np.argsort(ids):
-            y, x = divmod(int(place), side)
-            for which, class_id in enumerate(part[place]):
-                if class_id:
-                    shift = 1 if which else 0
-                    rows, columns = slice(y * step, y * step + 9), slice(x * step + shift, x * step + shift + 9)
-                    labels[which, rows, columns] = ids[place]
-                    classes[which].append(int(class_id))
-        sides = (instances_from_labels(*of_side) for of_side in zip(labels, classes, strict=True))
-        images[f"image {number}"] = tuple(sides)
-    result = score_instances(Challenge.from_preset("monusac2020", name="table 3"), images)
-    for rule in ("iou_above", "best_iou_centroid_inside"):
-        assert result.details["pooled"]["rules"][rule]["counts"]["confusion_matrix"] == matrix.tolist()
-    normalised = matrix[1:, 1:] / matrix[1:, 1:].sum(axis=1, keepdims=True)
-    balanced = result.value("classification.balanced_accuracy.pooled")
-    assert balanced == pytest.approx(np.diag(normalised).mean(), abs=1e-6)
-    published = document["table2_balanced_accuracy_border_dilated_strict"][int(team[-1]) - 1]
-    assert balanced == pytest.approx(published, abs=0.03)  # published as a mean over patients

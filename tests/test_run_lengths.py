@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-
 import numpy as np
 import pytest
 from endless import not_endless
@@ -223,11 +220,6 @@ def test_twenty_codes_are_named_and_the_others_counted():
     assert sum(finding.count for finding in fault.value.findings) == 50
 
 
-def test_the_example_of_invalid_rle_is_what_is_printed():
-    (line,) = fault_of(runs_of_pairs, ["1 2 3"], place, pixels=20, first_pixel=1)
-    assert line == CATALOGUE["invalid-rle"].example.replace("codes.csv", "a.csv")
-
-
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
@@ -263,28 +255,3 @@ def test_merged_intervals_and_what_lies_outside_of_others_hold_the_integers_of_s
         found = [pixel for a, b in zip(start, stop, strict=True) for pixel in range(a, b)]
         assert found == sorted(expected)
         assert (start < stop).all()
-
-
-# --- real codes -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools
-def test_the_codes_of_sartorius_are_read_as_pycocotools_reads_them(shared_data):
-    path = shared_data / "sartorius" / "val_fold0_split_part1.json.gz"
-    annotations = json.loads(gzip.decompress(path.read_bytes()))["annotations"]
-    codes = [annotation["segmentation"]["counts"] for annotation in annotations]
-    runs = runs_of_counts(codes, place, pixels=520 * 704)
-    instances = convert(runs, (520, 704), "column")
-    assert instances.areas_px().tolist() == [annotation["area"] for annotation in annotations]
-    strings = [coco_mask.frPyObjects(annotation["segmentation"], 520, 704) for annotation in annotations]
-    again = runs_of_counts([string["counts"].decode() for string in strings], place, pixels=520 * 704)
-    assert (again.start == runs.start).all()
-    assert (again.length == runs.length).all()
-    masks = np.stack([coco_mask.decode(string) for string in strings[:50]])
-    some = instances.run_instance < 50
-    canvas = np.zeros((50, 520 * 704), np.uint8)
-    for start, stop, instance in zip(
-        instances.run_start[some], instances.run_stop[some], instances.run_instance[some], strict=True
-    ):
-        canvas[instance, start:stop] = 1
-    assert (canvas.reshape(masks.shape) == masks).all()

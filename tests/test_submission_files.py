@@ -24,7 +24,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.challenge import Challenge, LimitRules
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
 from evaluation.scoring.receive import receive_submission
 from evaluation.submission import SubmissionFiles, archive
@@ -804,30 +803,6 @@ def test_any_damage_is_told(cut: int, changes: list[tuple[int, int]]) -> None:
 
 
 # --- the catalogue ----------------------------------------------------------------------------------------------------
-
-
-def test_examples_of_the_catalogue_are_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_files(tmp_path, "secret/1.mat", "linked/a.mat")
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "linked/P1/P1_1/Epithelial").mkdir(parents=True)
-    (tmp_path / "linked/P1/P1_1/Epithelial/1.mat").symlink_to("../../../../secret/1.mat")
-    Path("predictions.tar.gz").write_bytes(b"\x1f\x8b")
-    many = raw_zip(Path("many.zip"), *(Raw(name=b"%d" % index, packed=b"") for index in range(101)))
-    twice = raw_zip(Path("twice.zip"), Raw(name=b"case_017.npy"), Raw(name=b"case_018.npy", start=0))
-    bomb = raw_zip(Path("bomb.zip"), Raw(name=b"case_017.npy", packed=bytes(4874), size=5_000_000, method=8))
-    with pytest.raises(WrongUsage) as wrong:
-        open_submission(Path("predictons"))
-    printed = {
-        "no-submission": [str(wrong.value.findings[0])],
-        "empty-submission": rejected(Path("empty")),
-        "not-a-zip": rejected(Path("predictions.tar.gz")),
-        "too-many-files": rejected(many, files_per_submission=100),
-        "unsafe-path": rejected(Path("linked")),
-        "too-compressed": [unreadable(bomb, "case_017.npy", archive_ratio=100)],
-        "overlapping-members": rejected(twice),
-    }
-    assert printed == {code: [CATALOGUE[code].example] for code in printed}
 
 
 def test_never_more_is_unpacked_than_a_member_claims_to_have():

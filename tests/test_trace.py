@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from literal import images, instances_of, masks_of
-from skimage.draw import ellipse
 from skimage.measure import label
 
 from evaluation.instances.labels import instances_from_labels
@@ -203,20 +202,6 @@ def test_a_long_border_is_followed_to_its_end():
     outlines = trace_outlines(instances_from_labels(comb))
     assert np.diff(outlines.ring_start).tolist() == [4 * 2001]
     assert shapely.Polygon(outlines.points_xy).area == comb.sum()
-
-
-def test_the_nuclei_of_a_data_set_are_traced():
-    rng = np.random.default_rng(0)
-    labels = np.zeros((4096, 4096), np.int32)
-    for index, place in enumerate(np.ndindex(123, 123), start=1):
-        y, x = 33 * np.array(place) + 16
-        rows, columns = ellipse(y, x, *rng.integers(8, 16, 2), rotation=rng.uniform(0, 3))
-        labels[rows, columns] = index
-    instances = instances_from_labels(labels)
-    outlines = trace_outlines(instances)
-    starts = outlines.points_xy[outlines.ring_start[:-1]]
-    assert len(starts) == len(instances) == 15129
-    assert_area_is_that_of_the_pixels(outlines, instances)
 
 
 def assert_area_is_that_of_the_pixels(outlines: Outlines, instances: Instances) -> None:

@@ -17,7 +17,6 @@ from literal import images, instances_of, masks_of
 from PIL import Image
 
 from evaluation.challenge import LimitRules, format_rules
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, read_annotations, write_labels
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
@@ -166,13 +165,6 @@ def overlapping() -> Instances:
     masks = np.zeros((2, 4, 6), bool)
     masks[0, 1, 1:4] = masks[1, 1, 3:6] = True
     return instances_of(masks, [1, 2])
-
-
-def test_the_line_about_overlaps_is_that_of_the_catalogue():
-    with pytest.raises(InputFault) as caught:
-        write_label_tiff(overlapping())
-    expected = CATALOGUE["overlap-in-label-map"].example.replace("case 'P1_1'", "nuclei")
-    assert expected.startswith(str(caught.value.findings[0]))  # the command adds the option
 
 
 def test_messages_say_what_is_written():
