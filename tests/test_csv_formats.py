@@ -7,7 +7,6 @@ import gzip
 import io
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -310,15 +309,6 @@ def test_skipped_classes_are_left_out_whatever_else_they_say():
     assert (found.source_id.tolist(), found.class_id.tolist(), found.probability.tolist()) == ([4], [2], [0.5])
 
 
-@pytest.mark.parametrize("column", ["class", "label", "type", "Cell_Type"])
-def test_the_class_may_have_several_names(column):
-    assert points(f"x,y,{column}\n1,1,stroma\n", TWO).class_id.tolist() == [2]
-
-
-def test_class_wins_over_label():
-    assert points("label,x,y,class\n17,1,1,stroma\n", TWO).class_id.tolist() == [2]
-
-
 def test_the_class_of_a_path_wins_over_the_file():
     assert points("x,y,class\n1,1,unheard\n", TWO, file_class=2).class_id.tolist() == [2]
 
@@ -444,37 +434,6 @@ def test_the_most_instances_are_for_each_case():
 @pytest.mark.parametrize("key", ["a", "P1-a.png", "images/P1-a.png", "C:\\images\\a"])
 def test_a_case_column_in_a_file_of_one_case_must_fit(key):
     assert len(points(f"image,x,y\n{key},1,2\n", case_key="{group}-{case}.png")) == 1
-
-
-def test_the_published_points_of_evalutils_are_read(shared_data: Path):
-    folder = shared_data / "evalutils_points"
-    reference = points((folder / "reference.csv").read_bytes())
-    prediction = points((folder / "predictions.csv").read_bytes())
-    assert (len(reference), len(prediction)) == (564, 1465)
-    assert reference.points_xy[0].tolist() == [413.61328125, 641.0546875]
-    assert set(reference.probability.tolist()) == {1.0}
-    assert prediction.points_xy[-1].shape == (2,)
-    assert 0 < prediction.probability.min() < prediction.probability.max() < 1
-
-
-def test_the_centroids_of_a_nucls_tile_are_x_then_y(shared_data: Path):
-    folder = shared_data / "nucls_tiles"
-    maps = np.load(folder / "test_1.npy", allow_pickle=True).item()  # a file of ours, never one of a submission
-    table = ClassTable(
-        ("c0", "c1", "c2", "c3"), {f"c{index}": index + 1 for index in range(4)}, dict(enumerate(range(1, 5)))
-    )
-    values = {f"c{index}": index for index in range(4)}
-    data = (folder / "test_1.csv").read_bytes()
-
-    def on_a_nucleus(*columns: str) -> int:
-        xy = points(data, table, columns=columns, class_values=values).points_xy.astype(int)
-        return int((maps["inst_map"][xy[:, 1], xy[:, 0]] > 0).sum())
-
-    found = points(data, table, columns=("x", "y", "class"), class_values=values)
-    assert (len(found), int(maps["inst_map"].max())) == (22, 20)
-    assert found.class_id.tolist()[:7] == [2, 2, 2, 3, 4, 2, 1]
-    assert on_a_nucleus("x", "y", "class") == 17
-    assert on_a_nucleus("y", "x", "class") == 2
 
 
 # --- NuCLS ------------------------------------------------------------------------------------------------------------

@@ -145,12 +145,6 @@ def test_an_image_may_be_named_with_its_folder_and_a_key_with_a_suffix():
     assert len(instances_of(found, "a")) == 2
 
 
-@pytest.mark.parametrize("case_column", ["ImageId", "image_id", "id", "case", " IMAGE "])
-@pytest.mark.parametrize("code_column", ["EncodedPixels", "annotation", "rle", "Segmentation", "encoded_pixels"])
-def test_the_usual_names_of_columns_are_found(case_column, code_column):
-    assert len(instances_of(read(f"{code_column},{case_column}\n1 1,a\n"), "a")) == 1
-
-
 def test_image_id_wins_over_id():
     assert list(read("id,image_id,rle\nb,a,1 1\n").cases) == ["a"]
 

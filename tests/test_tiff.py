@@ -238,13 +238,6 @@ def test_a_tag_that_is_there_twice_is_refused(tag: int) -> None:
     assert refusal(bytes(content), ".tif").startswith(f"[wrong-format] a damaged header (tag {tag} twice); expected")
 
 
-def test_a_lossy_compression_cannot_hide_behind_a_second_tag() -> None:
-    content = bytearray(tiff_file(np.zeros((32, 32), np.uint8), compression="jpeg", metadata=None).getvalue())
-    place = entry_place(content, 262)
-    struct.pack_into("<HHIHxx", content, place, 259, 3, 1, 8)
-    assert refusal(bytes(content), ".tif", (32, 32)).startswith("[wrong-format] a damaged header (tag 259 twice)")
-
-
 def segment_tags(content: bytearray) -> dict[int, tuple[int, int, int]]:
     """Type, number of values and place of the values of offsets (273) and byte counts (279)."""
     found = {}
@@ -333,11 +326,6 @@ def test_other_orders_and_predictors_are_refused(tag: int, value: int, what: str
     assert refusal(bytes(content), ".tif").startswith(f"[unsupported-format] a TIFF file with {what}; expected whole")
 
 
-def test_complex_numbers_are_refused() -> None:
-    line = refusal(tiff_file(LABELS.astype(np.complex64)), ".tif")
-    assert line.startswith("[not-numeric] an array of complex numbers; expected")
-
-
 def test_pages_of_two_types_are_not_joined(tmp_path: Path) -> None:
     from test_label_formats import TWO_CLASSES, case_of, request
 
@@ -356,16 +344,6 @@ def test_a_bigtiff_that_points_far_beyond_its_end_is_cut_off(offset: int) -> Non
     content = b"II+\0\x08\0\0\0" + offset.to_bytes(8, "little") + bytes(100)
     assert refusal(content, ".tif").startswith(CUT_OFF)
     assert refusal(content[:12], ".tif").startswith(CUT_OFF)
-
-
-@pytest.mark.usefixtures("little_memory")
-def test_tiff_with_huge_tiles_is_refused() -> None:
-    content = bytearray(tiff_file(LABELS, tile=(16, 16), compression="zlib").getvalue())
-    for tag in (322, 323):
-        place = content.index(struct.pack("<H", tag))
-        content[place : place + 12] = struct.pack("<HHII", tag, 4, 1, 60_000)
-    expected = "[wrong-format] a damaged header (tiles of 60,000 x 60,000 pixels); expected"
-    assert refusal(bytes(content), ".tif").startswith(expected)
 
 
 def test_a_tile_larger_than_the_limit_is_refused_although_the_image_is_not() -> None:
