@@ -83,9 +83,8 @@ def nuclei_of_group(metrics: dict[str, Any]) -> int:
 
 
 def nuclei_of_class(metrics: dict[str, Any], classes_present: int) -> int:
-    """Of one sure nucleus: a class recall of (1 + (n - 1) / C) / n in its class and of 1 / C in the others."""
-    value, guess = metrics["covered"]["class_recall"]["pooled"], 1 / len(CLASSES)
-    return round((1 - guess) / classes_present / (value - guess))
+    """Of one sure nucleus: an F1 of 2 / (1 + n) in its class and of 0 in the others."""
+    return round(2 / (metrics["detection"]["macro_f1"]["pooled"] * classes_present) - 1)
 
 
 # --- what they find ---------------------------------------------------------------------------------------------------
@@ -131,10 +130,10 @@ def test_each_submission_tells_one_more_number():
 def test_a_ranked_result_has_few_numbers():
     """The bound on what a submission can tell: its numbers times the bits of six decimals."""
     assert numbers_in(published("ranked", ONE)) == [
-        "covered.class_recall.pooled",
         "covered.hausdorff_px_class_mean.pooled",
         "covered.iou_class_mean.pooled",
         "detection.f1.group_mean",
+        "detection.macro_f1.pooled",
         "detection.precision.group_mean",
         "detection.recall.group_mean",
     ]

@@ -15,6 +15,7 @@ import pytest
 from findings import Bench
 from literal import instances_of, masks_of
 
+from benchmarks.class_column import Simulated
 from benchmarks.gaming import CLASSES, LEFT_OUT, Found, Plan, counted_rules, made_field, page, play_rankings
 from evaluation.analysis.tricks import (
     TRICKS,
@@ -22,12 +23,13 @@ from evaluation.analysis.tricks import (
     Played,
     Predictions,
     TrickCase,
+    as_recommended,
     count_predictions,
     paths_of,
     scores_of,
     tricks_lines,
 )
-from evaluation.challenge import preset_names
+from evaluation.challenge import Challenge, preset_names
 from evaluation.model import Instances
 from evaluation.report.html import page_html
 from evaluation.report.page import Table, Text
@@ -177,7 +179,7 @@ def test_a_trick_pays_only_if_the_submission_became_worse() -> None:
 
 def test_the_page_counts_what_pays_under_every_preset_and_of_every_trick() -> None:
     found = [Found(preset, "small 1", p) for preset, of in played().items() for p in of.plays()]
-    text = page(found, PRESETS, 1)
+    text = page(found, PRESETS, 1, Simulated(1))
     for preset in PRESETS:
         assert row_of(text, preset).split("|")[2].split()[0] == str(len(paying(preset)))
     often = Counter(paying("monusac2020"))
@@ -199,6 +201,31 @@ def test_the_page_in_docs_has_every_preset_and_keeps_the_promise() -> None:
     assert int(pays) <= int(plays) / 100
     for trick in TRICKS:
         assert f"| `{trick.name}` | {trick.words}{' (R)' * trick.by_reference} |" in text
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_macro_f1_follows_the_skill_in_naming_rare_classes_and_class_recall_pays_for_naming_them_in_vain(
+    seed: int,
+) -> None:
+    found = Simulated(4, seed)
+    recall, ranked = "covered.class_recall.pooled", "detection.macro_f1.pooled"
+    assert found.pays[recall, "rare"] > 0 == found.pays[ranked, "rare"]
+    for words in ("two common", "two rare", "two rare, two find few"):
+        assert found.skill[ranked, words] > found.skill[recall, words]
+    assert found.pays[ranked, "misnamed"] <= 0.03 * found.played["misnamed"]
+
+
+def test_the_numbers_of_the_column_for_classes_in_docs_are_those_of_the_simulation() -> None:
+    text = (Path(__file__).resolve().parents[1] / "docs" / "gaming.md").read_text()
+    assert all(row in text.splitlines() for row in Simulated().rows())
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+def test_as_recommended_has_the_columns_of_the_preset_and_of_one_class_none_for_naming(classes: int) -> None:
+    recommended = counted_rules(PRESETS, CLASSES[:classes], field().cases)[0]
+    paths = [column.path for column in as_recommended(recommended).ranking.columns]
+    own = [column.path for column in Challenge.from_preset("recommended", name="own").ranking.columns]
+    assert paths == [path for path in own if classes > 1 or path != "detection.macro_f1.pooled"]
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

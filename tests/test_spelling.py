@@ -100,4 +100,4 @@ def test_every_page_spells_a_metric_in_one_way(pages: dict[str, Path]) -> None:
             for other in re.findall(r"class mean (?:IoU|Dice)|(?:IoU|Dice),? class mean|mean (?:IoU|Dice) of", text):
                 wrong.add((kind, other, text[:80]))
     assert wrong == set()
-    assert {"detection F1", "balanced accuracy", "IoU (class mean)", "covered class recall"} <= seen
+    assert {"detection F1", "balanced accuracy", "IoU (class mean)", "detection macro F1"} <= seen

@@ -623,7 +623,7 @@ def as_recommended(challenge: Challenge) -> Challenge:
     preset = resolve_preset({"preset": "recommended"})
     rules = RankingRules.model_validate(tuples_for_lists(preset["ranking"]))
     columns = [of for of in rules.columns if not (are_points(challenge) and "class_mean" in of.path)]
-    columns = [of for of in columns if len(challenge.classes) > 1 or "class_" not in of.path.split(".")[1]]
+    columns = [of for of in columns if len(challenge.classes) > 1 or "macro_f1" not in of.path]
     of_outlines = {"measures": ("iou", "hausdorff_px"), "distance_cap_px": preset["metrics"]["distance_cap_px"]}
     changed: dict[str, dict[str, Any]] = {
         "metrics": {"coverage": preset["metrics"]["coverage"], **({} if are_points(challenge) else of_outlines)},

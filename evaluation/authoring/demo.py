@@ -235,9 +235,8 @@ class DemoOutcome:
     def closing_lines(self) -> list[str]:
         """What stands below the leaderboard: what was ranked, and where the files are."""
         lines = [
-            "Ranked by detection, and by classification and segmentation with a cost for every false negative: in the "
-            "class score it counts as a random guess, and outlines count over the better half of each class. "
-            "So a team that leaves nuclei out gains nothing.",
+            "Ranked by detection, by detection with the right class (the mean of the F1 of each class), and by the "
+            "outlines of the better half of each class: a false negative has a cost in every column.",
         ]
         if self.folder is not None:
             files = "challenge/, submissions/, results/<team>/ with metrics.json, leaderboard.json and leaderboard.csv"

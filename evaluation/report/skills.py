@@ -26,7 +26,7 @@ SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the 
         "segmentation.hausdorff_px"
     ),
     "Every nucleus": (
-        "covered.class_recall", "covered.iou_class_mean", "covered.hausdorff_px_class_mean", "overall.accuracy",
+        "detection.macro_f1", "covered.iou_class_mean", "covered.hausdorff_px_class_mean", "overall.accuracy",
         "overall.iou", "overall.hausdorff_px"
     ),
     "Panoptic quality": ("panoptic.pq", "panoptic.sq", "panoptic.rq"),
