@@ -23,7 +23,7 @@ from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei, co
 from evaluation.leaderboard.matched_nuclei import matched_nuclei
 from evaluation.leaderboard.team_scores import ranking_of
 from evaluation.model import Case
-from evaluation.results.objects_csv import COLUMNS
+from evaluation.results.csv_files import COLUMNS
 
 IMAGES, PATIENTS, MEASURES = 101, 25, ("iou", "dice", "hausdorff_px", "hausdorff95_px")
 

@@ -32,7 +32,7 @@ PHASES = {
     "scoring": ("evaluation.scoring.street", "measure_cases"),
     "summary": ("evaluation.scoring.street", "summarise"),
     "writing": ("evaluation.results.files", "write_new"),
-    "noting": ("evaluation.commands.progress", "SubmissionsProgress.note"),  # the third of many submissions is done
+    "noting": ("evaluation.commands.screen", "SubmissionsProgress.note"),  # the third of many submissions is done
 }
 
 

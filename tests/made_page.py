@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.report.browser import Seen, browser_section
-from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
-from evaluation.report.listing import shaded_table
-from evaluation.report.nuclei import NucleusTable
+from evaluation.report.figures import draw_diagram, lay_out_diagram, plot, rank_discs, series_colour
+from evaluation.report.nuclei import NucleusTable, Seen, browser_section
 from evaluation.report.page import Axis, Cell, Column, Dot, Page, Section, Series, Table, Text, Tile, Tiles
-from evaluation.report.plots import plot, rank_discs, series_colour
+from evaluation.report.tables import shaded_table
 
 PATIENTS = tuple(f"TCGA-{letters}" for letters in ("2Z-A9JG", "49-4488", "50-5931", "5P-A9K0", "69-7760", "A2-A0ES"))
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")

@@ -97,7 +97,7 @@ FILES = {
     "names": "evaluation/submission/names.py",
     "redact": "evaluation/submission/redact.py",
     "summary": "evaluation/scoring/score.py",
-    "metrics_json": "evaluation/results/metrics_json.py",
+    "metrics_json": "evaluation/results/documents.py",
     "cases": "evaluation/challenge/cases.py",
 }
 

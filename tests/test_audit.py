@@ -38,7 +38,7 @@ from evaluation.leaderboard.board import build_board, load_ranked, score_and_ran
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.teams import challenge_key, score_teams
 from evaluation.ranking.stability import undrawn
-from evaluation.report.audit import audit_page
+from evaluation.report.studies import audit_page
 from evaluation.report.terminal import page_renderables
 from evaluation.scoring.street import score_then
 

@@ -22,7 +22,7 @@ from scipy.io import loadmat, savemat
 from evaluation.authoring.demo import write_demo
 from evaluation.challenge import preset_names, preset_text
 from evaluation.commands import main as cli
-from evaluation.commands import platform_paths
+from evaluation.commands import options
 from evaluation.commands.main import COMMANDS, GROUPS, run
 from evaluation.results.schema import MetricsFile
 
@@ -135,12 +135,12 @@ def test_a_missing_case_counts_as_the_challenge_says(made, tmp_path, submission)
 def test_without_arguments_the_paths_of_the_platform_are_used(made, tmp_path, monkeypatch):
     (tmp_path / "output").mkdir()
     (tmp_path / "input").symlink_to(made.submissions["finder"])
-    monkeypatch.setattr(platform_paths, "INPUT", tmp_path / "input")
-    monkeypatch.setattr(platform_paths, "OUTPUT", tmp_path / "output")
-    monkeypatch.setattr(platform_paths, "GROUND_TRUTH", tmp_path / "nowhere")
+    monkeypatch.setattr(options, "INPUT", tmp_path / "input")
+    monkeypatch.setattr(options, "OUTPUT", tmp_path / "output")
+    monkeypatch.setattr(options, "GROUND_TRUTH", tmp_path / "nowhere")
     assert cli.run(["score"]) == 0  # a dry run: the image's own ground truth, which is the demo's
     own = (tmp_path / "output" / "metrics.json").read_bytes()
-    monkeypatch.setattr(platform_paths, "GROUND_TRUTH", made.challenge)
+    monkeypatch.setattr(options, "GROUND_TRUTH", made.challenge)
     assert cli.run(["score"]) == 0
     shipped = json.loads(own)
     assert shipped.pop("leaderboard")["submissions"] == 4  # the image's ground truth holds the demo's results

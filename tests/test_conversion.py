@@ -25,7 +25,7 @@ from evaluation.findings.errors import ConversionRefused, WrongUsage
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.model import Case, CaseResult, Instances, Matches, ObjectList
 from evaluation.results import rasterisation
-from evaluation.results.objects_csv import objects_csv
+from evaluation.results.csv_files import objects_csv
 from evaluation.results.rasterisation import label_pages
 
 LABELS = np.zeros((12, 15), np.uint16)

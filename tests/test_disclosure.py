@@ -18,7 +18,7 @@ from evaluation.authoring.demo import DemoPaths, write_demo
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import read_rules
 from evaluation.commands import main as cli
-from evaluation.commands import platform_paths
+from evaluation.commands import options
 from evaluation.model import Instances
 
 SIZE = 120
@@ -159,9 +159,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
 def scored(folder: Path, made: DemoPaths, patch: pytest.MonkeyPatch, *, on_platform: bool) -> Path:
     """The output of a dry run of the image, or of the platform with the ground truth of the demo."""
     (folder / "output").mkdir()
-    patch.setattr(platform_paths, "INPUT", made.submissions["finder"])
-    patch.setattr(platform_paths, "OUTPUT", folder / "output")
-    patch.setattr(platform_paths, "GROUND_TRUTH", made.challenge if on_platform else folder / "nowhere")
+    patch.setattr(options, "INPUT", made.submissions["finder"])
+    patch.setattr(options, "OUTPUT", folder / "output")
+    patch.setattr(options, "GROUND_TRUTH", made.challenge if on_platform else folder / "nowhere")
     assert cli.run(["score"]) == 0
     return folder / "output"
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from evaluation import score_submission
 from evaluation.challenge import Challenge
-from evaluation.commands.explain import explain
+from evaluation.commands.look import explain
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.board import rank_folder, rank_result
 from evaluation.leaderboard.document import leaderboard_document
@@ -97,7 +97,7 @@ def test_explain_prints_the_schema_of_a_document(file: str, keys: set[str]) -> N
 
 def test_details_say_what_the_system_lacks_to_confine_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
     for missing in ([], ["Landlock", "seccomp"]):
-        monkeypatch.setattr("evaluation.results.details_json.missing_here", lambda missing=missing: missing)
+        monkeypatch.setattr("evaluation.results.documents.missing_here", lambda missing=missing: missing)
         result = score_submission(FROZEN / "challenge", FROZEN / "submissions/finder")
         details = DetailsFile.model_validate(result.details)
         assert (details.software.unconfined, "unconfined" in result.metrics["software"]) == (missing, False)

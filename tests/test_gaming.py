@@ -33,7 +33,7 @@ from evaluation.challenge import Challenge, preset_names
 from evaluation.model import Instances
 from evaluation.report.html import page_html
 from evaluation.report.page import Table, Text
-from evaluation.report.tricks import tricks_page
+from evaluation.report.studies import tricks_page
 from evaluation.scoring.score import summarise
 
 SMALL = Plan("a small one", 4, 2, (2, 9), (5, 4, 1, 1), 1.2, 120, 1)

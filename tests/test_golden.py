@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from evaluation import score_submission
-from evaluation.results.metrics_json import as_json
+from evaluation.results.documents import as_json
 
 GOLDEN = Path(__file__).parent / "golden"
 FROZEN = GOLDEN / "frozen"

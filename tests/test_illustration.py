@@ -24,11 +24,9 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.labels import instances_from_labels
 from evaluation.metrics.errors import KINDS
-from evaluation.report.pictures import SecondPass, illustrate_cases
-from evaluation.report.pictures.images import find_images
-from evaluation.report.pictures.labels import label_tiffs
-from evaluation.report.pictures.scenes import WINDOW_PX, lost_in_rows, outline_texts, scene_of
-from evaluation.report.pictures.scenes import rows_of as rows_of_case
+from evaluation.report.pictures import SecondPass, find_images, illustrate_cases, label_tiffs
+from evaluation.report.scenes import WINDOW_PX, lost_in_rows, outline_texts, scene_of
+from evaluation.report.scenes import rows_of as rows_of_case
 from evaluation.scoring.score import Result
 
 TEAM = "finder"

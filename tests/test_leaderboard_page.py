@@ -27,12 +27,12 @@ from evaluation.leaderboard.document import PAIRS_UP_TO, leaderboard_document, l
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.model import ScoreTable
-from evaluation.report.critical_difference import Diagram, draw_diagram, lay_out_diagram
+from evaluation.report.figures import Diagram, draw_diagram, lay_out_diagram
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
 from evaluation.report.skills import read_results
-from evaluation.results.metrics_json import as_json
+from evaluation.results.documents import as_json
 from evaluation.scoring.street import score_submission
 
 NAN = float("nan")

@@ -19,7 +19,7 @@ from hostile.record import JOBS, Hostile, example_files_of
 from hostile.record import write_challenge as write_rules
 
 from evaluation.commands import main as cli
-from evaluation.commands import platform_paths
+from evaluation.commands import options
 
 NUCLEI = 7919  # of the first case
 PLANTED_WORDS = ("axolotl", "okapi", "zebrafinch", "wombat", "quokka", "numbat", "narwhal")
@@ -69,9 +69,9 @@ def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folders of the platform: input is a link, output is empty, the ground truth was uploaded."""
     for name in ("output", GROUND_TRUTH):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(platform_paths, "INPUT", tmp_path / "input")
-    monkeypatch.setattr(platform_paths, "OUTPUT", tmp_path / "output")
-    monkeypatch.setattr(platform_paths, "GROUND_TRUTH", tmp_path / GROUND_TRUTH)
+    monkeypatch.setattr(options, "INPUT", tmp_path / "input")
+    monkeypatch.setattr(options, "OUTPUT", tmp_path / "output")
+    monkeypatch.setattr(options, "GROUND_TRUTH", tmp_path / GROUND_TRUTH)
     return tmp_path
 
 

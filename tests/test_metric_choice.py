@@ -13,7 +13,7 @@ from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import Metric, metrics_of
 from evaluation.metrics.metric import Variant
 from evaluation.model import MetricChoice, Scores, Units
-from evaluation.report.rules_in_words import rules_in_words
+from evaluation.report.result import rules_in_words
 from evaluation.scoring.columns import check_columns
 
 PICTURE = """

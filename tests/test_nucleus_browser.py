@@ -14,10 +14,9 @@ from browser import Browser, OpenedPage
 from test_overlay import judged_case
 
 from evaluation.commands.main import run
-from evaluation.report import browser as nucleus_browser
-from evaluation.report.browser import STATES, Seen, browser_of, browser_section, lost_px
-from evaluation.report.nuclei import NucleusTable
-from evaluation.report.pictures.scenes import lost_in_rows, rows_of
+from evaluation.report import nuclei as nucleus_browser
+from evaluation.report.nuclei import STATES, NucleusTable, Seen, browser_of, browser_section, lost_px
+from evaluation.report.scenes import lost_in_rows, rows_of
 
 Row = dict[str, str]
 

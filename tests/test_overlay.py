@@ -19,12 +19,8 @@ from evaluation.challenge import Challenge
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
 from evaluation.model import Case, Instances, Points
-from evaluation.report.pictures.case_pictures import drawing_of, facts_of
-from evaluation.report.pictures.drawing import draw, overlay_png
-from evaluation.report.pictures.geojson import overlay_geojson
-from evaluation.report.pictures.judging import JudgedCase, judge_case
-from evaluation.report.pictures.states import STATE_COLOURS, STATES, State
-from evaluation.report.pictures.views import View
+from evaluation.report.pictures import drawing_of, facts_of, overlay_geojson
+from evaluation.report.scenes import STATE_COLOURS, STATES, JudgedCase, State, View, draw, judge_case, overlay_png
 from evaluation.scoring.match import match_case
 
 CLASSES = ("small", "LARGE")

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from made_page import PATIENTS, made_page
 
 from evaluation.findings.errors import WrongUsage
+from evaluation.report.figures import COLOURS, MARKS_UP_TO, picture_of, plot, svg_of, tabulate
 from evaluation.report.html import TEMPLATES, page_html, require_extra
 from evaluation.report.page import Axis, Column, Dot, Figure, Page, Section, Series, Table, Text
-from evaluation.report.pictures.states import STATE_COLOURS
-from evaluation.report.plots import plot, tabulate
-from evaluation.report.shown import shown_value
-from evaluation.report.svg import COLOURS, MARKS_UP_TO, picture_of, svg_of
+from evaluation.report.scenes import STATE_COLOURS
+from evaluation.report.tables import shown_value
 
 HOSTILE = {
     "<script>alert(1)</script>": "<script>alert(1)</script>",

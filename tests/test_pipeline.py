@@ -28,7 +28,7 @@ from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
 from evaluation.instances.runs import union_region
 from evaluation.model import Instances, LabelMaps, Outlines, Region
-from evaluation.results.metrics_json import as_json
+from evaluation.results.documents import as_json
 from evaluation.scoring import measure as measuring
 from evaluation.scoring import street as pipeline
 from evaluation.scoring.from_arrays import count_label_maps

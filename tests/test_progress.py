@@ -22,7 +22,7 @@ from signals import HELD, wait_for
 
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
-from evaluation.commands.progress import SubmissionsProgress, submissions_progress
+from evaluation.commands.screen import SubmissionsProgress, submissions_progress
 from evaluation.execution import cluster
 from evaluation.findings.errors import WorkersLost
 
@@ -164,7 +164,7 @@ def test_a_lost_scheduler_is_one_sentence_and_the_same_command_goes_on(tmp_path:
 
 def test_the_log_says_what_the_system_lacks_to_confine_decoders(tmp_path, monkeypatch):
     for missing in ([], ["seccomp"]):
-        monkeypatch.setattr("evaluation.commands.progress.missing_here", lambda missing=missing: missing)
+        monkeypatch.setattr("evaluation.commands.screen.missing_here", lambda missing=missing: missing)
         with submissions_progress("Scoring", tmp_path / "log") as progress:
             progress.note("a", "scored")
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]

@@ -19,9 +19,9 @@ from every_format import write_challenge
 
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
+from evaluation.report.folders import Sources, page_of_results
 from evaluation.report.html import page_html
 from evaluation.report.page import Table, Widget
-from evaluation.report.results_folder import Sources, page_of_results
 
 LIMIT_BYTES = 10_000_000
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -17,10 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.results import files
-from evaluation.results.csv_cells import cell_text, cell_texts, safe_cell
+from evaluation.results.csv_files import cell_text, cell_texts, number_texts, safe_cell
+from evaluation.results.documents import rounded, rounded_list
 from evaluation.results.files import all_or_none, remove_results, write_atomically, write_together
-from evaluation.results.metrics_json import rounded, rounded_list
-from evaluation.results.objects_csv import number_texts
 
 FIRST = {"a": "1", "b": "2", "c": "3"}
 

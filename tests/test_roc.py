@@ -9,7 +9,7 @@ import numpy as np
 from made_counts import counts_of
 from sklearn import metrics
 
-from evaluation.report.roc import MOST_PAIRS, roc_section
+from evaluation.report.nuclei import MOST_PAIRS, roc_section
 
 CLASSES = ("tumour", "stroma")
 

@@ -30,7 +30,7 @@ from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import overlap_table
 from evaluation.model import Instances, LabelMaps, arrays, intervals
 from evaluation.model.intervals import distinct, row_bands
-from evaluation.results import objects_csv
+from evaluation.results import csv_files
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
 
@@ -40,7 +40,7 @@ IN_PIECES = (  # what is done at once, far below what a slide of this size has
     (rasterise, {"CHUNK_VERTICES": 200}),
     (intervals, {"RUNS_AT_ONCE": 150}),
     (arrays, {"BLOCK": 70}),
-    (objects_csv, {"ROWS_AT_ONCE": 7}),
+    (csv_files, {"ROWS_AT_ONCE": 7}),
 )
 
 

@@ -18,8 +18,8 @@ from every_format import CASES, write_challenge
 
 from evaluation.authoring.demo import DemoPaths, write_demo
 from evaluation.commands import main as cli
-from evaluation.commands import platform_paths
-from evaluation.results.csv_cells import safe_cell
+from evaluation.commands import options
+from evaluation.results.csv_files import safe_cell
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +44,11 @@ def at_the_platform(
     """Put everything where the platform has it; the folder that results are written to."""
     (folder / "output").mkdir()
     (folder / "input").symlink_to(submission)
-    patch.setattr(platform_paths, "INPUT", folder / "input")
-    patch.setattr(platform_paths, "OUTPUT", folder / "output")
-    patch.setattr(platform_paths, "GROUND_TRUTH", ground_truth or folder / "nowhere")
+    patch.setattr(options, "INPUT", folder / "input")
+    patch.setattr(options, "OUTPUT", folder / "output")
+    patch.setattr(options, "GROUND_TRUTH", ground_truth or folder / "nowhere")
     if own is not None:
-        patch.setattr(platform_paths, "OWN_GROUND_TRUTH", own)
+        patch.setattr(options, "OWN_GROUND_TRUTH", own)
     return folder / "output"
 
 

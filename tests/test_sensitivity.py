@@ -51,8 +51,8 @@ from evaluation.instances.prepare import PreparedReference
 from evaluation.model import Case, Instances, Region
 from evaluation.report.html import page_html
 from evaluation.report.page import Table
-from evaluation.report.sensitivity import sensitivity_page
-from evaluation.results.metrics_json import as_json
+from evaluation.report.studies import sensitivity_page
+from evaluation.results.documents import as_json
 from evaluation.scoring.read import read_reference
 
 NOTHING = Region(np.empty(0, np.int64), np.empty(0, np.int64))

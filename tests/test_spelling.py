@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.commands.main import run
 from evaluation.leaderboard.titles import NAMES, metric_title
-from evaluation.report.results_folder import read_result
+from evaluation.report.folders import read_result
 
 NOT_SHOWN = ("script", "style", "code")
 

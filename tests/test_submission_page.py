@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 from evaluation import Challenge, instances_from_labels, score_instances
 from evaluation.challenge import preset_names
 from evaluation.model import NoInterval, UndefinedReason
+from evaluation.report.figures import picture_of
 from evaluation.report.nuclei import NucleusTable, scores_of_pairs, size_bins, spread_sample
 from evaluation.report.page import Cell, Figure, Page, Section, Table, Text, Tiles
-from evaluation.report.result import REASONS, ResultDocuments
-from evaluation.report.rules_in_words import rules_in_words
-from evaluation.report.submission import submission_page
-from evaluation.report.svg import picture_of
-from evaluation.report.units import case_anchors
-from evaluation.results.metrics_json import as_json
+from evaluation.report.result import REASONS, ResultDocuments, rules_in_words
+from evaluation.report.submission import case_anchors, submission_page
+from evaluation.results.documents import as_json
 from evaluation.scoring.score import Result
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -60,8 +60,8 @@ from evaluation.model import (
 )
 from evaluation.ranking.missing import keep_complete_units
 from evaluation.ranking.significance import Comparison
+from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically
-from evaluation.results.metrics_json import as_json
 from evaluation.scoring.score import MEANS, UNIT_OF_MEAN, Result
 
 TABLES_UP_TO = 1_000  # of scores, each ranked by every method

@@ -16,7 +16,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.metrics import metrics_of
 from evaluation.metrics.errors import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS, ErrorKinds, sort_errors
 from evaluation.model import AGGREGATIONS, Case, CaseTable, Int64, MatchCounts
-from evaluation.results.metrics_json import rounded
+from evaluation.results.documents import rounded
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.score import penalised
 

@@ -36,7 +36,7 @@ from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import overlap_table
 from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
-from evaluation.results.metrics_json import identity, rounded
+from evaluation.results.documents import identity, rounded
 from evaluation.results.version import __version__
 from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.rasterise import of_every_case

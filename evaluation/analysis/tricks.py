@@ -44,7 +44,7 @@ from evaluation.matching import overlap_table
 from evaluation.model import Bool, Case, CaseResult, Float64, Instances, Int64
 from evaluation.model.intervals import merge_runs
 from evaluation.ranking.methods import needs_units
-from evaluation.results.metrics_json import identity
+from evaluation.results.documents import identity
 from evaluation.results.version import __version__
 from evaluation.scoring.match import MatchedCase, match_case
 from evaluation.scoring.measure import measure_cases

@@ -23,8 +23,8 @@ from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.ranking.kendall import count_pairs
 from evaluation.ranking.ranks import ROUNDING, rank_values
-from evaluation.results.csv_cells import csv_table
-from evaluation.results.metrics_json import as_json
+from evaluation.results.csv_files import csv_table
+from evaluation.results.documents import as_json
 from evaluation.results.version import __version__
 
 NAMED_UP_TO = 3  # teams, changes of the rules

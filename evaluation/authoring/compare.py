@@ -35,7 +35,7 @@ from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
 
 if TYPE_CHECKING:
-    from evaluation.report.pictures.scenes import Scene
+    from evaluation.report.scenes import Scene
 
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-    from evaluation.report.pictures.scenes import Scene
+    from evaluation.report.scenes import Scene
 
 SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq")
 AGGREGATION = "group_mean"
@@ -110,8 +110,8 @@ class Comparison:
         from evaluation.report.html import require_extra
 
         require_extra()
+        from evaluation.report.figures import picture_of
         from evaluation.report.skills import score_figure
-        from evaluation.report.svg import picture_of
 
         return picture_of(score_figure({model: of for model, (of, _) in self.documents.items()}, AGGREGATION))
 
@@ -123,7 +123,7 @@ class Comparison:
             ((model, result),) = self.results.items()
             return submission_page(result.metrics, details=result.details, title=f"{result.challenge.name}: {model}")
         from evaluation.report.comparison import comparison_page
-        from evaluation.report.results_folder import read_nuclei
+        from evaluation.report.folders import read_nuclei
 
         documents = {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
         with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
@@ -144,7 +144,7 @@ class Comparison:
 
     def report(self, path: Path | str) -> None:
         """Write a page with all models, to be opened in a browser. Needs the extra ``report``."""
-        from evaluation.report.results_folder import write_page
+        from evaluation.report.folders import write_page
 
         write_page(self.page(), Path(path))
 

@@ -52,11 +52,13 @@ GROUPS = {
         "verify": "Compute an archive again, and compare.",
     },
 }
-COMMANDS = tuple(name for group in GROUPS.values() for name in group)
+FILES = {"Compare": "look", "Prepare": "prepare"}  # of other groups: "run"
+MODULES = {name: FILES.get(group, "run") for group, names in GROUPS.items() for name in names}
+COMMANDS = tuple(MODULES)
 
 
 class LazyCommands(click.Group):
-    """Imports the module of a command when it is asked for: ``evaluation.commands.<name>`` holds ``<name>``."""
+    """Imports the module of a command when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -64,7 +66,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"evaluation.commands.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(import_module(f"evaluation.commands.{MODULES[cmd_name]}"), cmd_name)
         return command
 
     def resolve_command(

@@ -1,4 +1,4 @@
-"""Options and paths that several commands take."""
+"""Options and paths that several commands take, and where the platform puts what is scored and looks for results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from evaluation.findings import fault, quote
-from evaluation.findings.errors import ResultsNotWritten, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, ResultsNotWritten, WrongUsage
 
 OUTPUT = Path("/output")  # of the platform
 OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
@@ -87,3 +87,36 @@ def existing(path: Path, option: str, *, usual: bool = False) -> Path:
             else fault("missing-option", option, wording="not-there", path=str(path))
         )
     return path
+
+
+# --- the platform -----------------------------------------------------------------------------------------------------
+
+
+INPUT = Path("/input")
+GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
+OWN_GROUND_TRUTH = Path(__file__).resolve().parents[2] / "ground_truth"
+
+
+def is_platform() -> bool:
+    """Whether this is the platform, where the folder of the ground truth always exists, and not a dry run."""
+    return GROUND_TRUTH.is_dir()
+
+
+def ground_truth() -> Path:
+    """The uploaded ground truth if there are files in it, else the image's own.
+
+    On the platform the folder always exists; elsewhere the image is only being tried, and its demo is used.
+    Raises ChallengeBroken if the folder is empty and the image holds only the demo's ground truth, or if what is in
+    the folder cannot be seen.
+    """
+    if is_platform() and not os.access(GROUND_TRUTH, os.R_OK | os.X_OK):
+        raise ChallengeBroken(fault("unreadable-file", quote(GROUND_TRUTH), got="permission denied"))
+    if is_platform() and any(path.is_file() for path in GROUND_TRUTH.rglob("*")):
+        return GROUND_TRUTH
+    own = existing(OWN_GROUND_TRUTH, "--challenge", usual=True)
+    if is_platform():
+        from evaluation.authoring.demo import is_demo
+
+        if is_demo(own):
+            raise ChallengeBroken(fault("no-challenge", quote(GROUND_TRUTH), wording="no-ground-truth"))
+    return own

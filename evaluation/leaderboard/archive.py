@@ -36,8 +36,8 @@ from evaluation.leaderboard.team_scores import (
     read_metrics,
 )
 from evaluation.leaderboard.teams import KEY_FILE, RESULT_FILES, ResultFolder, hashed, reference_names, score_teams
+from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically
-from evaluation.results.metrics_json import as_json
 from evaluation.results.version import __version__
 from evaluation.submission import SubmissionFiles, open_submission
 

@@ -89,8 +89,8 @@ from evaluation.ranking.stability import (
     sample_weights,
     undrawn,
 )
+from evaluation.results.documents import identity, put
 from evaluation.results.files import write_atomically
-from evaluation.results.metrics_json import identity, put
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.score import Result
 

@@ -16,8 +16,8 @@ from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import Float64
 from evaluation.ranking.differences import VERDICTS, Differences
 from evaluation.ranking.significance import Comparison
-from evaluation.results.csv_cells import csv_table
-from evaluation.results.metrics_json import as_json, rounded, software
+from evaluation.results.csv_files import csv_table
+from evaluation.results.documents import as_json, rounded, software
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
 DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written; of more those with the first one

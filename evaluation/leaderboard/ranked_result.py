@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from evaluation.results.metrics_json import put
+from evaluation.results.documents import put
 from evaluation.results.schema import MetricsFile
 from evaluation.scoring.score import Result
 

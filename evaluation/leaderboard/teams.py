@@ -38,8 +38,8 @@ from evaluation.leaderboard.team_scores import (
     read_metrics,
     team_of_documents,
 )
+from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically, write_together
-from evaluation.results.metrics_json import as_json
 from evaluation.results.version import __version__
 from evaluation.scoring.memory import memory_needs, names_of
 from evaluation.scoring.rasterise import with_sizes

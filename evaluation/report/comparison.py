@@ -9,16 +9,14 @@ import numpy as np
 
 from evaluation.findings import counted
 from evaluation.leaderboard.titles import metric_title
-from evaluation.report.browser import Seen, browser_of
-from evaluation.report.documents import identify_document
 from evaluation.report.leaderboard import board_table, folded_sections
-from evaluation.report.listing import bar_cell, table_of, with_key
-from evaluation.report.nuclei import NucleusTable
-from evaluation.report.page import Cell, Column, Page, Section, Text
-from evaluation.report.pictures.scenes import Scene
+from evaluation.report.nuclei import NucleusTable, Seen, browser_of
+from evaluation.report.page import Cell, Column, Page, Section, Text, identify_document
 from evaluation.report.result import ResultDocuments, is_lower_better
+from evaluation.report.scenes import Scene
 from evaluation.report.skills import COMPARED, score_table
-from evaluation.report.units import main_score
+from evaluation.report.submission import main_score
+from evaluation.report.tables import bar_cell, table_of, with_key
 
 IMAGES_UP_TO = 12  # that are drawn as a whole; the others can be chosen
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.findings import fault
 from evaluation.findings.errors import WrongUsage
+from evaluation.report.figures import svg_of, tabulate
 from evaluation.report.page import Cell, Figure, Page, Table, Widget
-from evaluation.report.plots import tabulate
-from evaluation.report.shown import common_ends, isolated, shown_cell, shown_value, visible
-from evaluation.report.svg import svg_of
+from evaluation.report.tables import common_ends, isolated, shown_cell, shown_value, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

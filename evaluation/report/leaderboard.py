@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +11,7 @@ from evaluation.findings import counted, percent
 from evaluation.leaderboard.document import COMBINED, NO_TEST, decimal, interval, probability, shown
 from evaluation.leaderboard.titles import metric_title, short_titles
 from evaluation.leaderboard.verdict import verdict_sentences, why_no_samples
-from evaluation.report.audit import answer_text, rule_sections, unranked_table
-from evaluation.report.common_nuclei import common_section
-from evaluation.report.critical_difference import draw_diagram, lay_out_diagram
-from evaluation.report.documents import document_page
-from evaluation.report.listing import interval_cell, percent_cell, rank_cell, show_rest, table_of, with_key
+from evaluation.report.figures import BOX_FROM, draw_diagram, lay_out_diagram, plot, rank_discs, series_colour
 from evaluation.report.page import (
     Axis,
     Block,
@@ -30,11 +26,23 @@ from evaluation.report.page import (
     Text,
     Tile,
     Tiles,
+    document_page,
 )
-from evaluation.report.plots import BOX_FROM, plot, rank_discs, series_colour
 from evaluation.report.result import Document
 from evaluation.report.skills import team_table
-from evaluation.report.team_labels import LABEL_UP_TO, label_teams, name_some, write_name
+from evaluation.report.studies import answer_text, rule_sections, unranked_table
+from evaluation.report.tables import (
+    LABEL_UP_TO,
+    interval_cell,
+    label_teams,
+    name_some,
+    percent_cell,
+    rank_cell,
+    show_rest,
+    table_of,
+    with_key,
+    write_name,
+)
 
 RANKS_UP_TO, BOXES_UP_TO = 40, 20  # teams in a plot
 PAIRS_UP_TO = 40  # in a table
@@ -527,3 +535,77 @@ def in_toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# --- pairs of teams on the nuclei that both matched -------------------------------------------------------------------
+
+
+def common_section(document: Document) -> list[Section]:
+    """The second table, if the nuclei of teams are known."""
+    found = document.get("common_nuclei")
+    if not found:
+        return []
+    reasons: dict[str, list[str]] = {of["reason"]: [] for of in found["without"]}
+    for of in found["without"]:
+        reasons[of["reason"]].append(of["name"])
+    unknown = tuple(f"Not compared: {name_some(names)}. {reason}" for reason, names in reasons.items())
+    notes = [Text(unknown, "warning")] if unknown else []
+    if len(found["teams"]) < 2:
+        return [Section("common", "On common nuclei", tuple(notes))] if notes else []
+    measures = measure_titles(found["measures"])
+    others = len(found["teams"]) - 1
+
+    def ahead(team: Document, measure: int) -> Cell:
+        return Cell(team["ahead"][measure], f"{team['ahead'][measure]:,} of {others:,}")
+
+    teams = table_of(
+        "common-teams",
+        "Teams that each team is ahead of, pair by pair",
+        found["teams"],
+        Column("team", of=lambda team: write_name(team["name"])),
+        Column("matched nuclei", 0, "reference nuclei that it matched", "matched"),
+        *(Column(f"ahead in {name}", 0, of=with_key(ahead, index)) for index, name in enumerate(measures)),
+        rest="teams of leaderboard.json",
+    )
+    pairs = table_of(
+        "common-pairs",
+        "Pairs of teams on their common nuclei, neighbours first",
+        found["pairs"],
+        Column("team", of=lambda pair: write_name(pair["first"])),
+        Column("other team", of=lambda pair: write_name(pair["second"])),
+        Column("common nuclei", 0, "reference nuclei that both matched", "common"),
+        Column("of its matches", None, "share of what each of the two matched", shares),
+        *(Column(f"ahead in {name}", of=with_key(who_is_ahead, index)) for index, name in enumerate(measures)),
+        rest="pairs of leaderboard.json",
+        note=f"Compared are two teams with at least {found['least']} common nuclei that are at least "
+        f"{percent(found['share'])} of what each of them matched; else whoever matched more is ahead. In brackets: the "
+        "middle 95 % of the samples; (?) it contains 0: they cannot be told apart.",
+    )
+    lead = (
+        "Who outlines the same nuclei better? Two teams are compared on the reference nuclei that both matched, every "
+        f"one of the {document['units']['kind']} weighing the same."
+    )
+    return [Section("common", "On common nuclei", (teams, pairs, *notes), lead)]
+
+
+def measure_titles(measures: Sequence[Document]) -> list[str]:
+    return [f"{metric_title(of['name'])} {'↑' if of['better'] == 'higher' else '↓'}" for of in measures]
+
+
+def shares(pair: Document) -> Cell:
+    return Cell(min(of or 0 for of in pair["shares"]), " and ".join(percent(of) for of in pair["shares"]))
+
+
+def who_is_ahead(pair: Document, measure: int) -> Cell:
+    """Which team is ahead and by how much, or that the number of matched nuclei decides."""
+    found = pair["measures"][measure]
+    ahead = "neither" if found["ahead"] is None else write_name(found["ahead"])
+    if pair["by"] == "matched":
+        return Cell(ahead, f"{ahead}: matched more" if found["ahead"] else "neither: matched as many")
+    if found["difference"] is None:
+        return Cell(None)
+    sign, interval = -1 if found["difference"] < 0 else 1, ""
+    if found["low"] is not None:
+        low, high = sorted((sign * found["low"], sign * found["high"]))
+        interval = f" ({low:.4f} to {high:.4f}){' (?)' * (low <= 0)}"
+    return Cell(ahead, f"{ahead} by {abs(found['difference']):.4f}{interval}")

@@ -1,20 +1,24 @@
-"""The nuclei of objects.csv on a page: IoU by size, F1 by IoU threshold."""
+"""The nuclei of a submission on its page: figures of matched pairs, and the browser, which draws them on the tissue."""
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from evaluation.findings import counted
-from evaluation.model import Float64, Int64
-from evaluation.report.listing import in_percent, table_of
-from evaluation.report.page import Axis, Block, Column, Dot, Figure, Section, Series, Table, Text, Value
-from evaluation.report.plots import plot, series_colour
+from evaluation.leaderboard.titles import metric_title
+from evaluation.model import Bool, Float64, Int64, MatchCounts
+from evaluation.report.figures import plot, series_colour
+from evaluation.report.page import Axis, Block, Column, Dot, Figure, Section, Series, Table, Text, Value, Widget
 from evaluation.report.result import ResultDocuments
+from evaluation.report.scenes import Scene
+from evaluation.report.tables import in_percent, table_of
 
 POINTS_SHOWN = 500
 CLASSES_SHOWN = 8
@@ -273,3 +277,240 @@ def threshold_figure(curves: Mapping[str, Sequence[tuple[float, float]]], how: s
         x=Axis("IoU that a pair must exceed", (max(0.0, low - 0.05), 1.0)),
         y=Axis("score", (0, 1.02)),
     )
+
+
+# --- quality against coverage -----------------------------------------------------------------------------------------
+
+
+def coverage_section(result: ResultDocuments) -> Section | None:
+    """A plot for the scores and one for each unit of the distances; None where details.json has no curves."""
+    curves = result.details.get("coverage_curves") if result.details is not None else None
+    if curves is None:
+        return None
+    found = curves["rules"].get(result.rule, {})
+    known = {name: values for name, values in found.items() if None not in values}
+    chosen = {name: of for name, of in known.items() if name.endswith("_class_mean")} or known
+    blocks: list[Block] = []
+    units = {name: name.removesuffix("_class_mean").rpartition("_")[2] for name in chosen}
+    for unit in ("", "px", "um"):
+        names = [name for name in chosen if (units[name] if units[name] in ("px", "um") else "") == unit]
+        if not names:
+            continue
+        at = [curves["coverage"].index(share) for share in (0.5, 1.0)]
+        ends = "; ".join(
+            f"{metric_title(name)} {chosen[name][at[0]]:.3f} over the better half, {chosen[name][at[1]]:.3f} over all"
+            for name in names
+        )
+        series = [
+            Series(
+                metric_title(name),
+                tuple(map(Dot, curves["coverage"], chosen[name])),
+                series_colour(index),
+                "lines",
+            )
+            for index, name in enumerate(names)
+        ]
+        title = f"distance, {unit}" if unit else "score"
+        words = "A missed nucleus counts the worst value: where a curve bends, the nuclei that were found end."
+        blocks.append(
+            plot(
+                f"coverage-{unit or 'scores'}",
+                f"{title.capitalize()} over the best share of the reference nuclei",
+                f"{words} {ends}.",
+                series,
+                x=Axis("share of the reference nuclei", (0, 1)),
+                y=Axis(title, None if unit else (0, 1)),
+            )
+        )
+    lead = (
+        "Of all reference nuclei, pooled, the best share counts, from a twentieth to all of them. A curve that stays "
+        "flat to the end belongs to outlines that are alike; one that drops early to few nuclei that were found."
+    )
+    return Section("coverage", "Quality against coverage", tuple(blocks), lead) if blocks else None
+
+
+# --- probabilities of the classes -------------------------------------------------------------------------------------
+
+
+LEAST = 10  # nuclei of a class, and of the others: of fewer no curve is worth drawing
+MOST_PAIRS = 20_000  # of which a curve is made, evenly spread over all of them
+SAMPLES = 200
+LEVEL = 0.95
+
+
+def roc_section(classes: Sequence[str], counts: Sequence[MatchCounts]) -> Section | None:
+    """A curve for each class: the share of its nuclei above a probability, against that of all others.
+
+    counts   of the cases under the first matching rule; pairs of known class only
+
+    None if a submission gives no probabilities of the classes, or no class has enough nuclei. The bands say how much
+    the curves change with the nuclei, as if they had been drawn anew one by one; nuclei of a patient are alike, so true
+    bands are wider. With numpy's generator of the library, seed 40: the same each time.
+    """
+    paired = [count for count in counts if len(count.pair_class)]
+    given = [count.pair_probability for count in paired]
+    known = [probability for probability in given if probability is not None]
+    if len(known) < len(paired) or not known:
+        return None
+    reference = np.concatenate([count.pair_class[:, 0] for count in paired])
+    probability = np.concatenate(known)[reference > 0]
+    reference = reference[reference > 0].astype(np.int64)
+    curves = {
+        name: series_of(name, series_colour(class_id - 1), probability[:, class_id - 1], reference == class_id)
+        for class_id, name in enumerate(classes, start=1)
+        if LEAST <= np.count_nonzero(reference == class_id) <= len(reference) - LEAST
+    }
+    if not curves:
+        return None
+    areas = ", ".join(f"{name} {low:.3f} to {high:.3f}" for name, (_, low, high) in curves.items())
+    figure = plot(
+        "roc",
+        "Share of the nuclei of a class that a probability finds, against that of the others it takes for it",
+        f"Area under the curve, {LEVEL:.0%} band: {areas}. Dashed: the band of {SAMPLES} samples of the matched "
+        "nuclei, drawn one by one; nuclei of a patient are alike, so true bands are wider.",
+        [one for found, _, _ in curves.values() for one in found],
+        x=Axis("others above the probability", (0.0, 1.0)),
+        y=Axis("nuclei of the class above it", (0.0, 1.02)),
+    )
+    lead = f"How well do the probabilities tell the classes of the {len(reference):,} matched nuclei apart?"
+    return Section("roc", "Probabilities of the classes", (figure,), lead)
+
+
+def series_of(name: str, colour: str, probability: Float64, positive: Bool) -> tuple[list[Series], float, float]:
+    """The mean curve and both edges of its band, and the ends of the interval of the area under it."""
+    from grand_challenge_metrics.roc import get_bootstrapped_roc_ci_curves  # slow to import: scikit-learn
+
+    chosen: Int64 = np.linspace(0, len(positive) - 1, min(len(positive), MOST_PAIRS)).astype(np.int64)
+    found = get_bootstrapped_roc_ci_curves(
+        probability[chosen].astype(np.float64), positive[chosen], num_bootstraps=SAMPLES, ci_to_use=LEVEL
+    )
+    edges = (("", found.low_tpr_vals), ("", found.high_tpr_vals), (name, found.mean_tpr_vals))
+    series = [
+        Series(
+            label,
+            tuple(Dot(float(x), float(y)) for x, y in zip(found.fpr_vals, shares, strict=True)),
+            colour,
+            dash="" if label else "dash",
+            is_curve=True,
+        )
+        for label, shares in edges
+    ]
+    return series, float(found.low_az_val), float(found.high_az_val)
+
+
+# --- the browser ------------------------------------------------------------------------------------------------------
+
+
+STATES = ("matched", "wrong_class", "missed", "spurious")
+MATCHED, WRONG_CLASS, MISSED, SPURIOUS = range(len(STATES))
+ROWS_UP_TO = 20_000  # of nuclei on a page; of more, those with the largest loss are kept
+TITLE = "Cases and nuclei"
+LEAD = (
+    "Every nucleus of objects.csv, the largest loss first. Lost pixels are all of a missed or spurious nucleus, "
+    "all of a pair with different classes, and those on one side only of a pair with the same class."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The nuclei of a submission and, by the name of the case, what is drawn of them."""
+
+    team: str
+    nuclei: NucleusTable
+    scenes: Mapping[str, Scene]
+
+
+def browser_section(seen: Sequence[Seen]) -> Section | None:
+    """The section with the browser; None if no nucleus is known."""
+    if not any(len(of.nuclei.case) for of in seen):
+        return None
+    return Section("browser-section", TITLE, (browser_of(seen),), LEAD)
+
+
+def browser_of(seen: Sequence[Seen], *, order: Sequence[str] = (), overview: int = 0) -> Widget:
+    """The nuclei of one submission or more as data. Rows stay in the order of objects.csv.
+
+    order     names of cases, those that come first
+    overview  how many of these are drawn as a whole before one is chosen
+    """
+    names = dict.fromkeys([*order, *(name for one in seen for name in one.nuclei.cases)])
+    cases = {name: index for index, name in enumerate(names)}
+    parts = [columns_of(of, team, cases) for team, of in enumerate(seen)]
+    columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    number = len(columns["loss"])
+    loss = np.nan_to_num(columns["loss"], nan=-1.0)
+    kept = np.sort(np.lexsort((np.arange(number), -loss))[:ROWS_UP_TO])
+    drawn = int(np.count_nonzero(columns["reference"][kept] + columns["prediction"][kept] != ""))
+    thinned = [f"The {ROWS_UP_TO:,} of {number:,} nuclei that lost most are here."] if number > ROWS_UP_TO else []
+    if 0 < drawn < len(kept):
+        has = "has" if drawn == 1 else "have"
+        thinned.append(f"{drawn:,} of them {has} a picture: of large cases, what is around the nuclei that lost most.")
+    scenes: dict[str, list[Scene]] = {name: [] for name in cases}
+    for scene in (scene for of in seen for name, scene in of.scenes.items() if name in cases):
+        scenes[scene.case].append(scene)
+    data = {
+        "teams": [of.team for of in seen] if len(seen) > 1 else [],
+        "overview": overview,
+        "classes": list(seen[0].nuclei.classes),
+        "cases": [case_entry(name, of) for name, of in scenes.items()],
+        "columns": {key: plain_values(values[kept]) for key, values in columns.items()},
+    }
+    return Widget("browser", data, f"{counted(len(kept), 'nucleus', 'nuclei')} to look through", " ".join(thinned))
+
+
+def case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:
+    """A case with its windows, each once; submissions may have different windows."""
+    windows = dict.fromkeys(window for scene in scenes for window in scene.windows)
+    return {
+        "name": name,
+        "size": list(scenes[0].shape_yx) if scenes and scenes[0].is_whole else None,
+        "windows": [[of.x0, of.y0, of.x1, of.y1, base64.b64encode(of.webp).decode()] for of in windows if of.webp],
+    }
+
+
+def columns_of(seen: Seen, team: int, cases: Mapping[str, int]) -> dict[str, Any]:
+    """The rows of one submission, an array for each column."""
+    nuclei, number = seen.nuclei, len(seen.nuclei.case)
+    is_pair = nuclei.outcome == 0
+    state = np.choose(nuclei.outcome, [MATCHED, MISSED, SPURIOUS])
+    state[is_pair & (nuclei.reference_class != nuclei.prediction_class)] = WRONG_CLASS
+    texts = {key: np.full(number, "", object) for key in ("reference", "prediction", "kind")}
+    for index, name in enumerate(nuclei.cases):
+        rows = np.flatnonzero(nuclei.case == index)
+        if (scene := seen.scenes.get(name)) is not None and len(scene.kinds) == len(rows):
+            texts["reference"][rows], texts["prediction"][rows] = scene.reference, scene.prediction
+            texts["kind"][rows] = scene.kinds
+    return {
+        "team": np.full(number, team),
+        "case": np.array([cases[name] for name in nuclei.cases], np.int64)[nuclei.case],
+        "state": state,
+        "reference_class": nuclei.reference_class,
+        "prediction_class": nuclei.prediction_class,
+        "reference_area": nuclei.reference_area,
+        "prediction_area": nuclei.prediction_area,
+        "iou": nuclei.measures.get("iou", np.full(number, np.nan)).round(3),
+        "loss": lost_px(nuclei, state),
+        "reference_id": np.array(nuclei.reference_id, object),
+        "prediction_id": np.array(nuclei.prediction_id, object),
+        **texts,
+    }
+
+
+def lost_px(nuclei: NucleusTable, state: Int64) -> Float64:
+    """Pixels that each row costs, float64 (R,): A and B are the areas, and A + B = (1 + IoU) union.
+
+    Missed or spurious: the area; of the wrong class: the union; matched: the union without the intersection. NaN: not
+    known, as of points.
+    """
+    total = np.nansum([nuclei.reference_area, nuclei.prediction_area], axis=0)
+    union = total / (1 + nuclei.measures.get("iou", np.full(len(total), np.nan)))
+    loss = np.select([state == MATCHED, state == WRONG_CLASS], [2 * union - total, union], total)
+    known = np.isfinite(np.where(state == SPURIOUS, nuclei.prediction_area, nuclei.reference_area))
+    return np.asarray(np.where(known, loss.round(), np.nan))
+
+
+def plain_values(values: Any) -> list[Any]:
+    """An array as JSON has it: whole numbers without a point, NaN as null."""
+    if not np.issubdtype(values.dtype, np.floating):
+        return list(values.tolist())
+    return [None if value != value else int(value) if value == int(value) else value for value in values.tolist()]

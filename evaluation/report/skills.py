@@ -13,10 +13,10 @@ from pathlib import Path
 from evaluation.findings.errors import InputFault
 from evaluation.leaderboard.team_scores import read_metrics
 from evaluation.leaderboard.titles import metric_title
-from evaluation.report.listing import bar_cell, table_of, with_key
+from evaluation.report.figures import plot, series_colour
 from evaluation.report.page import Axis, Cell, Column, Dot, Figure, Series, Table
-from evaluation.report.plots import plot, series_colour
 from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better, node_at
+from evaluation.report.tables import bar_cell, table_of, with_key
 
 SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the main score of the skill
     "Detection": ("detection.f1", "detection.precision", "detection.recall", "curves.froc"),

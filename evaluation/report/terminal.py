@@ -10,11 +10,10 @@ from rich.table import Table as Grid
 from rich.text import Text as Words
 
 from evaluation.model import RasterisationReport
-from evaluation.report.listing import table_of, with_key
 from evaluation.report.page import Block, Column, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
 from evaluation.report.result import AGGREGATIONS, ResultDocuments
-from evaluation.report.shown import names_apart, shown_cell, shown_value, visible
 from evaluation.report.skills import ABOUT, COMPARED, Score, best_of, main_of, skill_rows
+from evaluation.report.tables import names_apart, shown_cell, shown_value, table_of, visible, with_key
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -16,9 +16,9 @@ from evaluation.findings import fault, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.model import Case, Instances, Int64, RasterisationReport
 from evaluation.model.intervals import distinct, expand
-from evaluation.results.csv_cells import csv_table
+from evaluation.results.csv_files import csv_table
+from evaluation.results.documents import as_json, identity
 from evaluation.results.files import write_atomically
-from evaluation.results.metrics_json import as_json, identity
 
 
 def write_rasterisation(

@@ -31,10 +31,9 @@ from evaluation.model import (
     Units,
     UnitScores,
 )
-from evaluation.results.details_json import details_document
+from evaluation.results.csv_files import objects_csv
+from evaluation.results.documents import as_json, details_document, metrics_document, published_metrics
 from evaluation.results.files import write_together
-from evaluation.results.metrics_json import as_json, metrics_document, published_metrics
-from evaluation.results.objects_csv import objects_csv
 
 if TYPE_CHECKING:
     import pandas

@@ -32,7 +32,7 @@ from container.here import scored_here
 from container.made_set import write_set
 from container.submissions import Given
 from evaluation.authoring.demo import write_demo
-from evaluation.results.metrics_json import as_json
+from evaluation.results.documents import as_json
 from evaluation.results.version import __version__
 
 HERE = Path(__file__).resolve().parent

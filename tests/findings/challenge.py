@@ -114,7 +114,7 @@ def text_as_svs(bench: Bench) -> str:
 @example_of("missing-option")
 def score_outside_the_platform(bench: Bench) -> str:
     bench.make("label_image by class")
-    bench.patch.setattr("evaluation.commands.platform_paths.INPUT", Path("/input/of/the/platform"))
+    bench.patch.setattr("evaluation.commands.options.INPUT", Path("/input/of/the/platform"))
     return bench.run("score", "--challenge", "challenge").replace("/input/of/the/platform", "/input")
 
 

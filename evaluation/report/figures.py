@@ -1,6 +1,7 @@
-"""Figures drawn by matplotlib, and as SVG for pages: words are words, colours are those of the page, light or dark.
+"""Figures from series of dots, their numbers as a table, and their drawings by matplotlib, also as SVG for pages.
 
-matplotlib is the extra ``report``; it is imported when a figure is drawn.
+In SVG words are words, and colours are those of the page, light or dark. matplotlib is the extra ``report``; it is
+imported when a figure is drawn.
 """
 
 from __future__ import annotations
@@ -8,17 +9,127 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evaluation.report.page import Axis, Dot, Figure, Series
-from evaluation.report.plots import BOX_FROM, shorten
-from evaluation.report.shown import visible
+from evaluation.findings import percent
+from evaluation.report.page import Axis, Dot, Figure, Label, Series
+from evaluation.report.tables import shown_number, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
+
+
+BOX_FROM = 5  # fewer values are points on a line: quartiles of four values say nothing
+NUMBERS_ROWS = 100
+PLAIN = Axis()
+
+
+def series_colour(index: int) -> str:
+    """The colour of the class or team at a position; there are eight.
+
+    >>> series_colour(0), series_colour(8)
+    ('@1', '@1')
+    """
+    return f"@{index % 8 + 1}"
+
+
+def shorten(text: str, limit: int = 24) -> str:
+    """A text cut in the middle, so that names that begin or end alike are still told apart.
+
+    >>> shorten("a very long name of a team, version 2")
+    'a very long nam…ersion 2'
+    """
+    return text if len(text) <= limit else f"{text[: limit * 2 // 3 - 1]}…{text[-(limit // 3) :]}"
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def plot(
+    anchor: str,
+    caption: str,
+    description: str,
+    series: Sequence[Series],
+    *,
+    x: Axis = PLAIN,
+    y: Axis = PLAIN,
+    horizontal: bool = False,
+    height: int | None = None,
+    labels: Sequence[Label] = (),
+) -> Figure:
+    """Series on two axes, as high as they need. ``horizontal`` lays everything down."""
+    names = unique(str(dot.x) for one in series for dot in one.dots)
+    height = height or (min(110 + 30 * len(names), 2400) if horizontal else 340)
+    return Figure(anchor, caption, description, tuple(series), x, y, horizontal, tuple(labels), height)
+
+
+def in_tenths(share: float) -> str:
+    """A share in percent with a decimal, if it has one.
+
+    >>> in_tenths(0.5), in_tenths(0.125), in_tenths(0.9996)
+    ('50 %', '12.5 %', '> 99.9 %')
+    """
+    return percent(share, 1).replace(".0 %", " %")
+
+
+def rank_discs(
+    anchor: str,
+    caption: str,
+    description: str,
+    teams: Sequence[str],
+    shares: Sequence[Mapping[float, float]],
+    *more: Series,
+) -> Figure:
+    """A disc for each team and rank, its area in proportion to the share of the bootstrap samples that gave it."""
+    discs = tuple(
+        Dot(team, rank, f"in {in_tenths(share)} of the bootstrap samples", size=share)
+        for team, of_team in zip(teams, shares, strict=True)
+        for rank, share in sorted(of_team.items())
+        if share
+    )
+    last = max((rank for of_team in shares for rank in of_team), default=1)
+    axis = Axis("rank", (0.5, last + 0.5), is_whole=True)
+    return plot(anchor, caption, description, [Series("", discs, kind="discs"), *more], y=axis, horizontal=True)
+
+
+# --- the numbers of a plot --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of a plot as a table, for those who do not see it: texts, and where each row leads ("#anchor")."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    links: tuple[str, ...]
+    left_out: int
+
+
+def tabulate(figure: Figure) -> Numbers:
+    """The marks of a plot, row by row."""
+    marks, links = [], []
+    for one in figure.series:
+        for dot in () if one.is_curve else one.dots:
+            if dot.y is not None:
+                interval = "" if dot.low is None else f"{shown_number(dot.low)} to {shown_number(dot.high)}"
+                note = "; ".join(filter(None, (dot.text.replace("\n", "; "), interval)))
+                marks.append((one.name, shown_number(dot.x), shown_number(dot.y), note))
+                links.append(f"#{dot.anchor}" if dot.anchor else "")
+    kept = [index for index in range(4) if any(mark[index] for mark in marks)]
+    if len({mark[0] for mark in marks}) == 1 or all(mark[0] in mark[1:3] for mark in marks):
+        kept = [index for index in kept if index]
+    titles = ["Series", *(getattr(figure, along).title or "Name" for along in ("x", "y")), "Note"]
+    rows = tuple(tuple(mark[index] for index in kept) for mark in marks[:NUMBERS_ROWS])
+    return Numbers(tuple(titles[index] for index in kept), rows, tuple(links[:NUMBERS_ROWS]), len(marks) - len(rows))
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
 
 WIDTH, WIDEST = 620, 26  # px, of a figure and of a disc
 SYMBOLS = ("o", "s", "D", "P", "^", "X", "*", "v")
@@ -271,3 +382,106 @@ def set_axis(axes: Axes, name: str, axis: Axis, names: Sequence[str]) -> None:
         set_ends(*axis.ends)
     if axis.title and not axis.hidden:
         of_axes.set_label_text(axis.title)
+
+
+# --- critical-difference diagrams -------------------------------------------------------------------------------------
+# J. Demšar: Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006, figure 1.
+
+
+BAR_STEP = 0.45  # between two bars, in rows
+MARGIN = 0.4  # on either side of the axis, as a share of its length: for the names
+ROW_PX = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of a team, on a line to its mean rank; ``row`` counts from the top on either side."""
+
+    name: str
+    mean_rank: float
+    is_left: bool
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar from the lowest to the highest mean rank of a clique; bars of a row do not touch."""
+
+    low: float
+    high: float
+    row: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """What is drawn, from the axis down: bars, then names. Lines to names never cross."""
+
+    labels: tuple[Name, ...]
+    bars: tuple[Bar, ...]
+
+
+def lay_out_diagram(mean_ranks: Mapping[str, float], cliques: Sequence[Sequence[str]]) -> Diagram:
+    """Positions of names and bars: the better half on the left, the best on top; the worst on top on the right.
+
+    >>> found = lay_out_diagram({"C": 3.0, "A": 1.0, "B": 2.0}, [["A", "B"], ["B", "C"], ["A"]])
+    >>> [(label.name, label.is_left, label.row) for label in found.labels]
+    [('A', True, 0), ('B', True, 1), ('C', False, 0)]
+    >>> [(bar.low, bar.high, bar.row) for bar in found.bars]
+    [(1.0, 2.0, 0), (2.0, 3.0, 1)]
+    """
+    order = sorted(mean_ranks.items(), key=lambda item: (item[1], item[0]))
+    left = (len(order) + 1) // 2
+    labels = [
+        Name(name, mean, index < left, index if index < left else len(order) - 1 - index)
+        for index, (name, mean) in enumerate(order)
+    ]
+    spans = [(sorted(mean_ranks[name] for name in names), tuple(names)) for names in cliques if len(names) > 1]
+    ends: list[float] = []  # of the last bar in each row
+    bars = []
+    for low, high, clique in sorted((ranks[0], ranks[-1], names) for ranks, names in spans):
+        row = next((row for row, end in enumerate(ends) if end < low), len(ends))
+        ends[row : row + 1] = [high]
+        bars.append(Bar(low, high, row, clique))
+    return Diagram(tuple(labels), tuple(bars))
+
+
+def draw_diagram(
+    diagram: Diagram, *, anchor: str, caption: str, description: str, critical_difference: float | None
+) -> Figure:
+    """The diagram as a figure; the axis covers the mean ranks there are, and a whole number at either end."""
+    ranks = [label.mean_rank for label in diagram.labels]
+    low = int(min(ranks, default=1.0))
+    high = max(low + 1, -int(-max(ranks, default=2.0) // 1))
+    edge = MARGIN * (high - low)
+    first_row = -(1.5 + BAR_STEP * (1 + max((bar.row for bar in diagram.bars), default=-1)))
+    bottom = first_row - max((label.row for label in diagram.labels), default=-1) - 0.5
+    ticks = range(low, high + 1, -(-(high - low) // 12))
+    lines = [line([(low, 0), (high, 0)]), *(line([(tick, 0), (tick, 0.25)]) for tick in ticks)]
+    labels = [Label(tick, 0.3, str(tick)) for tick in ticks]
+    to_names: list[Dot] = []
+    for name in diagram.labels:
+        end, row = (low - edge if name.is_left else high + edge), first_row - name.row
+        to_names += [Dot(name.mean_rank, 0), Dot(name.mean_rank, row), Dot(end, row), Dot(end, None)]
+        words = f"{name.mean_rank:.2f}  {name.name}"
+        labels.append(Label(end, row + 0.08, words, "left" if name.is_left else "right"))
+    lines += [line([(x, -0.6 - BAR_STEP * bar.row) for x in (bar.low, bar.high)], "@accent", 6) for bar in diagram.bars]
+    if critical_difference is not None:  # above the axis; cut where the drawing ends
+        end = low + min(critical_difference, high - low + edge)
+        lines += [line([(low, 1.3), (low, 1.6), (low, 1.45), (end, 1.45), (end, 1.3), (end, 1.6)])]
+        labels.append(Label(low, 1.65, f"critical difference {critical_difference:.2f}", "left"))
+    dots = Series("", tuple(Dot(name.mean_rank, 0.0, name.name) for name in diagram.labels), "@ink")
+    return Figure(
+        anchor,
+        caption,
+        description,
+        (*lines, dots),
+        Axis("mean rank", (low - edge, high + edge), hidden=True),
+        Axis("row", (bottom, 2.4), hidden=True),
+        labels=tuple(labels),
+        height=round(ROW_PX * (2.4 - bottom)) + 20,
+    )
+
+
+def line(points: Sequence[tuple[float, float]], colour: str = "@ink", width: float = 1.5) -> Series:
+    return Series("", tuple(Dot(x, y) for x, y in points), colour, is_curve=True, width=width)

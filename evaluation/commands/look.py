@@ -1,0 +1,412 @@
+"""The commands that need no challenge: compare, convert, report, explain, demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evaluation.commands.options import FolderPath, Workers, challenge_folder, existing, output_folder, writing_to
+from evaluation.commands.screen import check_report, progress_bar, show, show_findings, show_lines, show_sections
+from evaluation.findings import counted, did_you_mean, fault
+from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUsage
+
+if TYPE_CHECKING:
+    from evaluation.model import OriginRule, OverlapRule
+
+
+@click.command()
+@click.option("--report", is_flag=True, help="Write compare.html as well, a page with all predictions.")
+@click.option("--output", type=FolderPath, help="Folder for metrics.json, details.json and objects.csv.")
+@click.option("--save-challenge", type=FolderPath, help="New folder for the challenge that is made, to go on with.")
+@click.option("--classes", metavar="NAMES", help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.")
+@click.option("--iou", type=click.FloatRange(0, 0.99), default=0.5, help="Nuclei match above this IoU. [default: 0.5]")
+@click.option("--metrics", metavar="FAMILIES", help="Further families in the files, such as 'objects,curves'.")
+@click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
+@click.option("--explain", is_flag=True, help="Say how each file was read, and why.")
+@Workers
+@click.argument("reference", type=FolderPath)
+@click.argument("predictions", type=FolderPath, nargs=-1, required=True)
+def compare(
+    reference: Path,
+    predictions: tuple[Path, ...],
+    report: bool,
+    output: Path | None,
+    save_challenge: Path | None,
+    classes: str | None,
+    iou: float,
+    metrics: str | None,
+    ranking: bool,
+    explain: bool,
+    workers: int | None,
+) -> None:
+    """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
+
+    Formats, pairs of files, sizes and classes are detected; the rules are those of the preset 'recommended'. Several
+    predictions are shown side by side.
+    """
+    from evaluation.authoring.class_plan import parsed_classes
+    from evaluation.authoring.compare import compare_paths, model_names
+    from evaluation.leaderboard.document import leaderboard_document
+
+    try:
+        parsed_classes("none" if classes is None else classes)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--classes") from None
+    for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in predictions)):
+        existing(path, option)
+    if output is not None:
+        output_folder(output)
+    check_report(report)
+    try:
+        with progress_bar("Comparing") as progress, writing_to(save_challenge or Path()):
+            found = compare_paths(
+                reference,
+                model_names(predictions),
+                classes=classes,
+                explain=explain,
+                pictures=report,
+                folder=save_challenge,
+                iou=iou,
+                families=families_in(metrics),
+                workers=workers,
+                progress=progress,
+            )
+    except ChallengeBroken as broken:
+        raise ReferenceBroken(*broken.findings) from None
+    from evaluation.report.terminal import comparison_grid
+
+    show_lines(found.notes)
+    cases = found.challenge.cases
+    unit = "images" if len({case.group for case in cases}) == len(cases) else "patients"
+    show(comparison_grid({model: result.metrics for model, result in found.results.items()}, unit))
+    if found.board is not None and ranking:
+        show_sections(found.page(), "places", "common")
+    elif found.board is not None:
+        show_lines(leaderboard_document(found.board)["verdict"][:2])
+    show_findings(found.findings)
+    if output is not None:
+        with writing_to(output):
+            found.write(output)
+        click.echo(f"Written to {output}: metrics.json, details.json, objects.csv")
+    if report:
+        page = (output or Path()) / "compare.html"
+        with writing_to(page.parent):
+            found.report(page)
+        click.echo(f"Page to open in a browser: {page}")
+    if save_challenge is not None:
+        click.echo(
+            f"Challenge to go on with: {save_challenge}, with the predictions in {save_challenge / 'submissions'}"
+        )
+
+
+def families_in(names: str | None) -> list[str]:
+    """Families of metrics, with commas between them. Raises BadParameter."""
+    from evaluation.metrics import FAMILIES
+
+    families = [name.strip() for name in (names or "").split(",") if name.strip()]
+    for family in families:
+        if family not in FAMILIES:
+            expected = ", ".join(FAMILIES)
+            raise click.BadParameter(f"'{family}' is no family of metrics; expected {expected}", param_hint="--metrics")
+    return families
+
+
+# --- convert ----------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("source", type=FolderPath)
+@click.argument("output", type=FolderPath)
+@click.option("--to", "target", required=True, help="geojson, label_tiff, nary_mat or platform (its JSON).")
+@click.option("--from", "format", help="Format of SOURCE, as in challenge.toml. [default: by its content]")
+@click.option("--set", "options", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
+@click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
+@click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not say it.")
+@click.option("--spacing", type=float, help="Size of a pixel in um, for files in mm or um.")
+@click.option("--challenge", type=FolderPath, help="Take all rules from here; SOURCE is a submission, or 'reference'.")
+@click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
+              help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
+@click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
+              help="Who keeps pixels of several nuclei, for label images.")  # fmt: skip
+def convert(
+    source: Path,
+    output: Path,
+    target: str,
+    format: str | None,
+    options: tuple[str, ...],
+    classes: str | None,
+    size: str | None,
+    spacing: float | None,
+    challenge: Path | None,
+    origin: OriginRule,
+    overlap: OverlapRule | None,
+) -> None:
+    """Convert annotations or predictions: one file, or with --challenge a whole submission or reference."""
+    from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
+
+    if target not in TARGETS:
+        raise WrongUsage(fault("unknown-format", "--to", name=target, known=TARGETS))
+    with writing_to(output):
+        if challenge is not None:
+            given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
+            for option in (name for name, value in given.items() if value):
+                raise WrongUsage(
+                    fault(
+                        "contradictory-rules",
+                        option,
+                        wording="only-one-option",
+                        other="--challenge",
+                        reason="the challenge says how its files are read",
+                    )
+                )
+            submission = None if str(source) == "reference" else source
+            done = convert_challenge(
+                challenge_folder(challenge), submission, output_folder(output), target, origin=origin, overlap=overlap
+            )
+        else:
+            done = convert_file(
+                existing(source, "SOURCE"),
+                output,
+                target,
+                format=format,
+                options=parse_options(options),
+                class_names=[name.strip() for name in classes.split(",")] if classes else (),
+                size_yx=parse_size(size),
+                spacing_um=spacing,
+                origin=origin,
+                overlap=overlap,
+            )
+    for path in done.files[:10]:
+        click.echo(f"{'Replaced' if path in done.replaced else 'Written'}: {path}")
+    if more := done.files[10:]:
+        again = len(done.replaced.intersection(more))
+        click.echo(f"and {counted(len(more), 'more file')}" + f", {again:,} of them replaced" * (again > 0))
+    if target == "label_tiff":
+        click.echo(f"Classes: {', '.join(f'{number} is {name}' for name, number in done.classes.items())}")
+    show_findings(done.findings)
+
+
+# --- report -----------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--results", type=FolderPath, required=True,
+              help="Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.")  # fmt: skip
+@click.option("--output", type=FolderPath, help="HTML file to write. [default: a summary on the terminal]")
+@click.option(
+    "--challenge", type=FolderPath, help="Folder of the challenge, for pictures, the cost of errors, what is public."
+)
+@click.option("--submission", type=FolderPath, help="Folder or ZIP of the submission that was scored, for the same.")
+@click.option("--images", type=FolderPath, help="Folder with the images of the cases. [default: images/]")
+@click.option("--overlays", type=FolderPath, help="Folder for overlays of all cases: PNG, and GeoJSON for QuPath.")
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Only what may be published: nothing of single cases or patients; "
+    "with --challenge only what its [publish] names.",
+)
+@Workers
+def report(
+    results: Path,
+    output: Path | None,
+    challenge: Path | None,
+    submission: Path | None,
+    images: Path | None,
+    overlays: Path | None,
+    public: bool,
+    workers: int | None,
+) -> None:
+    """Make a page of results, one HTML file that opens anywhere: of a submission, a leaderboard, an audit or a study.
+
+    With --challenge and --submission the page of a submission shows its worst nuclei and cases, and what each kind of
+    error costs. Without --output a summary is printed.
+    """
+    from evaluation.report.folders import Sources, document_in, page_of_results, reading, write_page
+
+    given = {"--submission": submission, "--challenge": challenge, "--images": images, "--overlays": overlays}
+    named = [option for option, path in given.items() if path is not None]
+    is_rules = named == ["--challenge"] and public
+    for option in ("--challenge", "--submission"):
+        if named and given[option] is None and not is_rules:
+            raise WrongUsage(
+                fault(
+                    "missing-option",
+                    option,
+                    wording="not-given-beside",
+                    expected="--challenge and --submission",
+                    option=option,
+                    given=named[0],
+                )
+            )
+    rules = challenge_folder(challenge) if challenge is not None else None
+    sources = None
+    if rules is not None and submission is not None:
+        sources = Sources(rules, submission, images, overlays)
+    check_report(output is not None)
+    with progress_bar("Drawing") as progress, writing_to(overlays or results):
+        page = page_of_results(
+            results, sources=sources, public=public, challenge=rules, workers=workers, progress=progress
+        )
+    if output is not None:
+        with writing_to(output), reading(document_in(results)):
+            write_page(page, output)
+        click.echo(f"Written to {output}")
+        return
+    from evaluation.report.terminal import page_renderables
+
+    with reading(document_in(results)):
+        parts = list(page_renderables(page))
+    for part in parts:
+        show(part)
+
+
+# --- explain ----------------------------------------------------------------------------------------------------------
+
+
+DOCUMENTS = ("metrics.json", "details.json", "leaderboard.json", "challenge.toml")
+PRINTED = "-"
+
+
+@click.command()
+@click.argument("word", metavar="[CODE|PATH|WORD|presets]", required=False)
+@click.argument("preset", metavar="[PRESET]", required=False)
+@click.option("--schema", type=click.Choice(DOCUMENTS), help="Print the JSON Schema of a document.")
+@click.option(
+    "--all",
+    "folder",
+    is_flag=False,
+    flag_value=PRINTED,
+    metavar="[DIR]",
+    help="Print all pages, or write findings.md, metrics.md and presets.md into DIR.",
+)
+def explain(word: str | None, preset: str | None, schema: str | None, folder: str | None) -> None:
+    """Explain the CODE in the square brackets of a message, or the metric at a PATH of metrics.json.
+
+    A WORD of the field is found whatever its case: a metric as papers call it (mAP, AJI, HD95), a rule or a key of
+    challenge.toml. 'explain presets' lists the published challenges that 'init' and 'preset = …' know, 'explain presets
+    NAME' prints the rules of one with comments. Without a word, list all codes and all pages of metrics.
+    """
+    surplus = preset if word != "presets" else None
+    if schema is not None or folder is not None:
+        surplus = word
+    if surplus is not None:
+        raise click.UsageError(f"Got unexpected extra argument ({surplus})")
+    if schema is not None:
+        click.echo(schema_text(schema), nl=False)
+    elif folder == PRINTED:
+        click.echo("\n".join(documents().values()), nl=False)
+    elif folder is not None:
+        write_documents(Path(folder))
+    elif word == "presets":
+        click.echo(presets_text(preset), nl=False)
+    else:
+        click.echo(page_text(word))
+
+
+def page_text(word: str | None) -> str:
+    """The page of a code, a metric or a word; the list of all without a word. Raises WrongUsage if there is none."""
+    from evaluation.findings.pages import terminal_index, terminal_page
+
+    wanted = (word or "").strip("[] ")
+    if wanted.lower() in CATALOGUE:
+        return terminal_page(wanted.lower())
+    from evaluation.metrics import pages as metric_pages  # only now: it takes a while to import
+
+    if word is None:
+        return f"{terminal_index()}\n\n{metric_pages.terminal_index()}"
+    page = metric_pages.page_of(wanted) or metric_pages.page_of(wanted.lower())
+    if text := metric_pages.terminal_page(page) if page else metric_pages.word_text(wanted):
+        return text
+    from evaluation.challenge import preset_names
+    from evaluation.challenge.explained import explain_rule, rule_names
+
+    if text := explain_rule(wanted):
+        return text
+    known = [*CATALOGUE, *metric_pages.metrics_by_page(), *metric_pages.known_words(), *rule_names()]
+    known += [f"presets {name}" for name in preset_names()]
+    keys = metric_pages.general_path(wanted.split("."))
+    suggestion = did_you_mean(".".join(key for key in keys if not key.startswith("<")), known)
+    raise WrongUsage(fault("unknown-code", "explain", fix=suggestion, name=wanted))
+
+
+def documents() -> dict[str, str]:
+    """The files of docs/ that are written by the program, by name."""
+    from evaluation.challenge import presets_document
+    from evaluation.findings import pages as finding_pages
+    from evaluation.metrics import pages as metric_pages
+
+    return {
+        "findings.md": finding_pages.document(),
+        "metrics.md": metric_pages.document(),
+        "presets.md": presets_document(),
+    }
+
+
+def write_documents(folder: Path) -> None:
+    from evaluation.commands.options import writing_to
+
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in documents().items():
+            (folder / name).write_text(text, "utf-8")
+    click.echo(f"Written to {folder}: {', '.join(documents())}")
+
+
+def presets_text(name: str | None) -> str:
+    """The file of a preset; a line for each without a name. Raises WrongUsage if there is none of that name."""
+    from evaluation.challenge import preset_names, preset_text
+
+    if name is not None:
+        return preset_text(name)
+    names = preset_names()
+    width = max(map(len, names)) + 2
+    return "".join(f"{name:{width}}{preset_text(name).splitlines()[0].lstrip('# ')}\n" for name in names)
+
+
+def schema_text(file: str) -> str:
+    """The JSON Schema of a document; challenge.toml with its preset merged in, as details.json holds its rules."""
+    from evaluation.challenge import Challenge
+    from evaluation.results.documents import as_json
+    from evaluation.results.schema import FILES
+
+    document = FILES.get(file, Challenge).model_json_schema()
+    if file not in FILES:
+        del document["properties"]["cases"]
+    return as_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **document})
+
+
+# --- demo -------------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--output", type=FolderPath, help="Folder to keep the made challenge and the results in.")
+@click.option("--report", is_flag=True, help="Write pages as well; leaderboard.html leads to all of them.")
+@Workers
+def demo(output: Path | None, report: bool, workers: int | None) -> None:
+    """Make a challenge with three teams, score them, and see why one number is not enough."""
+    from evaluation.authoring.demo import TITLE, run_demo
+
+    check_report(report, output)
+    with progress_bar("Scoring three teams") as progress:
+        outcome = run_demo(output_folder(output) if output else None, workers=workers, progress=progress)
+    from evaluation.leaderboard.document import leaderboard_document
+    from evaluation.report.leaderboard import leaderboard_page
+    from evaluation.report.result import ResultDocuments
+    from evaluation.report.terminal import skill_grid
+
+    columns = {team: (ResultDocuments(metrics), "group_mean") for team, metrics in outcome.results.items()}
+    show(skill_grid(columns, TITLE))
+    show_lines(outcome.lines())
+    click.echo()
+    show_sections(leaderboard_page(leaderboard_document(outcome.board)), "places")
+    show_lines(outcome.closing_lines())
+    if report and outcome.folder is not None:
+        from evaluation.report.folders import report_board
+
+        with progress_bar("Drawing") as progress, writing_to(outcome.folder):
+            folders = (outcome.folder / "challenge", outcome.folder / "submissions")
+            written = report_board(outcome.folder, outcome.board, *folders, workers=workers, progress=progress)
+        click.echo(f"{len(written):,} pages: open {outcome.folder / written[0]} in a browser")

@@ -1,0 +1,170 @@
+"""The commands that prepare a challenge: init, rasterise, sensitivity, kit, phase."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evaluation.challenge.documents import RECOMMENDED
+from evaluation.commands.options import (
+    FolderPath,
+    ReferenceFolder,
+    Workers,
+    challenge_folder,
+    existing,
+    output_folder,
+    writing_to,
+)
+from evaluation.commands.screen import check_report, progress_bar, show, show_findings, show_lines, show_sections
+
+if TYPE_CHECKING:
+    from evaluation.model import Instances
+
+
+@click.command()
+@click.option(
+    "--preset",
+    default=RECOMMENDED,
+    show_default=True,
+    help="What to start from, such as a published challenge; see 'evaluation explain presets'.",
+)
+@click.option("--name", help="Name of the new challenge. [default: the folder's]")
+@click.option("--submission", type=FolderPath, help="A sample submission, whose format becomes that of submissions.")
+@click.option("--refresh", is_flag=True, help="Add to cases.csv what is new in the reference; nothing is overwritten.")
+@click.argument("folder", type=FolderPath)
+def init(preset: str, name: str | None, submission: Path | None, refresh: bool, folder: Path) -> None:
+    """Start a challenge in FOLDER: challenge.toml, and cases.csv with the cases of FOLDER/reference.
+
+    Formats, classes, patients and sizes are found in the files of the reference, and in images beside them.
+    challenge.toml holds the preset, and what differs from it.
+    """
+    from evaluation.authoring.init import initialise_challenge, refresh_cases
+
+    if submission is not None:
+        existing(submission, "--submission")
+    with writing_to(folder):
+        if refresh:
+            lines = refresh_cases(challenge_folder(folder))
+        else:
+            lines = initialise_challenge(output_folder(folder), preset=preset, name=name, sample=submission).lines()
+    show_lines(lines)
+
+
+# --- rasterise --------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@ReferenceFolder
+@click.option("--output", type=FolderPath, required=True, help="Folder for label maps and the report.")
+@Workers
+def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
+    """Turn the reference into label images, and report overlapping, vanished and broken outlines."""
+    from evaluation.report.terminal import rasterisation_table
+    from evaluation.results.rasterisation import write_rasterisation
+    from evaluation.scoring.rasterise import rasterise_reference
+
+    with progress_bar("Rasterising") as progress:
+        rules, prepared = rasterise_reference(challenge_folder(challenge), workers=workers, progress=progress)
+    findings = [finding for _, reference in prepared for finding in reference.findings]
+    if rules.reference.are_points or rules.reference.are_counts:
+        show_findings(findings)
+        what = "points" if rules.reference.are_points else "numbers of nuclei"
+        click.echo(f"The reference holds {what}; there is nothing to rasterise.")
+        return
+    reports = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
+    with writing_to(output):
+        write_rasterisation(output_folder(output), rules, reports)
+    outlines = rules.reference.value("vanished") is not None
+    show(rasterisation_table({case.name: report for case, _, report in reports}, outlines=outlines))
+    show_findings(findings)
+    click.echo(thirds_of_areas([instances for _, instances, _ in reports]))
+    click.echo(f"Written to {output}: labels/, instances.csv, rasterisation.json")
+
+
+def thirds_of_areas(references: Sequence[Instances]) -> str:
+    """Limits of sizes with as many nuclei each, as a rule for the family sizes."""
+    import numpy as np
+
+    from evaluation.metrics.segmentation import LARGEST, quantile_sizes
+
+    areas = np.concatenate([[1], *(instances.areas_px() for instances in references)])[1:]
+    sizes = quantile_sizes(areas, ("small", "medium", "large"))
+    thirds = ", ".join(
+        f"{name} = [{low:.0f}, {'1e12' if high == LARGEST else f'{high:.0f}'}]" for name, (low, high) in sizes.items()
+    )
+    return f"Thirds of the {len(areas):,} areas, for the family 'sizes': sizes_px = {{ {thirds} }}"
+
+
+# --- sensitivity ------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@ReferenceFolder
+@click.option("--output", type=FolderPath, help="Folder for sensitivity.json.")
+@click.option("--report", is_flag=True, help="Write sensitivity.html as well, to be opened in a browser.")
+@Workers
+def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
+    """What does a pixel cost? Compare the reference with itself, a pixel or two larger, smaller, lower, or coarser.
+
+    Advises how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
+    Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
+    """
+    from evaluation.analysis.sensitivity import study_sensitivity
+    from evaluation.report.folders import write_page
+    from evaluation.report.studies import sensitivity_page
+    from evaluation.results.documents import as_json
+    from evaluation.results.files import write_atomically
+
+    check_report(report, output)
+    if output:
+        output_folder(output)
+    with progress_bar("Comparing") as progress:
+        found = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
+    page = sensitivity_page(found)
+    if output:
+        with writing_to(output):
+            output.mkdir(parents=True, exist_ok=True)
+            write_atomically(output / "sensitivity.json", as_json(found))
+            if report:
+                write_page(page, output / "sensitivity.html")
+    show_sections(page, "advice")
+    if output:
+        click.echo(f"Written to {output}: sensitivity.json{', sensitivity.html' if report else ''}")
+
+
+# --- kit --------------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@click.option("--output", type=FolderPath, required=True, help="New folder for what participants get.")
+@click.option("--source", default="", help="What to install with pipx, for the guide. [default: this version]")
+def kit(challenge: Path, output: Path, source: str) -> None:
+    """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
+    from evaluation.authoring.kit import write_kit
+
+    with writing_to(output):
+        written = write_kit(challenge_folder(challenge), output_folder(output), source=source)
+    click.echo(f"Written to {output}: {', '.join(written.files)}")
+
+
+# --- phase ------------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+def phase(challenge: Path) -> None:
+    """Print the settings of the platform's phase that belong to [ranking], as JSON, and what they mean."""
+    from evaluation.findings import render_findings
+    from evaluation.leaderboard.board import load_ranked
+    from evaluation.leaderboard.gameable import gameable_ranking
+    from evaluation.leaderboard.phase import phase_settings
+
+    rules, _ = load_ranked(challenge_folder(challenge))
+    click.echo(json.dumps(phase_settings(rules), indent=1, ensure_ascii=False))
+    for line in render_findings(gameable_ranking(rules)):
+        click.echo(line, err=True)

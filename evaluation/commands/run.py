@@ -1,0 +1,496 @@
+"""The commands that score, rank and defend: validate, score, leaderboard, rank, audit, archive, verify."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from contextlib import redirect_stdout
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from evaluation.commands import options
+from evaluation.commands.options import (
+    Before,
+    BoardReport,
+    Cluster,
+    FolderPath,
+    ReferenceFolder,
+    ScoreColumns,
+    Workers,
+    challenge_folder,
+    existing,
+    output_folder,
+    writing_to,
+)
+from evaluation.commands.screen import (
+    Log,
+    check_report,
+    finding_document,
+    progress_bar,
+    show,
+    show_board,
+    show_findings,
+    show_lines,
+    show_sections,
+    submissions_progress,
+    tell,
+)
+from evaluation.findings import fault, quote
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
+
+if TYPE_CHECKING:
+    from evaluation.analysis.variants import Audit
+    from evaluation.scoring.score import Result
+
+
+@click.command()
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@click.option("--submission", type=FolderPath, required=True, help="Folder or ZIP of the submission.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@Workers
+def validate(challenge: Path, submission: Path, as_json: bool, workers: int | None) -> None:
+    """Check a submission without the reference: everything that would be rejected, in one pass."""
+    from evaluation.scoring.street import check_submission
+
+    challenge = challenge_folder(challenge)
+    with progress_bar("Checking") as progress:
+        rules, findings = check_submission(challenge, submission, workers=workers, progress=progress)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if as_json:
+        document = {"valid": not errors, "findings": [finding_document(finding) for finding in sorted(set(findings))]}
+        click.echo(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False))
+    if errors:
+        raise SubmissionRejected(*findings)
+    if not as_json:
+        show_findings(findings)
+        click.echo(f"Valid: all {len(rules.cases)} cases of {quote(rules.name)} can be scored.")
+
+
+# --- score ------------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml, cases.csv and the reference.")
+@click.option("--submission", type=FolderPath, help="Folder or ZIP of the submission. [default: /input]")
+@click.option("--output", type=FolderPath, help="Folder for metrics.json and details. [default: /output]")
+@click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
+@click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
+@click.option("--images", type=FolderPath, help="Folder with the images, for --report. [default: images/]")
+@click.option("--quiet", is_flag=True, help="Print no summary.")
+@Cluster
+@Workers
+def score(
+    challenge: Path | None,
+    submission: Path | None,
+    output: Path | None,
+    report: bool,
+    team: str | None,
+    images: Path | None,
+    quiet: bool,
+    workers: int | None,
+    cluster: str | None,
+) -> None:
+    """Score a submission: writes metrics.json, details.json and objects.csv; with --report a page to look at.
+
+    Without arguments the platform's paths are used: /input, /output, and the ground truth that was uploaded, else
+    the one of the image. There metrics.json holds what [publish] of challenge.toml says, and nothing is printed;
+    elsewhere it holds all, and a summary with all findings goes to stderr.
+    """
+    from evaluation.execution.cluster import connect
+    from evaluation.results.files import remove_results
+    from evaluation.scoring.street import score_submission
+
+    if images is not None and not report:
+        raise WrongUsage(
+            fault(
+                "missing-option",
+                "--report",
+                wording="not-given-beside",
+                expected="both",
+                option="--report",
+                given="--images",
+            )
+        )
+    check_report(report)
+    is_public = challenge is None and options.is_platform()
+    is_read = challenge is not None and not quiet and sys.stderr is not None
+    challenge = challenge_folder(challenge) if challenge else options.ground_truth()
+    submission = submission or existing(options.INPUT, "--submission", usual=True)
+    output = output_folder(output or existing(options.OUTPUT, "--output", usual=True))
+    if images is not None:
+        from evaluation.challenge import Challenge
+        from evaluation.report.folders import check_images
+
+        check_images(Challenge.load(challenge), challenge, images)
+    try:
+        with connect(cluster, tell) as executor, progress_bar("Scoring") as progress:
+            result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
+    except (SubmissionRejected, ChallengeBroken):
+        with writing_to(output):
+            remove_results(output)  # an earlier submission's would be taken for this one's
+        raise
+    kept = challenge / "leaderboard"  # results to rank among, or a folder that may not be looked into
+    if any(kept.glob("*.json")) or (kept.is_dir() and not os.access(kept, os.R_OK | os.X_OK)):
+        from evaluation.leaderboard.board import rank_result
+
+        result = rank_result(challenge, result, team=team or "")
+    else:
+        from evaluation.leaderboard.ranked_result import without_place
+
+        result = without_place(result)
+    with writing_to(output):
+        result.write(output, public=is_public)
+    if report:
+        from evaluation.report.folders import Sources, page_of_results, write_page
+
+        with progress_bar("Drawing") as progress, writing_to(output):
+            sources = Sources(challenge, submission, images)
+            page = page_of_results(output, sources=sources, workers=workers, progress=progress)
+            write_page(page, output / "report.html")
+    if is_read:
+        files = f"metrics.json, details.json, objects.csv{', report.html' if report else ''}"
+        with redirect_stdout(sys.stderr):
+            show_summary(challenge, submission, result)
+            click.echo(f"Written to {output}: {files}")
+
+
+def show_summary(challenge: Path, submission: Path, result: Result) -> None:
+    """Print the scores, the findings and the rank of a submission."""
+    from evaluation.analysis.hints import hints_about_files
+    from evaluation.report.result import AGGREGATIONS, ResultDocuments
+    from evaluation.report.terminal import skill_grid
+
+    rule = next(iter(result.scores))
+    title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
+    if result.intervals and (confidence := result.challenge.confidence):
+        title += f", {100 * confidence.level:g} % intervals"
+    read = ResultDocuments(result.metrics, result.details)
+    show(skill_grid({AGGREGATIONS[name]: (read, name) for name in read.aggregations}, title, compared=False))
+    show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
+    ranks = result.metrics.get("leaderboard")
+    if ranks and ranks["position"] is not None:
+        click.echo(f"Rank {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
+
+
+# --- leaderboard ------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@ReferenceFolder
+@click.option("--submissions", type=FolderPath, required=True, help="Folder with a folder, ZIP or CSV for each team.")
+@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard, and results that are kept.")
+@click.option(
+    "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
+)
+@Before
+@BoardReport
+@Cluster
+@Log
+@Workers
+def leaderboard(
+    challenge: Path,
+    submissions: Path,
+    output: Path,
+    store: Path | None,
+    workers: int | None,
+    cluster: str | None,
+    log: Path | None,
+    report: bool,
+    before: Path | None,
+) -> None:
+    """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
+
+    With --report there are pages as well: leaderboard.html leads to one for each team and each case.
+
+    Results are kept in OUTPUT/results: a second call scores what is new or has changed, an interrupted one goes on.
+    A team whose submission is rejected stays in the table, with the reason. What --store writes belongs into the folder
+    leaderboard/ of the challenge: 'score' then ranks a submission among these results.
+    """
+    from evaluation.execution.cluster import connect
+    from evaluation.leaderboard.board import score_and_rank
+
+    output_folder(output)
+    check_report(report)
+    with (
+        submissions_progress("Scoring", log) as progress,
+        connect(cluster, progress.say) as executor,
+        writing_to(output),
+    ):
+        board = score_and_rank(
+            challenge_folder(challenge),
+            submissions,
+            output,
+            workers=workers,
+            progress=progress.progress,
+            note=progress.note,
+            executor=executor,
+            before=before,
+        )
+    show_board(board, output, report=False)
+    if report:
+        from evaluation.report.folders import report_board
+
+        with progress_bar("Drawing") as drawn, writing_to(output):
+            written = report_board(
+                output, board, challenge_folder(challenge), submissions, workers=workers, progress=drawn
+            )
+        click.echo(f"{len(written):,} pages: open {output}/{written[0]} in a browser")
+    if store is not None:
+        from evaluation.leaderboard.board import store_results
+
+        with writing_to(store):
+            store_results(board, output, output_folder(store))
+        click.echo(f"Stored in {store}: the results of {len(board.teams)} teams")
+
+
+# --- rank -------------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml and cases.csv; needed for --results.")
+@click.option("--results", type=FolderPath, help="Folder with metrics.json (and details.json) of every team.")
+@click.option("--scores", type=FolderPath, help="CSV with the columns team, case, group, metric, value.")
+@ScoreColumns
+@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard.")
+@Before
+@BoardReport
+def rank(
+    challenge: Path | None,
+    results: Path | None,
+    scores: Path | None,
+    columns: tuple[str, ...],
+    settings: tuple[str, ...],
+    unit: Literal["group", "case"],
+    output: Path,
+    report: bool,
+    before: Path | None,
+) -> None:
+    """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
+    from evaluation.leaderboard.rank_given import rank_given
+    from evaluation.leaderboard.teams import ResultFolder
+
+    output_folder(output)
+    check_report(report)
+    folder = challenge_folder(challenge) if challenge else None
+    with progress_bar("Testing columns") as progress:
+        board = rank_given(
+            folder,
+            results=results,
+            scores=scores,
+            columns=columns,
+            settings=settings,
+            unit=unit,
+            before=before,
+            progress=progress,
+        )
+    files = ResultFolder(results).metrics() if results else None
+    show_board(board, output, report=report, metrics=files)
+
+
+# --- audit ------------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml, cases.csv, reference.")
+@click.option("--submissions", type=FolderPath, help="Folder with a folder, ZIP or CSV for each team.")
+@click.option("--scores", type=FolderPath, help="Instead: a CSV of scores, with the options of rank.")
+@ScoreColumns
+@click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
+@click.option("--tricks", is_flag=True, help="Try to game the ranking with each submission; say what works.")
+@click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
+@Cluster
+@Log
+@Workers
+def audit(
+    challenge: Path | None,
+    submissions: Path | None,
+    scores: Path | None,
+    columns: tuple[str, ...],
+    settings: tuple[str, ...],
+    unit: Literal["group", "case"],
+    output: Path,
+    workers: int | None,
+    cluster: str | None,
+    log: Path | None,
+    report: bool,
+    tricks: bool,
+) -> None:
+    """Rank all teams under other rules: can the first rank be defended? Writes audit.json and audit.csv.
+
+    Varied are the matching rule, its threshold, the unit of averages, how the reference is read, what is ignored, the
+    weights of columns and the method of the ranking; [audit] in challenge.toml says how. Scores are kept in
+    OUTPUT/scores: a second call scores nothing. With --scores only the rules of the ranking are varied.
+
+    --tricks does none of this. It tries what a participant could do to game the ranking (keep the easiest nuclei, empty
+    hard cases, copies, one class only, …) with every submission, all held in memory, and says what works, which teams
+    would gain, under which other rankings nothing works, and which entries decide the first rank.
+    """
+    check_report(report)
+    if scores is not None:
+        if submissions is not None or tricks:
+            other = "--tricks" if tricks else "--submissions"
+            raise WrongUsage(
+                fault(
+                    "contradictory-rules",
+                    other,
+                    wording="only-one-option",
+                    other="--scores",
+                    reason="scores have no nuclei",
+                )
+            )
+        from evaluation.analysis.audit import audit_scores_in_file
+
+        folder = challenge_folder(challenge) if challenge else None
+        output_folder(output)
+        found = audit_scores_in_file(folder, scores, columns=columns, settings=settings, unit=unit)
+        show_audit(found, output, report=report)
+        return
+    if submissions is None:
+        raise WrongUsage(
+            fault("missing-option", "--submissions, --scores", wording="no-results-or-scores", number="neither is")
+        )
+    if challenge is None:
+        needed = "the challenge that the submissions are of"
+        raise WrongUsage(
+            fault(
+                "missing-option",
+                "--challenge",
+                wording="not-given-beside",
+                expected=needed,
+                option="--challenge DIR",
+                given="--submissions",
+            )
+        )
+    if columns or settings:
+        raise WrongUsage(
+            fault(
+                "contradictory-rules",
+                "--column, --set",
+                wording="only-one-option",
+                other="--submissions",
+                reason="the ranking is that of the challenge",
+            )
+        )
+    output_folder(output)
+    if tricks:
+        play_tricks(challenge_folder(challenge), submissions, output, report=report)
+        return
+    from evaluation.analysis.audit import audit_challenge
+    from evaluation.execution.cluster import connect
+
+    with (
+        submissions_progress("Scoring", log) as progress,
+        connect(cluster, progress.say) as executor,
+        writing_to(output),
+    ):
+        found = audit_challenge(
+            challenge_folder(challenge),
+            submissions,
+            output,
+            workers=workers,
+            progress=progress.progress,
+            note=progress.note,
+            executor=executor,
+        )
+    show_audit(found, output, report=report)
+
+
+def show_audit(found: Audit, output: Path, *, report: bool) -> None:
+    """Write an audit, and print what its page begins with."""
+    from evaluation.analysis.audit import write_audit
+    from evaluation.analysis.variants import audit_document
+    from evaluation.report.studies import audit_page
+
+    with writing_to(output):
+        write_audit(output, found)
+        page = audit_page(audit_document(found))
+        if report:
+            from evaluation.report.folders import write_page
+
+            write_page(page, output / "audit.html")
+    show_sections(page, "first-place", "rules")
+    show_lines(found.notes)
+    click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")
+
+
+def play_tricks(challenge: Path, submissions: Path, output: Path, *, report: bool) -> None:
+    """``audit --tricks``."""
+    from evaluation.analysis.tricks import audit_tricks, tricks_lines
+    from evaluation.results.documents import as_json
+    from evaluation.results.files import write_atomically
+
+    found = audit_tricks(challenge, submissions, output=output)
+    with writing_to(output):
+        output.mkdir(parents=True, exist_ok=True)
+        write_atomically(output / "tricks.json", as_json(found))
+        if report:
+            from evaluation.report.folders import write_page
+            from evaluation.report.studies import tricks_page
+
+            write_page(tricks_page(found), output / "tricks.html")
+    show_lines(tricks_lines(found))
+    click.echo(f"Written to {output}: tricks.json{', tricks.html' if report else ''}")
+
+
+# --- archive ----------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@click.option("--results", type=FolderPath, required=True, help="What 'leaderboard' wrote.")
+@click.option("--output", type=FolderPath, required=True, help="The ZIP to write.")
+@click.option(
+    "--creator", "creators", multiple=True, required=True, help="Who publishes it, 'Family name, Given name'."
+)
+@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="Day of publication.  [default: today]")
+@click.option("--image", default="", metavar="DIGEST", help="Digest of the image that scored.")
+@click.option("--private", is_flag=True, help="With the reference, details.json and objects.csv: not to be published.")
+def archive(
+    challenge: Path,
+    results: Path,
+    output: Path,
+    creators: tuple[str, ...],
+    date: datetime | None,
+    image: str,
+    private: bool,
+) -> None:
+    """Write one ZIP of a challenge: rules, results, ranking, versions, lock, checksums, metadata.
+
+    What reveals the reference is left out unless --private is given. 'evaluation verify' computes it again.
+    """
+    from evaluation.leaderboard.archive import write_archive
+
+    folder, day = challenge_folder(challenge), (date or datetime.now(UTC)).date().isoformat()
+    with writing_to(output.parent):
+        names = write_archive(
+            folder, existing(results, "--results"), output, date=day, creators=creators, image=image, private=private
+        )
+    click.echo(f"Written to {output}: {len(names)} files")
+
+
+# --- verify -----------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("archive", type=FolderPath)
+@click.option("--submissions", type=FolderPath, help="Score these again; needs an archive with the reference.")
+@Workers
+def verify(archive: Path, submissions: Path | None, workers: int | None) -> None:
+    """Compute again what an ARCHIVE allows: the checksums, the hash of the rules, the ranking, the counts of nuclei.
+
+    With --submissions and the reference in it every result, too. Says of each whether it is the same to the byte, the
+    same to the digit, or cannot be checked; exit code 1 if one differs.
+    """
+    from evaluation.leaderboard.archive import verify_archive
+
+    with tempfile.TemporaryDirectory() as work:
+        checked = verify_archive(existing(archive, "ARCHIVE"), Path(work), submissions, workers=workers)
+    for each in checked:
+        click.echo(f"{each.outcome}: {each.what}{f' ({each.why})' if each.why else ''}")
+    if any(each.outcome == "differs" for each in checked):
+        click.get_current_context().exit(1)
