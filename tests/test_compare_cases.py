@@ -40,6 +40,7 @@ EXPECTED: dict[str, float | str] = {
     "rgb_png": "If each colour is a nucleus",
     "rgba_first_channel": "If each colour is a nucleus",
     "copies": 4 / 7,
+    "qupath_region": 0.8,
     "off_by_one": "They differ by so little that a tool has cut or padded one of them",
     "void_minus1": "Does -1 stand for background, or for what is not annotated?",
     "zarr_two_labels": "expected one array at full size. Name it",
@@ -524,3 +525,77 @@ def test_init_says_how_pieces_become_a_challenge(capsys) -> None:
     assert run(["compare", "mine/reference", "mine/reference", "--save-challenge", "kept"]) == 0
     assert run(["score", "--challenge", "kept", "--submission", "kept/submissions/reference", "--output", "out"]) == 0
     assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["group_mean"] == 1
+
+
+def square(x0: int, y0: int, x1: int, y1: int) -> dict:
+    ring = [[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]
+    return {"type": "Polygon", "coordinates": [ring]}
+
+
+def of_qupath(kind: str, geometry: dict, old: bool = False, **properties: object) -> dict:
+    """An object as QuPath writes it, or as QuPath 0.2 did, whose ids are types."""
+    written = {"type": "Feature", "geometry": geometry, "properties": properties}
+    if old:
+        return {**written, "id": f"Path{kind.capitalize()}Object"}
+    return {**written, "properties": {"objectType": kind, **properties}}
+
+
+NUCLEI = {"R": [square(5, 5, 15, 15), square(30, 5, 42, 15), square(10, 25, 18, 33)]}
+NUCLEI["P"] = NUCLEI["R"][:2]
+WHOLE = square(0, 0, 60, 40)
+HALVES = {
+    "type": "MultiPolygon",
+    "coordinates": [square(0, 0, 20, 40)["coordinates"], square(21, 0, 60, 40)["coordinates"]],
+}
+CROSSED = {"type": "Polygon", "coordinates": [[[0, 0], [60, 0], [60, 40], [2, 40], [4, 38], [0, 40], [0, 0]]]}
+
+
+def regions_and_nuclei(form: str, nuclei: list[dict]) -> list[dict]:
+    kind, old = ("cell" if form == "cells" else "detection"), form == "old ids"
+    inner = [of_qupath(kind, geometry, old) for geometry in nuclei]
+    if form == "children":
+        return [of_qupath("annotation", WHOLE, childObjects=inner)]
+    regions = {
+        "before": [WHOLE],
+        "behind": [WHOLE],
+        "two, one in the other": [WHOLE, square(0, 0, 50, 39)],
+        "of two parts": [HALVES],
+        "crosses itself": [CROSSED],
+    }.get(form, [WHOLE])
+    around = [of_qupath({"tiles": "tile", "cores": "tma_core"}.get(form, "annotation"), one, old) for one in regions]
+    if form == "with a class":
+        around[0]["properties"]["classification"] = {"name": "Tumor"}
+    return [*inner, *around] if form == "behind" else [*around, *inner]
+
+
+REGIONS = ("before", "behind", "cells", "old ids", "children", "two, one in the other", "of two parts")
+
+
+@pytest.mark.parametrize("side", ["ref", "pred", "both"])
+@pytest.mark.parametrize("form", [*REGIONS, "crosses itself", "tiles", "cores", "with a class"])
+def test_an_annotation_of_qupath_around_detections_is_a_region(form: str, side: str, capsys) -> None:
+    for name, labels, nuclei in (("ref", R, NUCLEI["R"]), ("pred", P, NUCLEI["P"])):
+        if side in (name, "both"):
+            features = regions_and_nuclei(form, nuclei)
+            dump(f"{name}/a.geojson", {"type": "FeatureCollection", "features": features})
+        else:
+            put(f"{name}/a.tif", labels)
+    assert run(["compare", "ref", "pred", "--output", "out"]) == 0
+    assert "around" in (told := capsys.readouterr().out) and "which is a region" in told
+    assert "classes" not in told.replace("no classes", "").replace("whatever their classes", "")
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["group_mean"] == 0.8
+
+
+@pytest.mark.parametrize("form", ["annotations only", "beside detections", "the same again"])
+def test_other_annotations_of_qupath_are_nuclei(form: str, capsys) -> None:
+    """Drawn by hand: all of them, one that the tool did not find, or one around a detection of much the same size."""
+    drawn = [of_qupath("annotation", geometry) for geometry in NUCLEI["P"]]
+    if form == "annotations only":
+        drawn.append(of_qupath("annotation", WHOLE))
+    else:
+        drawn[0] = of_qupath("detection", square(6, 6, 14, 14) if form == "the same again" else NUCLEI["P"][0])
+    if form == "the same again":
+        drawn.append(of_qupath("annotation", NUCLEI["P"][0]))
+    put("ref/a.tif", R)
+    dump("pred/a.geojson", {"type": "FeatureCollection", "features": drawn})
+    check(compared(capsys), 0.8 if form == "beside detections" else 2 * 2 / (3 + 3))

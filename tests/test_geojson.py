@@ -129,6 +129,35 @@ def test_a_polygon_has_holes_and_a_multipolygon_parts_in_document_order():
     assert rings_of(outlines) == [OTHER[:-1], HOLE[:-1], RING[:-1], RING[:-1], HOLE[:-1]]
 
 
+AROUND = polygon([[0, 0], [99, 0], [99, 99], [0, 99]])
+
+
+def of_type(kind: str, geometry: dict, cls: str | None = "Epithelial") -> dict:
+    return feature(geometry, cls=cls, properties={"objectType": kind})
+
+
+def test_a_region_around_detections_is_left_out_whatever_its_class_but_one_that_is_not_scored():
+    """Unlike a challenge's other annotations, whose classes must be known."""
+    nucleus = of_type("detection", polygon(OTHER))
+    told = read_json_file(collection(of_type("annotation", AROUND, "Tissue"), nucleus), "geojson")
+    assert [len(part) for part in told.parts] == [1]
+    assert str(told.findings[0]) == (
+        "[left-out] 'nuclei.json', feature 1: an annotation of QuPath around 1 detection, which is a region; expected "
+        "nuclei. It is left out."
+    )
+    ids = {"epithelial": 1, "necrosis": -1}
+    not_scored = collection(of_type("annotation", AROUND, "Necrosis"), nucleus)
+    assert read(not_scored, classes=["Epithelial"], ids=ids).class_id.tolist() == [-1, 1]
+
+
+def test_detections_in_too_many_annotations_are_refused_before_time_is_lost(monkeypatch):
+    content = collection(*[of_type("annotation", AROUND)] * 4, *[of_type("detection", polygon(OTHER))] * 5)
+    monkeypatch.setattr("evaluation.formats.geojson.MOST_INSIDE", 20)
+    assert len(read(content)) == 5
+    monkeypatch.setattr("evaluation.formats.geojson.MOST_INSIDE", 19)
+    assert "more than 19 pairs of an annotation and a detection inside it" in fault_of(content)
+
+
 def test_a_collection_in_a_feature_is_one_nucleus_of_all_its_parts():
     inner = {"type": "GeometryCollection", "geometries": [polygon(HOLE)]}
     outlines = read(feature({"type": "GeometryCollection", "geometries": [polygon(OTHER), inner, polygon(RING)]}))

@@ -12,8 +12,10 @@ QuPath: https://github.com/qupath/qupath, QuPathTypeAdapters and ROITypeAdapters
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -33,7 +35,7 @@ from evaluation.formats.annotation_lists import (
     describe,
     probabilities_of,
 )
-from evaluation.formats.classes import SKIPPED, UNKNOWN, shown
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_name, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format
 from evaluation.formats.request import Request
@@ -60,6 +62,12 @@ TYPES_AS_IDS = frozenset(
     f"{kind}Object" for kind in ("PathAnnotation", "PathDetection", "PathCell", "PathTile", "PathRoot", "TMACore")
 )  # what QuPath 0.2 wrote as the id of every object
 NO_IDS = TYPES_AS_IDS | {""}
+NUCLEI_OF_QUPATH = frozenset({"detection", "cell", "PathDetectionObject", "PathCellObject"})
+AROUND_NUCLEI = (OBJECT_TYPES | TYPES_AS_IDS) - NUCLEI_OF_QUPATH - {"unknown"}
+WORD_OF_NUCLEI = re.compile(rb'"(?:detection|cell|PathDetectionObject|PathCellObject)"')
+WORD_AROUND = re.compile(rb'"(?:annotation|tile|tma_core|root|Path(?:Annotation|Tile|Root)Object|TMACoreObject)"')
+MOST_INSIDE = 50_000_000  # detections of an annotation, of all annotations together
+MORE_THAN_A_NUCLEUS = 2  # times the area of a nucleus inside: less is the same one again, drawn by hand
 DOCUMENT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geometry"
 
 
@@ -87,6 +95,8 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
     - ``source_id`` is the feature's id, or the name in its properties, or its position in the file, from 1; points of
       a MultiPoint have "/1", "/2", … behind it. The ids of QuPath 0.2, which are types, do not count.
     - Rings close by themselves; a last vertex that repeats the first is dropped.
+    - An annotation, tile, core or root of QuPath around detections or cells is a region, no nucleus (``find_regions``):
+      it is left out with a warning, unless its class is not scored.
 
     Shapes that the nuclei do not have are refused or, with ``other_shapes = "skip"``, left out with a warning, as are
     features without a geometry. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
@@ -94,25 +104,123 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
     missing-probability.
     """
     with memory_told(request.where), resting_collector():
-        if (annotations := read_in_guessed_pieces(stream, request, case)) is not None:
+        regions = find_regions(stream, request)
+        if (annotations := read_in_guessed_pieces(stream, request, case, regions)) is not None:
             return annotations
-        records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, nan_is_null=True)
-        features = FeatureReader(request, case)
-        if records.pieces is not None:
-            for piece in records.pieces:
-                features.add(piece)
-        else:
-            features.add(sole_items(records.root, request.where))
+        features = FeatureReader(request, case, regions)
+        for items in pieces_of(stream, request):
+            features.add(items)
         return features.annotations()
 
 
-def read_in_guessed_pieces(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations | None:
+def pieces_of(stream: BinaryIO, request: Request[GeojsonRules]) -> Iterator[list[Any]]:
+    """The features or geometries of a file, some at a time. Raises InputFault."""
+    records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, nan_is_null=True)
+    yield from [sole_items(records.root, request.where)] if records.pieces is None else records.pieces
+
+
+def find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, int]:
+    """The numbers of the features that are regions, and how many detections or cells of QuPath lie in each.
+
+    A region is any other object of QuPath with the middle of a detection inside that has less than half of its area.
+    """
+    text = RecordText(stream, request.where, request.limits, nan_is_null=True)
+    if request.rules.shape != "outline" or not has_both(text.chunks()):
+        return {}
+    around: list[tuple[int, Any]] = []
+    middles_xy, areas = [], []
+    try:
+        number = 0
+        for items in pieces_of(stream, request):
+            for item in with_children(items):
+                number += 1
+                kind = object_type(item)
+                if kind in AROUND_NUCLEI and not is_ignored(item, request):
+                    around.append((number, shapely.MultiPolygon(shapes_in(item))))
+                elif kind in NUCLEI_OF_QUPATH:
+                    for shape in shapes_in(item)[:1]:
+                        middles_xy.append(shapely.centroid(shape))
+                        areas.append(shape.area)
+    except InputFault:  # told where the file is read
+        return {}
+    tree, area = shapely.STRtree(middles_xy), np.array(areas)
+    regions, pairs = {}, 0
+    for number, shape in around:
+        pairs += len(tree.query(shape))
+        if pairs > MOST_INSIDE:
+            what = f"{MOST_INSIDE:,} pairs of an annotation and a detection inside it"
+            raise InputFault(fault("too-large", request.where, wording="too-much-to-decode", what=what))
+        inside = tree.query(shape, predicate="intersects")
+        if (MORE_THAN_A_NUCLEUS * area[inside] < shape.area).any():
+            regions[number] = len(inside)
+    return regions
+
+
+def has_both(chunks: Iterator[bytes]) -> bool:
+    """Whether a text has words for nuclei of QuPath and for what may lie around them."""
+    of_nuclei = around = False
+    before = b""
+    for chunk in chunks:
+        text = before + chunk
+        of_nuclei = of_nuclei or WORD_OF_NUCLEI.search(text) is not None
+        around = around or WORD_AROUND.search(text) is not None
+        if of_nuclei and around:
+            return True
+        before = chunk[-len("PathAnnotationObject") - 2 :]
+    return False
+
+
+def with_children(items: Sequence[Any]) -> Iterator[Any]:
+    """Features, each followed by its children."""
+    waiting = list(items[::-1])
+    while waiting:
+        item = waiting.pop()
+        yield item
+        waiting += children_of(item)[::-1]
+
+
+def children_of(item: Any) -> list[Any]:
+    properties = item.get("properties") if type(item) is dict and item.get("type") == "Feature" else None
+    children = properties.get("childObjects") if type(properties) is dict else None
+    return children if type(children) is list else []
+
+
+def object_type(item: Any) -> str | None:
+    """The type of an object of QuPath, None for other features."""
+    if type(item) is not dict or item.get("type") != "Feature":
+        return None
+    properties = item.get("properties")
+    said = [properties.get(key) for key in ("objectType", "object_type")] if type(properties) is dict else []
+    kinds = [kind for kind in (*said, item.get("id")) if type(kind) is str]
+    return next((kind for kind in kinds if kind in OBJECT_TYPES | TYPES_AS_IDS), None)
+
+
+def is_ignored(item: dict[str, Any], request: Request[GeojsonRules]) -> bool:
+    """Whether the class of a feature is one that the challenge does not score."""
+    name = name_of_class(item["properties"]) if type(item.get("properties")) is dict else None
+    if not isinstance(name, str) or not request.classes.names:
+        return False
+    return UNKNOWN < class_of_name(name, request.classes) < 0
+
+
+def shapes_in(item: dict[str, Any]) -> list[Any]:
+    """The parts of the outline of a feature as shapes; none if it has no usable one."""
+    try:
+        outlines, _, _ = shapes_of(item.get("nucleusGeometry") or item.get("geometry"))
+        return [shapely.Polygon(rings[0], [hole for hole in rings[1:] if len(hole) > 3]) for rings in outlines if rings]
+    except (Malformed, ArithmeticError, ValueError, TypeError, shapely.errors.ShapelyError):
+        return []
+
+
+def read_in_guessed_pieces(
+    stream: BinaryIO, request: Request[GeojsonRules], case: Case, regions: Mapping[int, int]
+) -> Annotations | None:
     """The nuclei of a file whose features all lie where they seem to; None for others, and if a file is refused.
 
     So what is wrong with a file is always told by the way of reading that makes no guesses.
     """
     text = RecordText(stream, request.where, request.limits, nan_is_null=True)
-    features = FeatureReader(request, case)
+    features = FeatureReader(request, case, regions)
     columns = not features.of_points and request.limits.json_depth >= DEPTH
     try:
         for piece in text.guessed_pieces(FEATURES):
@@ -141,12 +249,15 @@ def sole_items(root: Any, where: str) -> list[Any]:
 class FeatureReader:
     """Hands the nuclei among features over to NucleusLists."""
 
-    def __init__(self, request: Request[FeatureRules], case: Case) -> None:
+    def __init__(
+        self, request: Request[FeatureRules], case: Case, regions: Mapping[int, int] = MappingProxyType({})
+    ) -> None:
         self.nuclei = NucleusLists(request, case, "feature", closed=request.rules.shape == "outline")
         self.of_points = request.rules.shape == "point"
         self.parts_are_nuclei = None if request.rules.parts is None else request.rules.parts == "apart"
         self.skips_others = request.rules.other_shapes == "skip"
         self.left_out = Faults(request.where)
+        self.regions = regions
 
     def add(self, items: list[Any]) -> None:
         """Add features or geometries, and the children of features."""
@@ -170,6 +281,8 @@ class FeatureReader:
         keys = set().union(*set(map(tuple, properties)))
         most_parts = {None: PARTS_OF_A_NUCLEUS, True: 1, False: polygons.parts}[self.parts_are_nuclei]
         if "childObjects" in keys or polygons.parts > most_parts:
+            return False
+        if any(nuclei.number < number <= nuclei.number + len(features) for number in self.regions):
             return False
         names = self.class_names(properties)
         if not {str, type(None)}.issuperset(map(type, names)):
@@ -215,8 +328,10 @@ class FeatureReader:
             geometry, properties = item, {}
         else:
             raise Malformed(got=describe(item), expected="a Feature with a geometry")
-        children = properties.get("childObjects")
-        children = children if type(children) is list else []
+        children = children_of(item)
+        if (inside := self.regions.get(self.nuclei.number)) is not None:
+            self.left_out.fault("left-out", self.nuclei.place(), wording="region", inside=inside)
+            return children
         name = self.class_name(properties)
         if self.nuclei.names.look_up(name) == SKIPPED:
             return children
@@ -255,13 +370,8 @@ class FeatureReader:
 
     def class_name(self, properties: dict[str, Any]) -> Any:
         """The name of the class, None if there is none."""
-        name = properties.get("classification")
-        if type(name) is dict:
-            names = name.get("names")
-            name = ": ".join(map(str, names)) if type(names) is list else name.get("name")
-        if name is None or name == "":
-            return self.flat_class_name(properties)
-        return name
+        name = name_of_class(properties)
+        return self.flat_class_name(properties) if name is None or name == "" else name
 
     def flat_class_name(self, properties: dict[str, Any]) -> str | None:
         """The name of the class where there is no classification; one that is unknown if there must be some name."""
@@ -295,6 +405,15 @@ class FeatureReader:
     def annotations(self) -> Annotations:
         part = self.nuclei.points() if self.of_points else self.nuclei.outlines()
         return Annotations((part,), tuple(self.left_out.findings()))
+
+
+def name_of_class(properties: dict[str, Any]) -> Any:
+    """What the classification of a feature is called, None without one."""
+    name = properties.get("classification")
+    if type(name) is dict:
+        names = name.get("names")
+        return ": ".join(map(str, names)) if type(names) is list else name.get("name")
+    return name
 
 
 def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
