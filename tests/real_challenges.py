@@ -224,23 +224,6 @@ def midog_container(data: Path, folder: Path) -> Real:
     return Real(challenge, folder / "submission")
 
 
-def cellvit(data: Path, folder: Path) -> Real:
-    """The MultiPoints of a slide as reference; submissions are "Multiple points"."""
-    challenge = write_rules(
-        folder / "challenge",
-        classes=["Neoplastic", "Inflammatory", "Connective"],
-        cases=case_rows([("slide", 46_000, 29_000)]),
-        reference={
-            "format": "geojson",
-            "files": "reference/{case}.geojson",
-            "shape": "point",
-            "origin": "pixel_corner",
-        },
-        submission={"format": "points_json", "files": "{case}.json", "origin": "pixel_corner", "units": "px"},
-        rules=[radius_rule(12, name="near", rule="centroid_closest_first")],
-    )
-    link(data / "cellvit" / "cell_detection.geojson", challenge / "reference" / "slide.geojson")
-    return Real(challenge, folder / "submission")
 
 
 # --- outlines ---------------------------------------------------------------------------------------------------------
@@ -370,41 +353,11 @@ def monusac(data: Path, folder: Path) -> Real:
     return Real(challenge, folder / "submission")
 
 
-def asap_tiles(data: Path, folder: Path) -> Real:
-    """tiles.xml as reference, tiles.geojson as submission: regions of a slide, far from its corner."""
-    side = {"shape": "outline", "coordinates": "slide", **CORNERS}
-    challenge = write_rules(
-        folder / "challenge",
-        classes=["aberrant_positive_columnar", "unsure"],
-        cases=case_rows([("tiles", 28_000, 20_000)], offset_x=42_000, offset_y=22_000),
-        reference={"format": "asap_xml", "files": "reference/{case}.xml", **side, **KEEP},
-        submission={"format": "geojson", "files": "{case}.geojson", **side},
-        rules=[iou_rule(0.5)],
-    )
-    link(data / "asap_geojson" / "tiles.xml", challenge / "reference" / "tiles.xml")
-    copy(data / "asap_geojson" / "tiles.geojson", folder / "submission" / "tiles.geojson")
-    return Real(challenge, folder / "submission")
 
 
 # --- COCO -------------------------------------------------------------------------------------------------------------
 
 
-def sartorius(data: Path, folder: Path) -> Real:
-    """The cells of Sartorius against themselves."""
-    source = data / "sartorius" / "val_fold0_split_part1.json.gz"
-    images = json.loads(gzip.decompress(source.read_bytes()))["images"]
-    side = {"format": "coco_json", **CORNERS}
-    challenge = write_rules(
-        folder / "challenge",
-        classes=["shsy5y", "astro", "cort"],
-        cases=case_rows((image["id"], image["height"], image["width"]) for image in images),
-        reference={**side, "files": "reference/cells.json.gz", **KEEP},
-        submission={**side, "files": "cells.json.gz"},
-        rules=[iou_rule(0.5)],
-    )
-    link(source, challenge / "reference" / "cells.json.gz")
-    copy(source, folder / "submission" / "cells.json.gz")
-    return Real(challenge, folder / "submission")
 
 
 def consep(data: Path, folder: Path) -> Real:

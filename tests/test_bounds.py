@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from test_csv_formats import points as read_csv_points
-from test_platform_json import point, points
-from test_platform_json import read_points as read_json_points
+from test_json_formats import point, points
+from test_json_formats import read as read_json
 
 from evaluation import Challenge, instances_from_labels, score_instances
 from evaluation.metrics import classification, every_nucleus
@@ -131,7 +131,7 @@ def test_a_tolerance_in_um_is_that_in_px(family):
 
 
 @pytest.mark.parametrize("read", [
-    lambda: read_json_points(points(*(point(1, 2, probability=p) for p in SURE))).probability,
+    lambda: read_json(points(*(point(1, 2, probability=p) for p in SURE)), "points_json").probability,
     lambda: read_csv_points("x,y,score\n" + "".join(f"1,2,{p}\n" for p in SURE)).probability,
 ])  # fmt: skip
 def test_probabilities_that_differ_in_the_eighth_digit_are_no_ties(read):

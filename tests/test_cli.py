@@ -501,22 +501,6 @@ def test_init_reads_the_headers_of_real_slides(shared_data, tmp_path):
 
 # --- label images ---------------------------------------------------------------------------------------------------
 
-CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
-
-
-def masks_of(submission: Path) -> dict[str, dict[str, np.ndarray]]:
-    return {
-        case.name: {
-            name: loadmat(case / name / "1.mat")["n_ary_mask"] for name in CLASSES if (case / name / "1.mat").exists()
-        }
-        for case in sorted(submission.glob("*/*"))
-    }
-
-
-def scores_of(folder: Path) -> dict[str, object]:
-    metrics = json.loads((folder / "metrics.json").read_text())
-    return {key: value for key, value in metrics.items() if key != "challenge"}
-
 
 def test_help_shows_every_command_once_in_groups_and_in_80_columns(capsys):
     assert run(["--help"]) == 0

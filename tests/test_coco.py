@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import random
 from dataclasses import replace
 
 import numpy as np
@@ -457,30 +456,3 @@ def test_coco_panoptic_is_named_and_what_to_export_instead():
     listed = {"annotations": [{"image_id": 7, "file_name": "a.png", "segments_info": [{"id": 3, "category_id": 1}]}]}
     for document in (listed, {"images": IMAGES, "categories": CATEGORIES} | listed):
         assert faults_of(document).startswith("[not-coco] 'a.json': COCO panoptic, whose shapes are in PNG files")
-
-
-# --- real files -------------------------------------------------------------------------------------------------------
-
-
-def table_of(names) -> ClassTable:
-    return ClassTable(tuple(names), {name.casefold(): index for index, name in enumerate(names, start=1)})
-
-
-# --- fuzz -------------------------------------------------------------------------------------------------------------
-
-STRANGE = [None, True, -1, 0, 3, 2.5, 1e300, 1 << 63, "", "a", "é\0", [], [1], [[1, 2]], {}, {"id": 1}, {"size": []}]
-
-
-def mutated(value, source: random.Random):
-    """A copy of a JSON value with some nodes replaced, removed or doubled."""
-    if source.random() < 0.06:
-        return source.choice(STRANGE)
-    if isinstance(value, list):
-        items = [mutated(item, source) for item in value]
-        return items * 2 if source.random() < 0.04 else items
-    if isinstance(value, dict):
-        return {key: mutated(item, source) for key, item in value.items() if source.random() > 0.04}
-    return value
-
-
-MASKS = {"labels": [1, 0], "scores": [0.5, 0.25], "masks": [CODE, {"size": [3, 4], "counts": "13"}]}

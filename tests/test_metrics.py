@@ -202,33 +202,6 @@ ONLY_PREDICTION = [[0, 3, 0], [0, 0, 0], [0, 0, 0]]
 NOTHING_MATCHED = [[0, 3, 0], [3, 0, 0], [0, 0, 0]]
 PERFECT_ONE_CLASS = [[0, 0, 0], [0, 3, 0], [0, 0, 0]]
 
-WHAT_WHEN = {
-    ("detection", "precision"): ["no-instances", "no-prediction", 0, 0, 1],
-    ("detection", "recall"): ["no-instances", 0, "no-reference", 0, 1],
-    ("detection", "f1"): ["no-instances", 0, 0, 0, 1],
-    ("detection", "threat_score"): ["no-instances", 0, 0, 0, 1],
-    ("classification", "balanced_accuracy"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 1],
-    ("classification", "accuracy"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 1],
-    ("classification", "mcc"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", "one-class"],
-    ("classification", "macro_f1"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 1],
-    ("classification", "per_class", "a", "f1"): [
-        "no-instances",
-        "no-prediction",
-        "no-reference",
-        "nothing-matched",
-        1,
-    ],
-    ("classification", "per_class", "b", "recall"): ["no-instances"] * 5,
-    ("segmentation", "iou"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 0.75],
-    ("segmentation", "hausdorff_px"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 2.0],
-    ("segmentation", "iou_class_mean"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 0.75],
-    ("panoptic", "pq"): ["no-instances", 0, 0, 0, 0.75],
-    ("panoptic", "rq"): ["no-instances", 0, 0, 0, 1],
-    ("panoptic", "sq"): ["no-instances", "no-prediction", "no-reference", "nothing-matched", 0.75],
-    ("panoptic", "binary", "pq"): ["no-instances", 0, 0, 0, 0.75],
-    ("panoptic", "per_class", "b", "pq"): ["no-instances"] * 5,
-}
-
 
 def test_classification_is_undefined_under_class_aware_matching():
     metric = metrics_of(replace(ALL, families=("classification",)), class_aware=True)[0]

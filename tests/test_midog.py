@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import random
 
 import numpy as np
 import pytest
@@ -138,19 +137,3 @@ def test_midog_has_26286_boxes_in_553_images_of_which_78_have_no_mitosis(shared_
         for x1, y1, x2, y2 in (one["bbox"] for one in database["annotations"] if one["category_id"] == 1)
     ]
     assert sorted(points.tolist()) == sorted(middles)
-
-
-# --- fuzz -------------------------------------------------------------------------------------------------------------
-
-STRANGE = [None, True, -1, 2.5, 1e300, 1 << 63, "", "a", [], [1], [1, 2, 3, 4], {}]
-
-
-def mutated(value, source: random.Random):
-    """A copy of a JSON value with some nodes replaced or removed."""
-    if source.random() < 0.06:
-        return source.choice(STRANGE)
-    if isinstance(value, (list, tuple)):
-        return [mutated(item, source) for item in value]
-    if isinstance(value, dict):
-        return {key: mutated(item, source) for key, item in value.items() if source.random() > 0.04}
-    return value

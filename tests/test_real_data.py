@@ -580,33 +580,3 @@ def test_label_tiffs_become_geojson_and_score_perfectly(shared_data, tmp_path):
     assert values(result, "panoptic.pq.case_mean", "segmentation.iou.pooled", "detection.f1.pooled") == PERFECT
     ids = {int(row["reference_id"]) for row in csv.DictReader(io.StringIO(result.objects)) if row["case"] == "mask2d"}
     assert (len(ids), max(ids)) == (125, 183)
-
-
-# --- what participants get --------------------------------------------------------------------------------------------
-
-
-def test_the_kits_of_real_challenges_hold_examples_that_validate(shared_data, tmp_path, puma_polygons):
-    """Without the reference, as participants have them."""
-    near = [real.radius_rule(16, name="near")]
-    pairs = {
-        "dsb2018": real.dsb2018(shared_data, tmp_path / "dsb2018", "gray53"),
-        "monkey": real.monkey(shared_data, tmp_path / "monkey", near),
-        "platform": real.monkey_on_the_platform(shared_data, tmp_path / "platform"),
-        "evalutils": real.evalutils(shared_data, tmp_path / "evalutils", [5]),
-        "midog": real.midog(shared_data, tmp_path / "midog", hard_negatives="class"),
-        "cellvit": real.cellvit(shared_data, tmp_path / "cellvit"),
-        "puma": real.puma(shared_data, tmp_path / "puma", puma_polygons),
-        "references": real.puma_reference(shared_data, tmp_path / "references", "last"),
-        "tiles": real.asap_tiles(shared_data, tmp_path / "tiles"),
-        "sartorius": real.sartorius(shared_data, tmp_path / "sartorius"),
-        "consep": real.consep(shared_data, tmp_path / "consep"),
-        "tiffs": real.label_tiffs(shared_data, tmp_path / "tiffs"),
-        "monuseg": real.monuseg(shared_data, tmp_path / "monuseg", "TCGA-50-5931", "last"),
-        "monusac": real.monusac(shared_data, tmp_path / "monusac"),
-    }
-    for name, pair in pairs.items():
-        kit = tmp_path / "kits" / name
-        assert run(["kit", "--challenge", str(pair.challenge), "--output", str(kit)]) == 0
-        assert not (kit / "reference").exists()
-        for example in ("example_submission", "example_submission.zip"):
-            assert validated(real.Real(kit, kit / example)) == [], name

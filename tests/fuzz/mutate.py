@@ -10,67 +10,16 @@ from collections.abc import Callable
 from typing import Any
 
 NUMBERS = [
-    b"-1",
-    b"0",
-    b"1",
-    b"1e999",
-    b"-1e308",
-    b"NaN",
-    b"Infinity",
-    b"0.5",
-    b"99999999999999999999",
-    b"2147483648",
-    b"4294967295",
-    b"9223372036854775807",
-    b"9223372036854775808",
-    b"1" * 400,
-    b"1_0",
-    b"",
-    b"null",
-    b'"x"',
-]
+    b"-1", b"0", b"1", b"1e999", b"-1e308", b"NaN", b"Infinity", b"0.5", b"99999999999999999999", b"2147483648",
+    b"4294967295", b"9223372036854775807", b"9223372036854775808", b"1" * 400, b"1_0", b"", b"null", b'"x"',
+]  # fmt: skip
 TOKENS = [
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b'"',
-    b",",
-    b":",
-    b"<",
-    b">",
-    b"&",
-    b"<!DOCTYPE a>",
-    b"\0",
-    b"\n",
-    b"\r",
-    b"\xff\xfe",
-    b"\xef\xbb\xbf",
-    b"../",
-    b"null",
-    b"true",
-    b"[" * 600,
-    b"\\u0000",
-    b"\x1b[31m",
-    b"1e999",
-    b"a" * 5000,
-]
+    b"{", b"}", b"[", b"]", b'"', b",", b":", b"<", b">", b"&", b"<!DOCTYPE a>", b"\0", b"\n", b"\r", b"\xff\xfe",
+    b"\xef\xbb\xbf", b"../", b"null", b"true", b"[" * 600, b"\\u0000", b"\x1b[31m", b"1e999", b"a" * 5000,
+]  # fmt: skip
 EXTREMES = [
-    0,
-    1,
-    0x7F,
-    0x80,
-    0xFF,
-    0x7FFF,
-    0x8000,
-    0xFFFF,
-    0x7FFFFFFF,
-    0x80000000,
-    0xFFFFFFFF,
-    2**63 - 1,
-    2**63,
-    2**64 - 1,
-]
+    0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1,
+]  # fmt: skip
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
@@ -146,32 +95,9 @@ def swap_word(data: bytes, chance: random.Random) -> bytes:
 
 
 VALUES = [
-    None,
-    True,
-    -1,
-    0,
-    1,
-    2**31,
-    2**63 - 1,
-    2**64 - 1,
-    0.5,
-    -1e308,
-    1e308,
-    "",
-    "x" * 300,
-    "\0",
-    "../a",
-    "1e999",
-    [],
-    {},
-    [[]],
-    [None],
-    [[1, 2]],
-    [[[0, 0], [1, 0], [1, 1]]],
-    {"a": 1},
-    [1e9, -1e9],
-    [0] * 5000,
-]
+    None, True, -1, 0, 1, 2**31, 2**63 - 1, 2**64 - 1, 0.5, -1e308, 1e308, "", "x" * 300, "\0", "../a", "1e999", [],
+    {}, [[]], [None], [[1, 2]], [[[0, 0], [1, 0], [1, 1]]], {"a": 1}, [1e9, -1e9], [0] * 5000,
+]  # fmt: skip
 
 
 def change_json(data: bytes, chance: random.Random) -> bytes:
@@ -204,19 +130,6 @@ def change_json(data: bytes, chance: random.Random) -> bytes:
 
 
 MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
-    flip_bit,
-    set_byte,
-    set_integer,
-    set_integer,
-    delete,
-    repeat,
-    move,
-    cut,
-    insert_token,
-    replace_number,
-    replace_number,
-    swap_word,
-    change_json,
-    change_json,
-    change_json,
-)
+    flip_bit, set_byte, set_integer, set_integer, delete, repeat, move, cut, insert_token, replace_number,
+    replace_number, swap_word, change_json, change_json, change_json,
+)  # fmt: skip
