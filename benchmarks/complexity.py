@@ -6,6 +6,7 @@ Files are decoded in this process, so that the time and the memory of it count.
     python -m benchmarks.complexity                   all shapes in all formats: processor time, memory, ratios
     python -m benchmarks.complexity stacked 20000     one shape at one n
     python -m benchmarks.complexity --assignment      points of which one side lies beside the other, up to the bound
+    python -m benchmarks.complexity --endless         submissions of files whose decoding never ends
 
 The submission holds the shape, the reference ordinary nuclei, unless both sides are asked for with ``--both``. Every
 measurement is a process of its own. ``tests/test_complexity.py`` counts operations on the same shapes, much smaller.
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -38,10 +39,11 @@ from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.matching.rules import match_centroid_assignment
 from evaluation.model import Case, Instances, Outlines
-from evaluation.scoring.street import score_submission
+from evaluation.scoring.street import check_submission, score_submission
 
 ROOT = Path(__file__).resolve().parents[1]
 Ring = list[tuple[float, float]]
+COMPUTED = "evaluation.formats.guarded.yield_annotations"
 CLASSES = 40
 MOST_TIMES = 2.4  # what 2n may cost, where n costs 1
 OUTLINE_RULES = {"vertices": "exact", "vanished": "drop", "origin": "pixel_corner"}
@@ -459,6 +461,27 @@ def assign_aside(n: int, cutoff: Any) -> tuple[float, str]:
     return time.process_time() - began, ending
 
 
+def endless_files(n: int, seconds: int) -> tuple[float, str]:
+    """Seconds by the clock for a submission of n files that are decoded for ever, if each may take so many seconds."""
+    bounded, endless = patch.object(guard, "SECONDS", seconds), patch(COMPUTED, compute_forever)
+    with tempfile.TemporaryDirectory() as kept, bounded, endless:
+        folder, picture = Path(kept), ordinary((64, 64))
+        write_challenge(folder, "geojson", picture, picture)
+        names = [f"c{number}" for number in range(1, n + 1)]
+        for name in names[1:]:
+            (folder / "submission" / f"{name}.geojson").write_text(as_geojson(picture))
+        rows = "".join(f"{name},P1,64,64,{index}\n" for index, name in enumerate(names))
+        (folder / "challenge/cases.csv").write_text(f"case,group,height,width,index\n{rows}")
+        began = time.monotonic()
+        _, findings = check_submission(folder / "challenge", folder / "submission", workers=1)
+    return time.monotonic() - began, findings[-1].got
+
+
+def compute_forever(*given: Any) -> Iterator[None]:
+    while True:
+        yield from ()
+
+
 def in_own_process(kind: str, shape: str, n: int, overlap: str, minutes: float, *, both: bool) -> dict[str, Any] | None:
     """The same in a process of its own; None if it is not done in time."""
     command = [sys.executable, "-m", "benchmarks.complexity", shape, str(n), "--format", kind, "--overlap", overlap]
@@ -482,12 +505,18 @@ def main() -> None:
     parser.add_argument("--both", action="store_true", help="the shape is the reference too")
     parser.add_argument("--here", action="store_true", help="measure in this process and print JSON")
     parser.add_argument("--assignment", action="store_true", help="centroid_assignment of points beside the others")
+    parser.add_argument("--endless", action="store_true", help="submissions of files whose decoding never ends")
     given = parser.parse_args()
     if given.assignment:
         for cutoff in ("after", "before"):
             for n in (1000, 2000, 2500, 5000):
                 seconds, ending = assign_aside(n, cutoff)
                 print(f"| {cutoff} | {n:,} | {seconds:.2f} | {ending} |", flush=True)
+        return
+    if given.endless:
+        for n in (4, 8, 16):
+            seconds, ending = endless_files(n, 2)
+            print(f"| {n} | {seconds:.2f} | {ending} |", flush=True)
         return
     if given.here:
         print(json.dumps(measure(given.format, given.shape, given.n, given.overlap, both=given.both)))

@@ -26,8 +26,8 @@ from evaluation.decoding import confinement, guard
 from evaluation.decoding.confinement import missing_here
 from evaluation.decoding.guard import Bounds, DecoderFault, decode
 from evaluation.decoding.plain_values import from_plain, to_plain
-from evaluation.findings.errors import InputFault
-from evaluation.scoring.street import check_submission
+from evaluation.findings.errors import InputFault, SubmissionRejected
+from evaluation.scoring.street import check_submission, score_submission
 
 pytestmark = pytest.mark.skipif(not guard.IS_AVAILABLE, reason="processes are not guarded here")
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,7 +110,7 @@ def test_a_file_is_not_to_blame_for_what_the_one_before_it_did():
 
 def test_a_decoder_that_computes_for_ever_is_stopped():
     assert refusal("compute_forever", bounds=Bounds(1 << 28, 1)).startswith(
-        "[too-large] 'a.png': more than 1 s to be decoded; expected a file that is read with less."
+        "[too-slow] 'a.png': more than 1 s to be decoded; expected a file that is read in less."
     )
     process()
 
@@ -118,7 +118,7 @@ def test_a_decoder_that_computes_for_ever_is_stopped():
 def test_a_decoder_that_waits_for_ever_is_stopped(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(guard, "WAITED", 0.5)
-        assert refusal("wait_forever", bounds=Bounds(1 << 28, 1)).startswith("[too-large]")
+        assert refusal("wait_forever", bounds=Bounds(1 << 28, 1)).startswith("[too-slow]")
     process()
 
 
@@ -235,7 +235,7 @@ def test_an_answer_that_drips_ends_with_its_deadline(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(guard, "WAITED", 1)
         began = time.monotonic()
-        assert refusal("drip", bounds=Bounds(1 << 28, 1)).startswith("[too-large] 'a.png': more than 1 s")
+        assert refusal("drip", bounds=Bounds(1 << 28, 1)).startswith("[too-slow] 'a.png': more than 1 s")
     assert time.monotonic() - began < 10
 
 
@@ -337,6 +337,26 @@ def test_annotations_that_are_not_of_this_case_are_a_finding(tmp_path, monkeypat
     )
     _, findings = check_submission(challenge, submission, workers=1)
     assert {finding.code for finding in findings} == {"unreadable-file"}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kind", ["label_image class map tif", "aperio_xml"])
+def test_after_some_files_that_are_too_slow_nothing_more_is_decoded(tmp_path, monkeypatch, kind, workers):
+    """How many cases were not looked at is said, the same for any workers."""
+    challenge, submission = write_challenge(kind, tmp_path)
+    monkeypatch.setattr(guard, "WAITED", 1e-9)
+    for most, codes in ((3, ["too-slow"] * 3), (2, ["too-slow"] * 3), (1, ["too-slow"] * 2)):
+        for module in ("read", "street"):
+            monkeypatch.setattr(f"evaluation.scoring.{module}.SLOW_FILES", most)
+        _, checked = check_submission(challenge, submission, workers=workers)
+        with pytest.raises(SubmissionRejected) as rejected:
+            score_submission(challenge, submission, workers=workers)
+        for findings in (checked, rejected.value.findings):
+            assert [finding.code for finding in findings] == codes
+            rest = [str(finding) for finding in findings if finding.where == "submission"]
+            files = f"{most} file{'s' * (most > 1)}"
+            line = f"[too-slow] submission: after {files} that took too long, {3 - most} of 3 cases not looked at"
+            assert rest == ([f"{line}; expected files that are read in time."] if most < 3 else [])
 
 
 NO_PROCESS = """

@@ -30,7 +30,16 @@ from evaluation.commands import main as cli
 from evaluation.execution import cluster, executors, workers
 from evaluation.execution.executors import ExecutorPool
 from evaluation.execution.pool import ProcessPool, Task
-from evaluation.execution.workers import UNLIMITED, MemoryLeft, answers_in_order, plan_workers
+from evaluation.execution.workers import (
+    UNLIMITED,
+    Job,
+    MemoryLeft,
+    Work,
+    answers_in_order,
+    plan_workers,
+    run_job,
+    run_jobs,
+)
 from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
@@ -219,6 +228,33 @@ def test_what_needs_more_memory_than_each_worker_has_is_worked_on_with_nothing_b
     assert opened == [2]
     assert max(crowds) == 1
     assert contents(tmp_path / "out") == expected
+
+
+def leave_a_mark(folder: str, items: list[int]) -> list[int]:
+    for item in items:
+        Path(folder, str(item)).touch()
+        time.sleep(0.01)
+    return items
+
+
+@pytest.mark.parametrize("kind", ["alone", "processes", "threads"])
+def test_behind_what_spends_the_last_of_a_budget_nothing_is_worked_on(kind: str, tmp_path: Path) -> None:
+    """The same outcomes whoever works; of the other tasks only those that somebody worked on already are done."""
+
+    def job(name: str) -> Job[list[int]]:
+        (tmp_path / name).mkdir()
+        outcomes = yield Work(
+            leave_a_mark, (str(tmp_path / name),), range(200), [0] * 200, at_once=1, budget=3, spent=lambda item: item
+        )
+        return outcomes
+
+    if kind == "alone":
+        assert run_job(job("a"), 1) == run_job(job("b"), 2) == [0, 1, 2]
+    else:
+        executor = ThreadPoolExecutor(2) if kind == "threads" else None
+        done = run_jobs("abc", job, needs=[0], workers=2, executor=executor)
+        assert sorted(done) == [(place, [0, 1, 2]) for place in range(3)]
+    assert all(3 <= len(list(folder.iterdir())) < 50 for folder in tmp_path.iterdir())
 
 
 def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(

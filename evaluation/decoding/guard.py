@@ -6,7 +6,7 @@ never paths, and answers with plain values (``plain_values``). Its address space
 file. It decodes a file while the parent does something else, until the parent asks for the result.
 
     a fault of the file           InputFault, as if the reader had been called here
-    too much memory, or time      InputFault (too-large)
+    too much memory, or time      InputFault (too-large, too-slow)
     the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well: it was this file
     no space for its copy         OSError, which is no fault of the file either; so are no folder for it, no process
     killed from outside           MemoryError: the machine is short of memory, which is no fault of the file
@@ -555,7 +555,7 @@ def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> li
 
 
 def too_slow(where: str, bounds: Bounds) -> Finding:
-    return fault("too-large", where, wording="too-much-to-decode", what=f"{bounds.seconds:,} s")
+    return fault("too-slow", where, seconds=bounds.seconds)
 
 
 def broke_off(where: str, signal_number: int) -> Finding:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import pairwise
 from tokenize import TokenError
 from typing import Any, BinaryIO
 
@@ -28,6 +29,7 @@ HEADER_BYTES = 10_000  # as many as numpy itself allows
 MAX_AXES = 32
 MAX_SIDE = 1 << 62
 DIRECTORY_BYTES = 1 << 20
+MEMBER_HEADER_BYTES = 30
 ID_NAMES = ("labels", "label", "inst_map", "inst", "instances", "n_ary_mask", "mask", "masks", "arr_0")
 CLASS_NAMES = ("classes", "class_map", "type_map", "type", "types")
 
@@ -141,7 +143,10 @@ def read_npz(
 
 
 def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
-    """Refuse a ZIP whose list of members would fill the memory, since it has more bytes than ``most``."""
+    """Refuse a ZIP whose list of members has more bytes than ``most``, names one twice, or lets them share bytes.
+
+    Raises CutOff, Damaged.
+    """
     size = stream.seek(0, 2)
     stream.seek(max(0, size - 65535 - 22))
     tail = stream.read()
@@ -151,6 +156,15 @@ def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
     (directory_bytes,) = struct.unpack_from("<I", tail, end + 12)
     if tail[max(0, end - 20) : end].startswith(b"PK\6\7") or directory_bytes > most:
         raise Damaged("a list of members that is too long")
+    try:
+        members = sorted(zipfile.ZipFile(stream).infolist(), key=lambda member: member.header_offset)
+    except ZIP_FAULTS:
+        raise CutOff from None
+    if len({member.filename for member in members}) < len(members):
+        raise Damaged("a list that names a member twice")
+    for before, member in pairwise(members):
+        if member.header_offset < before.header_offset + MEMBER_HEADER_BYTES + before.compress_size:
+            raise Damaged("members that share bytes")
     stream.seek(0)
 
 

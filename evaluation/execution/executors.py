@@ -50,7 +50,9 @@ class ExecutorPool(Pool):
             if watch:
                 watch.has_workers()
             return []
-        future = self.futures.pop(number)
+        future = self.futures.pop(number, None)
+        if future is None:  # withdrawn
+            return []
         try:
             return [Answer(number, future.result())]
         except worker_was_lost():
@@ -61,6 +63,12 @@ class ExecutorPool(Pool):
             raise WorkersLost(fault("no-cluster", "a worker", wording="package-not-found", error=error)) from error
         except Exception as error:  # noqa: BLE001, of the task: raised again where its outcome is wanted
             return [Answer(number, error=error)]
+
+    def withdraw(self, number: int) -> bool:
+        is_waiting = self.futures[number].cancel()
+        if is_waiting:
+            del self.futures[number]
+        return is_waiting
 
     def close(self) -> None:
         """Tasks that nobody works on yet are never worked on."""

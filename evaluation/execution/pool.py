@@ -122,6 +122,18 @@ class Pool(ABC):
     def received(self) -> list[Answer]:
         """What has become of tasks since the last call; after ``WATCH_SECONDS`` maybe nothing."""
 
+    def drop(self, number: int) -> None:
+        """A task whose answer nobody wants: it is not worked on, unless it is already."""
+        if number in self.postponed:
+            self.postponed.remove(number)
+            del self.tasks[number]
+        elif self.withdraw(number):
+            del self.tasks[number]
+
+    @abstractmethod
+    def withdraw(self, number: int) -> bool:
+        """Have a task not worked on that was sent; False if somebody works on it."""
+
     @abstractmethod
     def close(self) -> None:
         """Work on no more tasks."""
@@ -170,6 +182,11 @@ class ProcessPool(Pool):
         if number == self.alone:
             self.close()
         self.queue.append(number)
+
+    def withdraw(self, number: int) -> bool:
+        if is_waiting := number in self.queue:
+            self.queue.remove(number)
+        return is_waiting
 
     def received(self) -> list[Answer]:
         self.employ()

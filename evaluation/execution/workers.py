@@ -53,6 +53,8 @@ class Work:
     needs      bytes of memory that each item takes beyond the program, by our estimate
     progress   is called with the number of parts that are done, and of all; not where many jobs are under way
     at_once    items that a worker takes at a time, at most
+    budget     what all outcomes together may spend: behind the part that spends the last of it, nothing is worked on
+    spent      what an outcome spends
     """
 
     function: Callable[..., Sequence[Any]]
@@ -61,6 +63,8 @@ class Work:
     needs: Sequence[int]
     progress: Progress | None = None
     at_once: int = CASES_AT_ONCE
+    budget: int = UNLIMITED
+    spent: Callable[[Any], int] = lambda outcome: 0
 
     def tasks(self, parts: int) -> list[Task]:
         """The work in about so many parts, or more, as memory is bounded."""
@@ -166,7 +170,7 @@ def run_job(job: Job[Outcome], workers: int | None = None, executor: Executor | 
 
 
 def run_work(work: Work, workers: int | None = None, executor: Executor | None = None) -> list[Any]:
-    """The outcomes of all items in their order.
+    """The outcomes of all items in their order, or of the first, up to the part that spends the last of the budget.
 
     workers   processes; with an executor, the tasks that it works on at once; None: chosen
 
@@ -184,11 +188,15 @@ def run_work(work: Work, workers: int | None = None, executor: Executor | None =
         tasks = work.tasks(plan.workers)
         parts = run_tasks(tasks, plan)
     outcomes: list[Any] = []
+    left = work.budget
     with closing(parts):  # whatever happens: nobody works on
         for done, part in enumerate(parts, start=1):
             outcomes += part
             if work.progress is not None:
                 work.progress(done, len(tasks))
+            left -= sum(map(work.spent, part))
+            if left <= 0:
+                break
     return outcomes
 
 
@@ -291,12 +299,39 @@ def run_jobs(
 
 @dataclass(slots=True, eq=False)
 class JobUnderWay:
-    """A job, its place among all, and the answers to the tasks that it asked for."""
+    """A job, its place among all, the work that it asked for, and the tasks of it with the answers to them.
+
+    known   answers that came, without a gap
+    left    of the budget behind these
+    """
 
     place: int
     job: Job[Any]
-    answers: list[Any] = field(default_factory=list)
-    missing: int = 0
+    work: Work | None = None
+    numbers: list[int] = field(default_factory=list)
+    answers: list[Answer | None] = field(default_factory=list)
+    known: int = 0
+    left: int = 0
+
+    def begin(self, work: Work, numbers: list[int]) -> None:
+        self.work, self.numbers, self.answers = work, numbers, [None] * len(numbers)
+        self.known, self.left = 0, work.budget
+
+    def is_done(self) -> bool:
+        """Whether all answers came, or those that spend the budget."""
+        assert self.work is not None
+        while self.left > 0 and self.known < len(self.answers) and (answer := self.answers[self.known]) is not None:
+            self.known += 1
+            self.left -= sum(map(self.work.spent, answer.outcome or ()))
+        return self.left <= 0 or self.known == len(self.answers)
+
+    def proceed(self) -> Callable[[], Work]:
+        """What the job is told."""
+        answers = [answer for answer in self.answers[: self.known] if answer is not None]
+        error = next((answer.error for answer in answers if answer.error is not None), None)
+        if error is not None:
+            return partial(self.job.throw, error)
+        return partial(self.job.send, [outcome for answer in answers for outcome in answer.outcome])
 
 
 def together(
@@ -318,15 +353,14 @@ def together(
         nonlocal under_way
         while True:
             try:
-                tasks = step().tasks(parts)
+                work = step()
             except StopIteration as end:
                 under_way -= 1
                 yield job.place, end.value
                 return
-            job.answers, job.missing = [None] * len(tasks), len(tasks)
-            for index, task in enumerate(tasks):
-                askers[pool.submit(task)] = job, index
-            if tasks:
+            job.begin(work, [pool.submit(task) for task in work.tasks(parts)])
+            askers.update((number, (job, index)) for index, number in enumerate(job.numbers))
+            if job.numbers:
                 return
             step = partial(job.job.send, [])
 
@@ -341,10 +375,12 @@ def together(
         if not answers:
             idle()
         for answer in answers:
+            if answer.number not in askers:  # nobody wants to know it any more
+                continue
             job, index = askers.pop(answer.number)
             job.answers[index] = answer
-            job.missing -= 1
-            if not job.missing:
-                error = next((answer.error for answer in job.answers if answer.error is not None), None)
-                outcomes = [] if error else [outcome for answer in job.answers for outcome in answer.outcome]
-                yield from proceed(job, partial(job.job.throw, error) if error else partial(job.job.send, outcomes))
+            if job.is_done():
+                for number in job.numbers:
+                    if askers.pop(number, None):
+                        pool.drop(number)
+                yield from proceed(job, job.proceed())

@@ -40,6 +40,7 @@ from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
 # Read by scipy.io, HDF5 and SimpleITK.
 MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")
+SLOW_FILES = 3  # of a submission that take too long to be decoded; then nothing more of it is decoded
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,9 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFil
             found.append((begun if begun and not index else BegunFile(side, case, file)).finish())
         except InputFault as error:
             faults += error.findings
+            if (slow := slow_files(faults)) >= SLOW_FILES:
+                faults += not_looked_at(f"case {quote(case.name)}", index + 1, len(files), "files", slow)
+                break
     if faults:
         raise InputFault(*faults)
     return Annotations(
@@ -152,6 +156,18 @@ class BegunFile:
             return self.found()
 
 
+def slow_files(faults: Sequence[Finding]) -> int:
+    """How many files took too long to be decoded."""
+    return sum(finding.code == "too-slow" for finding in faults)
+
+
+def not_looked_at(where: str, seen: int, number: int, what: str, slow: int) -> list[Finding]:
+    """That files or cases were not decoded, after some files that took too long; nothing if all were seen."""
+    if seen == number:
+        return []
+    return [fault("too-slow", where, wording="not-looked-at", rest=number - seen, number=number, what=what, slow=slow)]
+
+
 def where_of(case: Case, name: str) -> str:
     return f"case {quote(case.name)}, {quote(name, 120)}"
 
@@ -181,7 +197,7 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
 
     keys = {side.rules.key_of(case): case for case in cases}
     found = SharedCases()
-    for file in files:
+    for index, file in enumerate(files):
         where = quote(file.name, 120)
         try:
             with side.open(file.name) as stream:
@@ -197,6 +213,9 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
                     add_shared_case(found, name, collection)
         except InputFault as error:
             found.faults += error.findings
+            if (slow := slow_files(found.faults)) >= SLOW_FILES:
+                found.faults += not_looked_at("files of all cases", index + 1, len(files), "files", slow)
+                break
     return found
 
 

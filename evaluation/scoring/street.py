@@ -30,13 +30,16 @@ from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import (
+    SLOW_FILES,
     ReadPrediction,
     begin_prediction,
+    not_looked_at,
     prepare_decoders,
     read_prediction,
     read_reference,
     read_shared_reference,
     reference_files,
+    slow_files,
 )
 from evaluation.scoring.receive import CaseContent, ReceivedSubmission, check_links, receive_submission, rejection
 from evaluation.scoring.score import Result, summarise
@@ -84,7 +87,9 @@ def count_submission(
     received = receive_submission(challenge, Path(submission), folder)
     check_links(challenge, received.files, folder)
     cases = yield from sort_cases(challenge, folder, received, progress)
-    outcomes = yield cases.work(score_cases, cases.challenge, folder, received.files, progress=progress)
+    work = cases.work(score_cases, cases.challenge, folder, received.files, progress=progress)
+    outcomes = yield replace(work, budget=SLOW_FILES, spent=slow_files_of)
+    outcomes = until_too_slow(outcomes, len(cases.inputs))
     raise_faults(challenge, received, outcomes)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     return cases.challenge, results, [*received.findings, *(f for outcome in outcomes for f in outcome.warnings)]
@@ -95,15 +100,18 @@ def score_cases(
 ) -> list[CaseOutcome]:
     """Decode, match and measure some cases: what one worker does at a time. Faults come back as data."""
     rules = rules_of_references(challenge)
-    outcomes = [read_and_match(challenge, folder, files, case, rules=rules) for case in inputs]
-    faulty = [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
-    if faulty:
-        return faulty
+    outcomes: list[ReadCase | CaseOutcome] = []
+    for case in inputs:
+        outcomes.append(read_and_match(challenge, folder, files, case, rules=rules))
+        if sum(slow_files_of(outcome) for outcome in outcomes if isinstance(outcome, CaseOutcome)) >= SLOW_FILES:
+            break
+    if any(isinstance(outcome, CaseOutcome) for outcome in outcomes):
+        return [outcome if isinstance(outcome, CaseOutcome) else CaseOutcome() for outcome in outcomes]
     read_cases = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
     try:
         results = measure_cases(challenge, [read.matched for read in read_cases])
     except InputFault as error:
-        return [CaseOutcome(prediction_faults=error.findings)]
+        return [CaseOutcome(prediction_faults=error.findings), *[CaseOutcome()] * (len(read_cases) - 1)]
     return [
         CaseOutcome(result, warnings=read.warnings, placed=read.placed)
         for result, read in zip(results, read_cases, strict=True)
@@ -270,7 +278,11 @@ def find_all(challenge: Challenge, received: ReceivedSubmission, progress: Progr
     ]
     inputs = [(case, content) for case, content, _ in submitted]
     needed = [needed for *_, needed in submitted]
-    outcomes = yield Work(check_cases, (challenge, received.files), inputs, needed, progress, at_once=1)
+    common = (challenge, received.files)
+    outcomes = yield Work(
+        check_cases, common, inputs, needed, progress, at_once=1, budget=SLOW_FILES, spent=slow_files_of
+    )
+    outcomes = until_too_slow(outcomes, len(inputs))
     of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
     has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
     lost = [] if has_faults else everything_outside(outcomes)
@@ -291,6 +303,21 @@ def check_cases(
             placed = (prediction.nuclei, prediction.outside)
             outcomes.append(CaseOutcome(warnings=prediction.findings, placed=placed))
     return outcomes
+
+
+def slow_files_of(outcome: CaseOutcome) -> int:
+    return slow_files(outcome.prediction_faults)
+
+
+def until_too_slow(outcomes: Sequence[CaseOutcome], cases: int) -> list[CaseOutcome]:
+    """The outcomes up to the last file that may take too long, and that the rest of so many cases was not looked at."""
+    slow = 0
+    for number, outcome in enumerate(outcomes, start=1):
+        slow += slow_files_of(outcome)
+        if slow >= SLOW_FILES:
+            stops = not_looked_at("submission", number, cases, "cases", slow)
+            return [*outcomes[:number], CaseOutcome(prediction_faults=tuple(stops))]
+    return list(outcomes)
 
 
 # --- who is at fault --------------------------------------------------------------------------------------------------

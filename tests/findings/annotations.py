@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 
+from evaluation.decoding import guard
 from evaluation.matching import rules as matching_rules
 from findings.bench import PATIENTS, Bench
 from findings.registry import example_of
@@ -56,6 +57,13 @@ def gzip_that_is_cut_off(bench: Bench) -> str:
 @example_of("too-large")
 def too_many_vertices(bench: Bench) -> str:
     return submitted(bench, *(region(index) for index in range(400)), limits={"vertices_per_file": 1000})
+
+
+@example_of("too-slow")
+def endless_to_decode(bench: Bench) -> str:
+    """No time at all is waited for the answer."""
+    bench.patch.setattr(guard, "WAITED", 1e-9)
+    return submitted(bench, region(1))
 
 
 @example_of("unknown-class")

@@ -84,6 +84,12 @@ def npz(*members: tuple[str, bytes], **options: Any) -> bytes:
     return file.getvalue()
 
 
+def shared(data: bytes) -> bytes:
+    """Of a ZIP: the last member begins where the first does."""
+    first, last = data.index(b"PK\1\2") + 42, data.rindex(b"PK\1\2") + 42
+    return data[:last] + data[first : first + 4] + data[last + 4 :]
+
+
 def object_npy() -> bytes:
     return npy_saying("(20, 30)", "'|O'", unpickled_never())
 
@@ -147,6 +153,8 @@ NPY = [
     npz_file("bomb behind the array", "unreadable-file", lambda: npz(("labels.npy", npy(TWO) + b"\0" * (16 * MIB)))),
     npz_file("npz in an npz", "no-mask-variable", npz(("labels.npz", npz(("labels.npy", npy(TWO)))))),
     npz_file("12,000 members", "wrong-format", lambda: npz(*((f"{i:050}.npy", b"") for i in range(12_000)))),
+    npz_file("member twice", "wrong-format", npz(("labels.npy", npy(TWO)), ("labelz.npy", b"")).replace(b"labelz", b"labels"), says="names a member twice"),
+    npz_file("members that share bytes", "wrong-format", shared(npz(("labels.npy", npy(TWO)), ("a.npy", b"x"))), says="members that share bytes"),
     npz_file("check sum that is wrong", "unreadable-file", npz(("labels.npy", npy(TWO))).replace(zlib.crc32(npy(TWO)).to_bytes(4, "little"), b"\0\0\0\0")),
     npz_file("password", "wrong-format", npz(("labels.npy", npy(TWO))).replace(b"PK\1\2\x14\x03\x14\0\0\0", b"PK\1\2\x14\x03\x14\0\1\0")),
 ]  # fmt: skip
