@@ -224,8 +224,6 @@ def midog_container(data: Path, folder: Path) -> Real:
     return Real(challenge, folder / "submission")
 
 
-
-
 # --- outlines ---------------------------------------------------------------------------------------------------------
 
 
@@ -353,11 +351,7 @@ def monusac(data: Path, folder: Path) -> Real:
     return Real(challenge, folder / "submission")
 
 
-
-
 # --- COCO -------------------------------------------------------------------------------------------------------------
-
-
 
 
 def consep(data: Path, folder: Path) -> Real:

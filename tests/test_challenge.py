@@ -50,52 +50,36 @@ def test_every_preset_is_complete(preset):
 @pytest.mark.parametrize(
     ("rules", "line"),
     [
-        (
-            {"reference": {"overlap": "paint"}},
-            "[invalid-rule] challenge.toml: reference.overlap: 'paint'; expected 'keep', 'last', 'first', 'smallest', "
-            "'class_order' or 'ignore'.",
-        ),
-        (
-            {"submission": {"missing_cases": "worst"}},
-            "[unknown-key] challenge.toml: submission.missing_cases: a key that is not known; expected one of "
-            "'case_key', 'case_names', 'class_map', 'class_values', 'coordinates', 'duplicates', "
-            "'files', 'format', 'input', 'missing_case', 'missing_class_file', "
-            "'skip_cases', 'skip_classes' or 'socket'. Did you mean 'missing_case'?",
-        ),
-        (
-            {"matching": {"rules": [{"name": "a", "rule": "iou_above", "class_aware": True, "ties": "first_pixel"}]}},
-            "[missing-rule] challenge.toml: matching.rules.0.threshold: missing; expected a value, since every rule "
-            "that can change a score must be written. Add the key, or start from a preset.",
-        ),
-        (
-            {"reference": {"ignore": {"policy": "drop_overlapping"}}},
-            "[contradictory-rules] challenge.toml: reference.ignore.fraction: None with policy 'drop_overlapping'; "
-            "expected a fraction with the policy 'drop_overlapping' or 'drop_unmatched', and only with them.",
-        ),
-        (
-            {"reference": {"overlap_scope": "class"}},
-            "[contradictory-rules] challenge.toml: reference.overlap_scope: 'class' with overlap 'class_order'; "
-            "expected 'image', since the order of the classes decides between classes.",
-        ),
-        (
-            {"classes": [{"name": "A"}, {"name": "B", "aliases": ["a"]}]},
-            "[contradictory-rules] challenge.toml: classes: 'a' stands for two classes; expected names and aliases "
-            "that differ from each other and from reference.ignore.classes, also when upper and lower case are the "
-            "same.",
-        ),
-        (
-            {"submission": {"files": "{case}.tif"}},
-            "[contradictory-rules] challenge.toml: submission.files: no {class} and no class_map although there are "
-            "several classes; expected a way to tell the class of a nucleus.",
-        ),
-        (
-            {"submission": {"files": "../{case}/{class}"}},
-            "[invalid-rule] challenge.toml: submission.files: '../{case}/{class}'; expected a relative path with '/' "
-            "between its parts, without '..'.",
-        ),
+        ({"reference": {"overlap": "paint"}},
+         "[invalid-rule] challenge.toml: reference.overlap: 'paint'; expected 'keep', 'last', 'first', 'smallest', "
+         "'class_order' or 'ignore'."),
+        ({"submission": {"missing_cases": "worst"}},
+         "[unknown-key] challenge.toml: submission.missing_cases: a key that is not known; expected one of "
+         "'case_key', 'case_names', 'class_map', 'class_values', 'coordinates', 'duplicates', "
+         "'files', 'format', 'input', 'missing_case', 'missing_class_file', "
+         "'skip_cases', 'skip_classes' or 'socket'. Did you mean 'missing_case'?"),
+        ({"matching": {"rules": [{"name": "a", "rule": "iou_above", "class_aware": True, "ties": "first_pixel"}]}},
+         "[missing-rule] challenge.toml: matching.rules.0.threshold: missing; expected a value, since every rule "
+         "that can change a score must be written. Add the key, or start from a preset."),
+        ({"reference": {"ignore": {"policy": "drop_overlapping"}}},
+         "[contradictory-rules] challenge.toml: reference.ignore.fraction: None with policy 'drop_overlapping'; "
+         "expected a fraction with the policy 'drop_overlapping' or 'drop_unmatched', and only with them."),
+        ({"reference": {"overlap_scope": "class"}},
+         "[contradictory-rules] challenge.toml: reference.overlap_scope: 'class' with overlap 'class_order'; "
+         "expected 'image', since the order of the classes decides between classes."),
+        ({"classes": [{"name": "A"}, {"name": "B", "aliases": ["a"]}]},
+         "[contradictory-rules] challenge.toml: classes: 'a' stands for two classes; expected names and aliases "
+         "that differ from each other and from reference.ignore.classes, also when upper and lower case are the "
+         "same."),
+        ({"submission": {"files": "{case}.tif"}},
+         "[contradictory-rules] challenge.toml: submission.files: no {class} and no class_map although there are "
+         "several classes; expected a way to tell the class of a nucleus."),
+        ({"submission": {"files": "../{case}/{class}"}},
+         "[invalid-rule] challenge.toml: submission.files: '../{case}/{class}'; expected a relative path with '/' "
+         "between its parts, without '..'."),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
+)  # fmt: skip
 def test_a_refusal_names_the_key_and_the_way_out(rules, line):
     assert refusal(**rules) == [line]
 

@@ -106,36 +106,24 @@ def fault_of(values: Any) -> str:
 @pytest.mark.parametrize(
     ("values", "line"),
     [
-        (
-            {"Epithelial": [1, 2], "Lymphocyte": 2},
-            "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
-            "once, for one class.",
-        ),
-        (
-            {"Epithelial": [1, 1], "Lymphocyte": 2},
-            "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
-            "once, for one class.",
-        ),
-        (
-            {"Epithelial": [1, 0], "Lymphocyte": 2},
-            "[contradictory-rules] challenge.toml: reference.class_values: the value 0, which is the background; "
-            "expected values from 1.",
-        ),
-        (
-            {"Epithelial": [], "Lymphocyte": 2},
-            "[invalid-rule] challenge.toml: reference.class_values.Epithelial: '[]'; expected a whole number from 0 to "
-            "32,767, or a list of some.",
-        ),
-        *(
-            (
-                {"Epithelial": value, "Lymphocyte": 2},
-                f"[invalid-rule] challenge.toml: reference.class_values.Epithelial: {shown}; expected a whole number "
-                "from 0 to 32,767, or a list of some.",
-            )
-            for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True, "'True'"), ("a|b", "'a|b'"), (1.0, "'1.0'"))
-        ),
+        ({"Epithelial": [1, 2], "Lymphocyte": 2},
+         "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
+         "once, for one class."),
+        ({"Epithelial": [1, 1], "Lymphocyte": 2},
+         "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
+         "once, for one class."),
+        ({"Epithelial": [1, 0], "Lymphocyte": 2},
+         "[contradictory-rules] challenge.toml: reference.class_values: the value 0, which is the background; "
+         "expected values from 1."),
+        ({"Epithelial": [], "Lymphocyte": 2},
+         "[invalid-rule] challenge.toml: reference.class_values.Epithelial: '[]'; expected a whole number from 0 to "
+         "32,767, or a list of some."),
+        *(({"Epithelial": value, "Lymphocyte": 2},
+          f"[invalid-rule] challenge.toml: reference.class_values.Epithelial: {shown}; expected a whole number "
+          "from 0 to 32,767, or a list of some.") for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True,
+           "'True'"), ("a|b", "'a|b'"), (1.0, "'1.0'"))),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_with_the_numbers_is_told(values, line):
     assert fault_of(values) == line
 

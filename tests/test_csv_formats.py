@@ -114,17 +114,11 @@ PLAIN = [["1", "p q"], ["2", ""]]
 @pytest.mark.parametrize(
     "text",
     [
-        "x,name\n1,p q\n2,\n",
-        "x,name\n1,p q\n2,",
-        "x,name\r\n1,p q\r\n2,\r\n",
-        "x,name\r1,p q\r2,\r",
-        "\ufeffx,name\n1,p q\n2,\n",
-        " x , name\n 1,p q \n2 ,  \n",
-        "\n\nx,name\n\n1,p q\n  \n2,\n\n\n",
-        '"x","name"\n"1","p q"\n2,""\n',
-        '\ufeff"x",name\r\n1,"p q"\r\n"2",',
+        "x,name\n1,p q\n2,\n", "x,name\n1,p q\n2,", "x,name\r\n1,p q\r\n2,\r\n", "x,name\r1,p q\r2,\r",
+        "\ufeffx,name\n1,p q\n2,\n", " x , name\n 1,p q \n2 ,  \n", "\n\nx,name\n\n1,p q\n  \n2,\n\n\n",
+        '"x","name"\n"1","p q"\n2,""\n', '\ufeff"x",name\r\n1,"p q"\r\n"2",',
     ],
-)
+)  # fmt: skip
 def test_the_same_table_in_other_dialects(text):
     table = table_of(text)
     assert table.names == ("x", "name")
@@ -577,20 +571,16 @@ def test_written_counts_are_read_as_they_were(written):
     ("text", "line"),
     [
         ("Tumour,Stroma\n1,2\n", "[row-count] 'counts.csv': 1 rows; expected 2, one for each case, in their order."),
-        (
-            "Tumour,Stroma\n1,2\n3,4.5\n",
-            "[invalid-count] 'counts.csv', line 3: 'Stroma' is '4.5'; expected a whole number",
-        ),
+        ("Tumour,Stroma\n1,2\n3,4.5\n",
+         "[invalid-count] 'counts.csv', line 3: 'Stroma' is '4.5'; expected a whole number"),
         ("Tumour,Stroma\n1,2\n3,\n", "[invalid-count] 'counts.csv', line 3: 'Stroma' is ''"),
         ("Tumour,Stroma\n1,2\n3,1000000001\n", "[invalid-count]"),
         ("Tumour,Strom\n1,2\n3,4\n", "[missing-column] 'counts.csv': no column 'Stroma' among 'Tumour' and 'Strom'"),
         ("Tumour,Stroma,STR\n1,2,3\n", "[invalid-csv] 'counts.csv': two columns of one class, 'Stroma' and 'STR'"),
-        (
-            "case,Tumour,Stroma\nb,0,0\na,1,2\nb,3,4\n",
-            "[duplicate-row] 'counts.csv', line 4: 'b' again, after line 2; expected one row for each case.",
-        ),
+        ("case,Tumour,Stroma\nb,0,0\na,1,2\nb,3,4\n",
+         "[duplicate-row] 'counts.csv', line 4: 'b' again, after line 2; expected one row for each case."),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_with_counts_is_told(text, line):
     assert faults_of(counts, text)[0].startswith(line)
 

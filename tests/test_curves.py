@@ -22,13 +22,10 @@ from evaluation.metrics.metric import of_outlines
 from evaluation.model import CaseTable, PairSamples, PredictionSamples, Units
 
 EVERY_AREA = (
-    curves.average_precision,
-    curves.average_precision_101,
-    curves.mean_average_precision,
-    curves.mean_average_precision_101,
-    partial(curves.class_average_precision, class_id=1),
+    curves.average_precision, curves.average_precision_101, curves.mean_average_precision,
+    curves.mean_average_precision_101, partial(curves.class_average_precision, class_id=1),
     partial(curves.class_average_precision_101, class_id=1),
-)
+)  # fmt: skip
 EVERY_COCO = (
     partial(curves.coco_average_precision, index=1),
     curves.coco_mean_average_precision,

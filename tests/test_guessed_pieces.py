@@ -38,14 +38,8 @@ KEYS = [
     "type", "x", "coordinates", "score", "a b", "childObjects", "cl\\u0061ss", "classification", "NaN",
 ]  # fmt: skip
 EXTRA = [
-    '"id": "n1"',
-    '"id": 7',
-    '"id": null',
-    '"bbox": [1, 2]',
-    '"type": "Feature"',
-    '"id": ""',
-    '"nucleusGeometry": null',
-]
+    '"id": "n1"', '"id": 7', '"id": null', '"bbox": [1, 2]', '"type": "Feature"', '"id": ""', '"nucleusGeometry": null',
+]  # fmt: skip
 CLASSIFICATIONS = [
     '{"name": "Epithelial"}', '{"name": "epi", "color": [1, 2, 3]}', '{"name": "lymphocyte"}', '{"name": "Other"}',
     '"epi"',

@@ -243,18 +243,12 @@ def test_accents_that_were_taken_apart_match(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "line"),
     [
-        (
-            "worst",
-            "[missing-case-worst] case 'b': no job; expected predictions for every case in cases.csv. "
-            f"{WORST} a job whose input is 'b.tif'.",
-        ),
-        (
-            "reject",
-            "[missing-case] case 'b': no job; expected predictions for every case in cases.csv. "
-            "Add a job whose input is 'b.tif'; for an image without nuclei write a file without any.",
-        ),
+        ("worst", "[missing-case-worst] case 'b': no job; expected predictions for every case in cases.csv. "
+         f"{WORST} a job whose input is 'b.tif'."),
+        ("reject", "[missing-case] case 'b': no job; expected predictions for every case in cases.csv. "
+         "Add a job whose input is 'b.tif'; for an image without nuclei write a file without any."),
     ],
-)
+)  # fmt: skip
 def test_case_without_a_job_is_missing(tmp_path: Path, policy: str, line: str) -> None:
     write(tmp_path, [make_job("a.tif")], FILES_OF_BOTH[0])
     layout = find(tmp_path, make_challenge(case_key="{case}.tif", missing_case=policy))

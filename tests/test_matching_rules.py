@@ -570,6 +570,16 @@ def test_exactly_the_radius_is_a_match_for_boundaries(radius, pairs):
     assert len(apply("hausdorff_closest_first", {"radius_px": radius}, *sides)) == pairs
 
 
+def test_boundaries_in_one_box_may_be_too_far_apart():
+    """A square of 15 px, and one with a hole whose edge lies 5 px inside of the other boundary."""
+    reference, prediction = np.zeros((2, 17, 19), int)
+    reference[1:16, 1:16] = prediction[1:16, 1:16] = 1
+    prediction[6:11, 6:11] = 0
+    sides = instances_from_labels(reference), instances_from_labels(prediction)
+    found = [len(apply("hausdorff_closest_first", {"radius_px": radius}, *sides)) for radius in (3.0, 3.999, 4.0)]
+    assert found == [0, 0, 1]
+
+
 def test_closeness_of_boundaries_is_not_that_of_centroids():
     """A ring around a dot: their centroids coincide, their boundaries do not; a neighbour of the dot is closer."""
     reference, prediction = np.zeros((2, 9, 13), int)
@@ -1051,53 +1061,29 @@ def test_points_take_the_rules_that_need_no_pixels(rule, parameters):
 @pytest.mark.parametrize(
     ("rule", "keys", "line"),
     [
-        (
-            "confidence_first",
-            {},
-            "[contradictory-rules] challenge.toml: matching.rules.0.radius_px: missing; expected one of radius_px, "
-            "radius_um and threshold.",
-        ),
-        (
-            "confidence_first",
-            {"radius_px": 3.0, "threshold": 0.5},
-            "[contradictory-rules] challenge.toml: matching.rules.0.threshold: given beside radius_px; expected one of "
-            "radius_px, radius_um and threshold.",
-        ),
-        (
-            "confidence_first",
-            {"threshold": 0.0},
-            "[invalid-rule] challenge.toml: matching.rules.0.threshold: '0.0'; expected greater than 0.",
-        ),
-        (
-            "confidence_first",
-            {"threshold": 0.1234567},
-            "[invalid-rule] challenge.toml: matching.rules.0.threshold: 0.1234567; expected a number of at most six "
-            "decimals, to compare exactly.",
-        ),
-        (
-            "iou_assignment",
-            {"threshold": 1.0},
-            "[invalid-rule] challenge.toml: matching.rules.0.threshold: '1.0'; expected less than 1.",
-        ),
-        (
-            "hausdorff_closest_first",
-            {"radius_px": 3.0, "radius_um": 1.0},
-            "[contradictory-rules] challenge.toml: matching.rules.0.radius_px: given beside radius_um; expected one of "
-            "radius_px and radius_um.",
-        ),
-        (
-            "centroid_assignment",
-            {"radius_px": 3.0, "cutoff": "never"},
-            "[invalid-rule] challenge.toml: matching.rules.0.cutoff: 'never'; expected 'before' or 'after'.",
-        ),
-        (
-            "best_iou_any_overlap",
-            {"threshold": 0.5},
-            "[unknown-key] challenge.toml: matching.rules.0.threshold: a key that is not known; expected one of "
-            "'class_aware', 'name', 'rule' or 'ties'.",
-        ),
+        ("confidence_first", {},
+         "[contradictory-rules] challenge.toml: matching.rules.0.radius_px: missing; expected one of radius_px, "
+         "radius_um and threshold."),
+        ("confidence_first", {"radius_px": 3.0, "threshold": 0.5},
+         "[contradictory-rules] challenge.toml: matching.rules.0.threshold: given beside radius_px; expected one of "
+         "radius_px, radius_um and threshold."),
+        ("confidence_first", {"threshold": 0.0},
+         "[invalid-rule] challenge.toml: matching.rules.0.threshold: '0.0'; expected greater than 0."),
+        ("confidence_first", {"threshold": 0.1234567},
+         "[invalid-rule] challenge.toml: matching.rules.0.threshold: 0.1234567; expected a number of at most six "
+         "decimals, to compare exactly."),
+        ("iou_assignment", {"threshold": 1.0},
+         "[invalid-rule] challenge.toml: matching.rules.0.threshold: '1.0'; expected less than 1."),
+        ("hausdorff_closest_first", {"radius_px": 3.0, "radius_um": 1.0},
+         "[contradictory-rules] challenge.toml: matching.rules.0.radius_px: given beside radius_um; expected one of "
+         "radius_px and radius_um."),
+        ("centroid_assignment", {"radius_px": 3.0, "cutoff": "never"},
+         "[invalid-rule] challenge.toml: matching.rules.0.cutoff: 'never'; expected 'before' or 'after'."),
+        ("best_iou_any_overlap", {"threshold": 0.5},
+         "[unknown-key] challenge.toml: matching.rules.0.threshold: a key that is not known; expected one of "
+         "'class_aware', 'name', 'rule' or 'ties'."),
     ],
-)
+)  # fmt: skip
 def test_parameters_that_do_not_fit_are_refused(rule, keys, line):
     assert refusal(rule=rule, **keys) == line
 

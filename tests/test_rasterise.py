@@ -24,21 +24,10 @@ AS_THEY_ARE = {**AS_IS, "overlap": "keep", "overlap_scope": "image"}
 REAL = {
     "monusac/A9K0_1.xml": (1153, 1307),
     "monusac/A9K0_3.xml": (185, 497),
-    **{
-        f"monuseg/{name}.xml.gz": (1000, 1000)
-        for name in (
-            "TCGA-21-5784-01Z-00-DX1",
-            "TCGA-2Z-A9J9-01A-01-TS1",
-            "TCGA-44-2665-01B-06-BS6",
-            "TCGA-50-5931-01Z-00-DX1",
-            "TCGA-A6-6782-01A-01-BS1",
-            "TCGA-CU-A0YN-01A-02-BSB",
-            "TCGA-E2-A1B5-01Z-00-DX1",
-            "TCGA-GL-6846-01A-01-BS1",
-            "TCGA-ZF-A9R5-01A-01-TS1",
-        )
-    },
-}
+    **{f"monuseg/{name}.xml.gz": (1000, 1000) for name in ("TCGA-21-5784-01Z-00-DX1", "TCGA-2Z-A9J9-01A-01-TS1",
+      "TCGA-44-2665-01B-06-BS6", "TCGA-50-5931-01Z-00-DX1", "TCGA-A6-6782-01A-01-BS1", "TCGA-CU-A0YN-01A-02-BSB",
+      "TCGA-E2-A1B5-01Z-00-DX1", "TCGA-GL-6846-01A-01-BS1", "TCGA-ZF-A9R5-01A-01-TS1")},
+}  # fmt: skip
 
 
 def outlines_of(rings, instance=None, holes=(), classes=None) -> Outlines:
@@ -331,17 +320,13 @@ def test_self_intersections_are_counted_only_if_asked_for():
     [
         ("monusac/A9K0_1.xml", {"outlines": 321, "contested_px_by_cover": {2: 592}, "outlines_self_intersecting": 76}),
         ("monusac/A9K0_3.xml", {"outlines": 5, "contested_px": 0}),
-        (
-            "monuseg/TCGA-50-5931-01Z-00-DX1.xml.gz",
-            {"outlines": 445, "contested_px": 10_169, "outlines_vanished": ("1/180",)},
-        ),
-        (
-            "monuseg/TCGA-E2-A1B5-01Z-00-DX1.xml.gz",
-            {"outlines": 329, "contested_px": 1_762, "outlines_vanished": ("1/460",)},
-        ),
+        ("monuseg/TCGA-50-5931-01Z-00-DX1.xml.gz", {"outlines": 445, "contested_px": 10_169,
+          "outlines_vanished": ("1/180",)}),
+        ("monuseg/TCGA-E2-A1B5-01Z-00-DX1.xml.gz", {"outlines": 329, "contested_px": 1_762,
+          "outlines_vanished": ("1/460",)}),
         ("monuseg/TCGA-2Z-A9J9-01A-01-TS1.xml.gz", {"vertices_outside": 49, "outlines_outside": 5}),
     ],
-)
+)  # fmt: skip
 def test_the_report_holds_the_measured_facts(shared_data, name, facts):
     report = prepare_reference([read(shared_data, name)], REAL[name], **AS_THEY_ARE, with_geometry_report=True).report
     assert {key: getattr(report, key) for key in facts} == facts

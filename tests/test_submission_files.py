@@ -513,18 +513,12 @@ def test_a_zip_written_by_hand_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        squeezed(size=len(NUCLEI) - 1),
-        squeezed(size=len(NUCLEI) + 1),
-        squeezed(checksum=1),
-        squeezed(packed=deflated(NUCLEI)[:-1]),
-        squeezed(packed=deflated(NUCLEI) + b"more"),
-        squeezed(packed=deflated(NUCLEI) + bytes(3_000_000)),
-        squeezed(packed=b"\xff" * 20),
-        Raw(size=8),
-        Raw(size=6),
+        squeezed(size=len(NUCLEI) - 1), squeezed(size=len(NUCLEI) + 1), squeezed(checksum=1),
+        squeezed(packed=deflated(NUCLEI)[:-1]), squeezed(packed=deflated(NUCLEI) + b"more"),
+        squeezed(packed=deflated(NUCLEI) + bytes(3_000_000)), squeezed(packed=b"\xff" * 20), Raw(size=8), Raw(size=6),
         Raw(packed=b"", size=0, checksum=5),
     ],
-)
+)  # fmt: skip
 def test_a_member_that_is_not_what_it_says_is_told(tmp_path: Path, raw: Raw) -> None:
     assert DAMAGED in unreadable(raw_zip(tmp_path / "s.zip", raw), "1.mat")
 

@@ -66,26 +66,22 @@ WIDE_ZIGZAG = vertices(*itertools.islice(itertools.cycle([(1, -1e9), (2, 1e9)]),
 
 yolo = partial(one("yolo_txt", "c1.txt"))
 YOLO = [
-    yolo("yolo empty file", None, b"", nuclei=0),
-    yolo("yolo a million blank lines", None, b"\n" * 1_000_000, nuclei=0),
+    yolo("yolo empty file", None, b"", nuclei=0), yolo("yolo a million blank lines", None, b"\n" * 1_000_000, nuclei=0),
     yolo("yolo triangle with tabs and CR", None, b"0\t.1 .1\t.3 .1\t.3 .3\r\n", nuclei=1),
     yolo("yolo box", "invalid-annotation", b"0 0.5 0.5 0.1 0.1\n", says="a box"),
     yolo("yolo box with a confidence", "invalid-annotation", b"0 0.5 0.5 0.1 0.1 0.9\n", says="a box"),
     yolo("yolo words", "invalid-annotation", b"0\n1 a b\n"),
     yolo("yolo in px", "invalid-coordinate", b"0 1 1 17 1 17 17\n", says="Divide x by the width"),
-    *(
-        yolo(f"yolo coordinate {value[:12]!r}", "invalid-coordinate", b"0 0 0 1 0 1 " + value)
-        for value in (b"nan", b"inf", b"1e999", b"0x1", b"1_0", b"\xff", "１".encode(), b"9" * 400, b"-" * 100_000)
-    ),
+    *(yolo(f"yolo coordinate {value[:12]!r}", "invalid-coordinate", b"0 0 0 1 0 1 " + value) for value in (b"nan",
+      b"inf", b"1e999", b"0x1", b"1_0", b"\xff", "１".encode(), b"9" * 400, b"-" * 100_000)),
     yolo("yolo unknown class", "unknown-class", b"7 0 0 1 0 1 1\n", says="one of the numbers 0, 1"),
     yolo("yolo class of a million digits", "unknown-class", b"7" * 1_000_000 + b" 0 0 1 0 1 1\n"),
     yolo("yolo 50,000 nuclei of an unknown class", "unknown-class", b"x 0 0 1 0 1 1\n" * MANY, says=COUNTED),
     yolo("yolo probability of 2", "invalid-probability", b"0 0 0 1 0 1 1 2\n"),
     yolo("yolo some with a probability", "missing-probability", b"0 0 0 1 0 1 1 1\n0 0 0 1 0 1 1\n"),
     yolo("yolo too many vertices", "too-large", lambda: b"0" + b" .1 .1" * 100_000,
-        limits={"vertices_per_file": 99_999}, says="limits.vertices_per_file"),
-    yolo("yolo too many nuclei", "too-large", lambda: b"0 0 0 1 0 1 1\n" * 5001,
-        limits={"instances_per_case": 5000}),
+     limits={"vertices_per_file": 99_999}, says="limits.vertices_per_file"),
+    yolo("yolo too many nuclei", "too-large", lambda: b"0 0 0 1 0 1 1\n" * 5001, limits={"instances_per_case": 5000}),
     yolo("yolo gzip bomb", "too-large", lambda: gzip_bomb(b"0 0 0 1 0 1 1\n")),
 ]  # fmt: skip
 
