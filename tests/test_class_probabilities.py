@@ -660,7 +660,8 @@ def test_counts_travel_beside_the_instances(tmp_path):
     challenge = challenge_of("points_csv shared")
     said = Annotations((Counts(np.array([3, 0])),))
     found = read_prediction(challenge, mock.Mock(), CASES[0], said)
-    assert (found.class_counts.tolist(), len(found.instances), found.nuclei, found.outside) == ([3, 0], 0, 3, 0)
+    seen = found.seen
+    assert (found.class_counts.tolist(), len(found.instances), seen.nuclei, seen.outside) == ([3, 0], 0, 3, 0)
     reference = read_reference(challenge, tmp_path, CASES[0], said)
     assert (reference.class_counts.tolist(), len(reference.instances), reference.annotations) == ([3, 0], 0, 3)
     assert len(said.parts[0]) == 3

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from literal import images, instances_of, masks_of
 
 from evaluation import Challenge
+from evaluation.findings import render_findings
 from evaluation.instances.parts import join_instances
 from evaluation.instances.perturb import dilate_instances
 from evaluation.instances.prepare import PreparedReference
@@ -21,7 +22,7 @@ from evaluation.instances.runs import empty_region, select_instances
 from evaluation.matching.duplicates import duplicates_among, find_twins
 from evaluation.model import Case, Instances
 from evaluation.scoring.from_arrays import score_instances
-from evaluation.scoring.match import match_case
+from evaluation.scoring.match import match_case, own_duplicates, see_nuclei
 
 SHAPE = 60, 70
 
@@ -212,10 +213,28 @@ def label_images(bench: Bench, duplicates: str) -> None:
 def test_validate_and_score_tell_how_many(bench: Bench, duplicates: str, said: str) -> None:
     label_images(bench, duplicates)
     lines = [line for line in bench.validate().splitlines() if "[own-duplicates]" in line]
-    assert lines and all("4 of 4 nuclei share more than half" in line and said in line for line in lines)
+    assert len(lines) == 1 and "4 of 7 nuclei, in 1 of 2 cases, share more than half" in lines[0] and said in lines[0]
     bench.score()
     findings = json.loads(Path("out/details.json").read_text())["findings"]
     assert [of for of in findings if "[own-duplicates]" in of] == lines
+
+
+def test_one_line_tells_of_all_cases_of_a_submission_from_arrays_too() -> None:
+    twice, once = squares((5, 5), (6, 5), (30, 30)), squares((5, 5), (30, 30))
+    images = {name: (once, twice if name < "d" else once) for name in "abcde"} | {"f": (once, None)}
+    (line,) = render_findings(score_instances(recommended("keep"), images).findings)
+    assert line.startswith(
+        "[own-duplicates] case 'a', case 'b', case 'c': 6 of 13 nuclei, in 3 of 5 cases, share more than half of the "
+        "smaller of the two with another one; "
+    )
+    assert score_instances(recommended(), {"a": (twice, once)}).findings == ()
+
+
+def test_points_are_told_by_their_distance() -> None:
+    at = see_nuclei(recommended(), Case("a", "a", *SHAPE), points((10, 10), (10, 14)), 2)
+    assert at.twins == 0  # no radius without a rule that has one
+    (found,) = own_duplicates(recommended(), [replace(at, twins=2)])
+    assert found.got == "2 of 2 nuclei, in 1 of 1 case, lie less than half the matching radius from another one"
 
 
 def test_compare_tells_how_many_of_which_prediction(tmp_path: Path, bench: Bench) -> None:
@@ -228,4 +247,4 @@ def test_compare_tells_how_many_of_which_prediction(tmp_path: Path, bench: Bench
     bench.write("reference/a.geojson", outlines((5, 5), (40, 40)))
     bench.write("twice/a.geojson", outlines((5, 5), (6, 5), (40, 40)))
     printed = bench.run("compare", "reference", "twice")
-    assert "[own-duplicates]" in printed and "2 of 3 nuclei share more than half" in printed, printed
+    assert "[own-duplicates]" in printed and "2 of 3 nuclei, in 1 of 1 case, share more than half" in printed, printed

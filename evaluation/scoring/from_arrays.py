@@ -29,7 +29,7 @@ from evaluation.model import (
     Region,
 )
 from evaluation.scoring.columns import check_columns
-from evaluation.scoring.match import match_case
+from evaluation.scoring.match import match_case, own_duplicates, see_nuclei
 from evaluation.scoring.measure import measure_cases, measure_outlines, outlined_image
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import Result, summarise
@@ -98,7 +98,8 @@ def score_instances(
         match_case(complete, case, PreparedReference(sides[case.name][0], nothing), sides[case.name][1])
         for case in cases
     ]
-    return summarise(complete, measure_cases(complete, matched))
+    seen = [see_nuclei(complete, case, own, len(own)) for case in cases if (own := sides[case.name][1]) is not None]
+    return summarise(complete, measure_cases(complete, matched), own_duplicates(complete, seen))
 
 
 def sides_of(challenge: Challenge, name: str, pair: Any) -> tuple[Instances, Instances | None]:

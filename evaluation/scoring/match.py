@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -141,30 +142,47 @@ def twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int)
         raise InputFault(fault("too-many-overlaps", where, nuclei=len(prediction), deepest=deepest)) from error
 
 
-def duplicate_findings(challenge: Challenge, case: Case, prediction: Instances) -> list[Finding]:
-    """A warning about own duplicates: how many nuclei of a submission have one, whatever the reference says.
+@dataclass(frozen=True, slots=True)
+class SeenNuclei:
+    """What is told of the predicted nuclei of all cases together: of one case how many there are, how many lie outside
+    the image or on no pixel of it, and how many have an own duplicate, whatever the reference says."""
 
-    Where they change no score, they are not counted if so many lie on each other that counting would take long. Else
-    raises InputFault for too many.
+    case: str
+    nuclei: int
+    outside: int = 0
+    twins: int = 0
+    are_points: bool = False
+
+
+def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: int, outside: int = 0) -> SeenNuclei:
+    """Where own duplicates change no score, they are not counted if so many lie on each other that it would take long.
+
+    Else raises InputFault for too many.
     """
     changes = challenge.submission.duplicates != "keep"
     most = challenge.limits.overlaps_per_case
+    few = LOOKED_AT * max(len(prediction.run_start), len(prediction))
     try:
-        few = LOOKED_AT * max(len(prediction.run_start), len(prediction))
-        first, second = twins_of(challenge, case, prediction, most if changes else min(most, few))
+        twins = np.concatenate(twins_of(challenge, case, prediction, most if changes else min(most, few)))
     except InputFault:
         if changes:
             raise
+        twins = np.empty(0, np.int64)
+    return SeenNuclei(case.name, nuclei, outside, len(distinct(twins)), prediction.point_yx is not None)
+
+
+def own_duplicates(challenge: Challenge, cases: Sequence[SeenNuclei]) -> list[Finding]:
+    """One warning about the own duplicates of a submission in all cases."""
+    having = [f"case {quote(of.case)}" for of in cases if of.twins]
+    if not having:
         return []
-    if not len(first):
-        return []
-    how = "share more than half of the smaller of the two with another one"
-    if prediction.point_yx is not None:
-        how = "lie less than half the matching radius from another one"
-    wording = "false-positive" if changes else ""
-    twins = len(distinct(np.concatenate([first, second])))
-    where = f"case {quote(case.name)}"
-    return [fault("own-duplicates", where, wording=wording, twins=twins, nuclei=len(prediction), how=how)]
+    return [
+        fault(
+            "own-duplicates", *having, wording="" if challenge.submission.duplicates == "keep" else "false-positive",
+            twins=sum(of.twins for of in cases), nuclei=sum(of.nuclei for of in cases), having=len(having),
+            cases=len(cases), points=any(of.are_points for of in cases)
+        )
+    ]  # fmt: skip
 
 
 def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> Matches:

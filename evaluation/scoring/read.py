@@ -34,7 +34,7 @@ from evaluation.model import (
     Part,
     Points,
 )
-from evaluation.scoring.match import duplicate_findings
+from evaluation.scoring.match import SeenNuclei, see_nuclei
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
 LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
@@ -237,17 +237,15 @@ def add_shared_case(found: SharedCases, name: str, collection: Collection) -> No
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadPrediction:
-    """The prediction of a case: its instances, and warnings.
+    """The prediction of a case: its instances, warnings, and what is told of all cases together.
 
-    nuclei, outside   how many nuclei its files have, and how many of them lie outside the image or cover no pixel of it
     class_counts      nuclei of each class, int64 (C,), if its file holds nothing but their numbers; then there are no
                       instances. None: they are counted from the instances
     """
 
     instances: Instances
     findings: tuple[Finding, ...]
-    nuclei: int
-    outside: int
+    seen: SeenNuclei
     class_counts: Int64 | None = None
 
 
@@ -278,7 +276,8 @@ def read_prediction(
     content_read = content if isinstance(content, Annotations) else read_case(side, case, content, begun)
     files.close()
     if (counts := counts_of(content_read.parts)) is not None:
-        return ReadPrediction(join_instances([], case.shape_yx), content_read.findings, int(counts.sum()), 0, counts)
+        seen = SeenNuclei(case.name, int(counts.sum()))
+        return ReadPrediction(join_instances([], case.shape_yx), content_read.findings, seen, counts)
     check_class_probabilities(content_read.parts, f"case {quote(case.name)}")
     rules = side.rules
     converted = convert_parts(
@@ -299,8 +298,7 @@ def read_prediction(
         names = challenge.reference.ignore.classes
         findings.append(fault("not-scored", where, number=converted.ignored_before, nuclei=nuclei, names=names))
         instances = select_instances(instances, instances.class_id >= 0)
-    findings += duplicate_findings(challenge, case, instances)
-    return ReadPrediction(instances, tuple(findings), nuclei, outside)
+    return ReadPrediction(instances, tuple(findings), see_nuclei(challenge, case, instances, nuclei, outside))
 
 
 def read_reference(

@@ -25,7 +25,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.model import Annotations, Case, CaseResult, Instances
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.kept_references import kept_references, rules_of_references
-from evaluation.scoring.match import MatchedCase, match_case
+from evaluation.scoring.match import MatchedCase, SeenNuclei, match_case, own_duplicates
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.rasterise import with_sizes
@@ -92,7 +92,8 @@ def count_submission(
     outcomes = until_too_slow(outcomes, len(cases.inputs))
     raise_faults(challenge, received, outcomes)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    return cases.challenge, results, [*received.findings, *(f for outcome in outcomes for f in outcome.warnings)]
+    warnings = [finding for outcome in outcomes for finding in outcome.warnings]
+    return cases.challenge, results, [*received.findings, *warnings, *own_duplicates(challenge, seen_in(outcomes))]
 
 
 def score_cases(
@@ -113,7 +114,7 @@ def score_cases(
     except InputFault as error:
         return [CaseOutcome(prediction_faults=error.findings), *[CaseOutcome()] * (len(read_cases) - 1)]
     return [
-        CaseOutcome(result, warnings=read.warnings, placed=read.placed)
+        CaseOutcome(result, warnings=read.warnings, seen=read.seen)
         for result, read in zip(results, read_cases, strict=True)
     ]
 
@@ -145,7 +146,7 @@ def read_and_match(
     except InputFault as error:
         return CaseOutcome(prediction_faults=error.findings)
     warnings = (*reference.findings, *(prediction.findings if prediction else ()))
-    return ReadCase(matched, instances, warnings, (prediction.nuclei, prediction.outside) if prediction else (0, 0))
+    return ReadCase(matched, instances, warnings, prediction.seen if prediction else None)
 
 
 # --- what travels -----------------------------------------------------------------------------------------------------
@@ -166,16 +167,13 @@ class CaseInput:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What a worker sends back about a case: a result, or what is at fault.
-
-    ``placed`` is the number of predicted nuclei, and of those that lie outside the image or on no pixel of it.
-    """
+    """What a worker sends back about a case: a result, or what is at fault, and what is told of all cases together."""
 
     result: CaseResult | None = None
     reference_faults: tuple[Finding, ...] = ()
     prediction_faults: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
-    placed: tuple[int, int] = (0, 0)
+    seen: SeenNuclei | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +183,7 @@ class ReadCase:
     matched: MatchedCase
     prediction: Instances | None
     warnings: tuple[Finding, ...]
-    placed: tuple[int, int]
+    seen: SeenNuclei | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,7 +284,7 @@ def find_all(challenge: Challenge, received: ReceivedSubmission, progress: Progr
     of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
     has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
     lost = [] if has_faults else everything_outside(outcomes)
-    return (*received.findings, *of_cases, *lost)
+    return (*received.findings, *of_cases, *lost, *own_duplicates(challenge, seen_in(outcomes)))
 
 
 def check_cases(
@@ -300,8 +298,7 @@ def check_cases(
         except InputFault as error:
             outcomes.append(CaseOutcome(prediction_faults=error.findings))
         else:
-            placed = (prediction.nuclei, prediction.outside)
-            outcomes.append(CaseOutcome(warnings=prediction.findings, placed=placed))
+            outcomes.append(CaseOutcome(warnings=prediction.findings, seen=prediction.seen))
     return outcomes
 
 
@@ -337,10 +334,16 @@ def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: S
 
 def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
     """An error if there are predicted nuclei and none of them lies on its image."""
-    nuclei, outside = (sum(outcome.placed[index] for outcome in outcomes) for index in (0, 1))
+    seen = seen_in(outcomes)
+    nuclei, outside = sum(of.nuclei for of in seen), sum(of.outside for of in seen)
     if nuclei == 0 or outside < nuclei:
         return []
     return [fault("everything-outside", "submission", nuclei=nuclei)]
+
+
+def seen_in(outcomes: Sequence[CaseOutcome]) -> list[SeenNuclei]:
+    """Of the cases that were submitted."""
+    return [outcome.seen for outcome in outcomes if outcome.seen is not None]
 
 
 def check_references(challenge: Challenge, folder: Path, received: ReceivedSubmission) -> None:
