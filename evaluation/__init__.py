@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from evaluation.findings import Finding
     from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
     from evaluation.instances.labels import instances_from_labels
+    from evaluation.instances.masks import instances_from_masks
     from evaluation.instances.outlines import instances_from_outlines
     from evaluation.model import Case, Instances, LabelMaps
     from evaluation.results.version import __version__
@@ -62,6 +63,7 @@ __all__ = [
     "compare",
     "count_label_maps",
     "instances_from_labels",
+    "instances_from_masks",
     "instances_from_outlines",
     "score_instances",
     "score_submission",
@@ -83,6 +85,7 @@ HOMES = {
     "compare": "authoring.compare_arrays",
     "count_label_maps": "scoring.from_arrays",
     "instances_from_labels": "instances.labels",
+    "instances_from_masks": "instances.masks",
     "instances_from_outlines": "instances.outlines",
     "score_instances": "scoring.from_arrays",
     "score_submission": "scoring.street",

@@ -18,7 +18,7 @@ compile() {
   venv/bin/pip-compile --quiet --strip-extras --no-annotate --no-emit-index-url --no-emit-find-links \
     --no-emit-options --generate-hashes "$@"
 }
-compile "$@" --extra report --extra imports --extra cluster --extra test --output-file test.lock pyproject.toml
+compile "$@" --extra report --extra notebook --extra imports --extra cluster --extra test --output-file test.lock pyproject.toml
 compile "$@" --constraint test.lock --output-file run.lock pyproject.toml
 compile "$@" --constraint test.lock --extra report --output-file report.lock pyproject.toml
 compile "$@" --constraint test.lock --extra report --extra imports --output-file imports.lock pyproject.toml

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
+import sys
 import zipfile
 from itertools import product
 from pathlib import Path
@@ -22,6 +24,7 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import WrongUsage
 from evaluation.formats.example import image_bytes
 from evaluation.model.label_runs import runs_of, without_labels
+from evaluation.report.skills import COMPARED
 from evaluation.scoring.street import score_submission
 
 SHAPE = (60, 90)
@@ -85,7 +88,7 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
     assert "'second' is first of 2 teams" in printed
     assert "1.0000 ★" in printed
     assert {path.name for path in Path("out").iterdir()} == {
-        "results", "leaderboard.csv", "leaderboard.json", "compare.html"
+        "results", "leaderboard.csv", "leaderboard.json", "compare.html", "images.csv"
     }  # fmt: skip
     page = Path("out/compare.html").read_text()
     table = page.split('id="scores"')[1].split("</table>")[0]
@@ -714,7 +717,7 @@ def test_a_mask_of_booleans_is_one_nucleus_and_told():
     assert {finding.code for finding in found.findings} == {"binary-mask"}
 
 
-@pytest.mark.parametrize("labels", [FOUR + 0.5, FOUR[None], np.where(FOUR, np.nan, 0.0), -1 * FOUR.astype(int)])
+@pytest.mark.parametrize("labels", [FOUR + 0.5, FOUR[:, 0], np.where(FOUR, np.nan, 0.0), -1 * FOUR.astype(int)])
 def test_what_cannot_be_labels_is_refused(labels):
     with pytest.raises(ValueError, match="labels are"):
         evaluation.compare(FOUR, labels)
@@ -779,6 +782,53 @@ def test_a_result_shows_itself_and_becomes_tables(tmp_path):
     found.report(tmp_path / "page.html")
     assert "good" in (tmp_path / "page.html").read_text()
     assert [text.get_text() for text in found.plot().legends[0].get_texts()] == ["good", "poor"]
+
+
+def test_a_value_is_the_number_that_is_shown(capsys):
+    """Two patients with one and two images, so that means over patients, over images and pooled differ."""
+    for name, missed in (("P/a", 4), ("P/b", 3), ("Q/c", 0)):
+        put(f"reference/{name}.tif", FOUR)
+        put(f"masks/{name}.tif", FOUR * (missed < FOUR))
+        put(f"all/{name}.tif", FOUR)
+    found = evaluation.compare("reference", ["masks", "all"])
+    run(["compare", "reference", "masks", "all", "--save-challenge", "kept"])
+    printed = capsys.readouterr().out
+    for path, title in (("detection.f1", "Detection: F1 ↑"), ("overlap.aji", "AJI ↑")):
+        value = found.value(path, "masks")
+        assert value == found.value(f"{path}.group_mean", "masks") != found.value(f"{path}.case_mean", "masks")
+        (line,) = (line for line in printed.splitlines() if title in line)
+        assert line.split("↑")[1].split()[:2] == [f"{value:.4f}", f"{found.value(f'{path}.pooled', 'masks'):.4f}"]
+    kept = Challenge.load("kept")
+    pooled = kept.model_copy(update={"aggregation": kept.aggregation.model_copy(update={"unit": "pooled"})})
+    scored = score_submission("kept", "kept/submissions/masks", challenge=pooled)
+    assert scored.value("detection.f1") == scored.value("detection.f1.pooled") != scored.value("detection.f1.case_mean")
+
+
+def test_tables_without_pandas_say_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    found = evaluation.compare(FOUR, THREE)
+    for made in (found, *found.results.values()):
+        with pytest.raises(ImportError, match="tables need pandas; install it: pip install pandas"):
+            made.to_frame("cases")
+
+
+def test_images_csv_has_a_row_for_each_model_and_image(capsys):
+    for name, missed in (("P/=a", 4), ("P/b", 3), ("Q/c", 0)):
+        put(f"reference/{name}.tif", FOUR)
+        put(f"masks/{name}.tif", FOUR * (missed < FOUR))
+        put(f"all/{name}.tif", FOUR)
+    assert run(["compare", "reference", "masks", "all", "--output", "out", "--save-challenge", "out"]) == 0
+    assert "Written to out: images.csv, metrics.json" in capsys.readouterr().out
+    rows = list(csv.DictReader(Path("out/images.csv").read_text().splitlines()))
+    assert [(row["model"], row["patient"], row["image"]) for row in rows] == [
+        (model, group, image) for model in ("masks", "all") for group, image in (("P", "_a"), ("P", "b"), ("Q", "c"))
+    ]
+    assert [row["detection.f1"] for row in rows[:3]] == ["0.0", "0.4", "1.0"]
+    assert rows[0]["segmentation.iou"] == ""  # nothing matched
+    assert [column for column in rows[0] if "." in column] == [path for path in COMPARED if path in rows[0]]
+    assert (Path("out") / "cases.csv").read_text().startswith("case,group")  # of the challenge that was kept
+    run(["compare", "reference", "masks", "--output", "one"])
+    assert len(Path("one/images.csv").read_text().splitlines()) == 4
 
 
 def test_classes_of_the_command_that_are_written_twice_are_wrong_usage(capsys):
@@ -885,7 +935,7 @@ def test_classes_that_are_no_names_in_order_are_refused(classes):
         ((FOUR, ["x", None, "y", "y"]), (FOUR, "x"), {}, "classes are neither all names nor all numbers"),
         ((FOUR, {"x": 1}), (FOUR, {"x": 1}), {}, "a table of classes has labels as keys, not 'x'"),
         (FOUR, evaluation.instances_from_labels(FOUR), {}, "case 'image', prediction: class ids are from 0 to 0"),
-        ([[FOUR, ["a"]]], [FOUR], {}, "reference 'image_0': labels cannot become an array"),
+        ([[FOUR, ["a"]]], [FOUR], {}, "labels are for instances_from_labels; labels with classes are a pair"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_end_with_a_sentence(reference, prediction, more, words):
@@ -915,7 +965,12 @@ def test_what_a_result_has_not_is_refused(tmp_path):
     found = evaluation.compare(FOUR, {"a/b": FOUR, "../c": THREE})
     for read, words in (
         (lambda: found.value("detection.recal.pooled", "a/b"), "Did you mean 'detection.recall.pooled'?"),
-        (lambda: found.value("detection.recall", "a/b"), "expected a path of metrics.json"),
+        (lambda: found.value("detection.recal", "a/b"), "Did you mean 'detection.recall'?"),
+        (lambda: found.value("recall", "a/b"), "Did you mean 'detection.recall'"),
+        (lambda: found.value("nothing", "a/b"), "expected a metric such as 'detection.f1', or a path of metrics.json"),
+        (lambda: found.value("", "a/b"), "no number at ''"),
+        (lambda: found.value("classification.accuracy", "a/b"), "the metrics here are of the families 'detection'"),
+        (lambda: found.value("confidence_intervals", "a/b"), "no number at 'confidence_intervals'"),
         (lambda: found.value("detection.recall.pooled", "b"), "no model 'b'; expected 'a/b' or '../c'"),
         (lambda: found.to_frame("case"), "no level 'case'; expected 'scores', 'cases' or 'nuclei'"),
     ):
@@ -1074,3 +1129,102 @@ def test_the_page_shows_scores_then_images_from_the_worst_on_their_tissue(browse
         assert open_sections == ["Scores", "Images"]
         assert opened.page.evaluate("document.documentElement.scrollHeight") < 2700
         opened.check()
+
+
+# --- masks, stacks and records ----------------------------------------------------------------------------------------
+
+MASKS = np.stack([label == THREE for label in (1, 2, 3)])
+RECORDS = [
+    {"segmentation": mask, "area": int(mask.sum()), "bbox": [0, 0, 1, 1], "predicted_iou": iou}
+    for mask, iou in zip(MASKS, (1.01, 0.9, 0.5), strict=True)
+]
+
+
+@pytest.mark.parametrize(
+    "prediction",
+    [
+        [*MASKS],
+        MASKS,
+        MASKS.astype(np.uint8) * 255,
+        np.moveaxis(MASKS, 0, -1),
+        RECORDS,
+        {"image": RECORDS},
+        {"image": MASKS},
+        {"image": [*MASKS]},
+        {"image": MASKS[:, None].astype(np.float32)},
+        [[*MASKS]],
+        [RECORDS],
+        THREE[None],
+        THREE[None, ..., None],
+    ],
+)
+def test_masks_of_nuclei_are_taken_as_labels_are(prediction):
+    reference = {"image": FOUR} if isinstance(prediction, dict) else FOUR
+    if isinstance(prediction, list) and isinstance(prediction[0], list):
+        reference = [FOUR]
+    found, expected = evaluation.compare(reference, prediction), evaluation.compare(FOUR, THREE)
+    assert all(found.value(path) == expected.value(path) for path in expected.to_frame()["path"])
+
+
+def test_masks_of_several_models_are_those_of_one_image():
+    found = evaluation.compare(FOUR, {"sam": RECORDS, "labels": THREE, "nothing": []})
+    assert [found.value("detection.recall.pooled", model) for model in found.results] == [0.75, 0.75, 0]
+    found = evaluation.compare({"a": FOUR, "b": FOUR}, {"a": RECORDS, "b": []})
+    assert found.value("detection.recall.pooled") == 0.375
+    assert not found.findings
+
+
+def test_masks_that_share_pixels_keep_them():
+    both = np.zeros((2, 9, 9), bool)
+    both[0, :6, :6] = both[1, 3:, 3:] = True
+    found = evaluation.compare(both, both)
+    assert found.value("segmentation.iou.pooled") == 1
+    assert found.challenge.cases[0].height == 9
+
+
+@pytest.mark.parametrize("stacked", [np.stack, list])
+def test_labels_of_several_images_may_be_one_array(stacked):
+    found = evaluation.compare(stacked([FOUR, FOUR[::-1]]), stacked([THREE, FOUR[::-1]]))
+    assert [case.name for case in found.challenge.cases] == ["image_0", "image_1"]
+    assert found.value("detection.recall.pooled") == 0.875
+
+
+def test_confidences_of_records_are_used():
+    found = evaluation.compare(FOUR, RECORDS, families=["curves"])
+    assert found.value("curves.average_precision.pooled") == 0.75
+    assert evaluation.instances_from_masks(RECORDS).probability.tolist() == [1, 0.9, 0.5]
+
+
+def test_classes_of_masks_are_in_their_order_also_where_one_is_empty():
+    reference = (FOUR, ["T", "T", "S", "S"])
+    masks = [MASKS[0], np.zeros_like(MASKS[0]), MASKS[1], MASKS[2]]
+    found = evaluation.compare(reference, (masks, ["T", "S", "S", "S"]))
+    assert found.value("classification.accuracy.pooled") == 0.666667
+    with pytest.raises(ValueError, match=r"classes of shape \(2,\) for 4 masks; expected one for each"):
+        evaluation.compare(reference, (masks, ["T", "S"]))
+
+
+def test_ids_and_classes_may_be_two_channels():
+    classes = np.where(FOUR > 2, 2, FOUR > 0).astype(FOUR.dtype)
+    found = evaluation.compare(np.stack([FOUR, classes], axis=-1), np.stack([FOUR, classes]))
+    assert found.value("classification.accuracy.pooled") == 1
+
+
+@pytest.mark.parametrize(
+    ("prediction", "words"),
+    [
+        (np.stack([FOUR, FOUR // 2 * 2, FOUR]), "'prediction', image: an array of shape (3, 60, 90) is a volume"),
+        (np.kron(FOUR, np.ones((3, 1, 1), int)), "has images that the reference has not"),
+        (MASKS * 0.7, "'prediction', image: labels of shape (3, 60, 90) are not all whole numbers; of probabilities"),
+        ([*(MASKS * 0.7)], "; masks of single nuclei are arrays of True and False"),
+        ([{"area": 5}], "'prediction', image: record 1 has no 'segmentation'; expected masks (N, H, W)"),
+        ([{"segmentation": {"size": [9, 9], "counts": "x"}}], "record 1 has a run-length code"),
+        ([{"segmentation": MASKS[0]}, {"segmentation": MASKS[0][1:]}], "masks of different sizes"),
+        (np.zeros((2, 3, 9, 9), int), "labels are int64 of shape (2, 3, 9, 9); expected (H, W), (N, H, W)"),
+        ({"image": np.stack([FOUR, FOUR[::-1]])}, "are 2 images; expected one, (H, W)"),
+    ],
+)
+def test_what_is_neither_labels_nor_masks_is_refused_with_what_to_write(prediction, words):
+    reference = {"image": FOUR} if isinstance(prediction, dict) else FOUR
+    with pytest.raises(ValueError, match=re.escape(words)):
+        evaluation.compare(reference, prediction)

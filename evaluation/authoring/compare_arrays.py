@@ -16,6 +16,7 @@ from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_ab
 from evaluation.authoring.class_plan import Plan, distinct, named_class, parsed_classes
 from evaluation.authoring.compare import CONFIDENCE, Wanted, compare_paths, model_names
 from evaluation.authoring.comparison import Comparison, comparison_of
+from evaluation.authoring.images_in_memory import Classes, Images, Masks, images_by_name, parts_of, sizes_of
 from evaluation.authoring.sides import NAMELESS
 from evaluation.challenge import Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
@@ -33,9 +34,6 @@ from evaluation.model import Instances
 from evaluation.model.label_runs import runs_of
 from evaluation.scoring.from_arrays import score_instances
 
-Classes = Any  # a sequence in ascending order of the labels, a table by label, or an image of the same shape
-Images = Mapping[str, Any]
-
 PATHS = (str, PathLike)
 SEVERAL = 4  # nuclei, each with a class of its own: no class map
 
@@ -52,7 +50,9 @@ def compare(
 ) -> Comparison:
     """Score predictions against a reference, without a challenge, by the rules of the preset ``recommended``.
 
-    reference   labels of an image (H, W), a list of such, a table of them by the names of the images, or a path
+    reference   labels of an image (H, W), a list of such or (N, H, W), a table of them by the names of the images, or
+                a path. In the place of the labels of an image: a list of masks (H, W) of single nuclei, an array of
+                them, or SAM's list of records
     prediction  the same; for several models a table of such by the names of the models, or a list of paths
 
     Labels are whole numbers of any type, 0 is background. With classes an image is a pair (labels, classes), these
@@ -82,8 +82,10 @@ def compare(
         )
     if isinstance(prediction, PATHS):
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
-    images = images_by_name(reference)
-    models = {name: images_by_name(of_model) for name, of_model in models_in(reference, prediction).items()}
+    given_models = models_in(reference, prediction)
+    images = images_by_name(reference, "reference", set().union(*map(sizes_of, given_models.values())))
+    sizes = set() if len(images) > 1 and not isinstance(reference, Mapping) else sizes_of(images)
+    models = {name: images_by_name(of_model, f"{name!r}, image", sizes) for name, of_model in given_models.items()}
     if not (images and models):
         raise ValueError(f"nothing to compare: no {'model in the prediction' if images else 'image in the reference'}")
     for name in (*images, *models, *(name for of_model in models.values() for name in of_model)):
@@ -97,24 +99,28 @@ def compare(
     )
     findings: dict[Finding, None] = {}
 
-    def side(of_side: Images, where: str) -> dict[str, Instances]:
+    def side(of_side: Images, where: str, known: Mapping[str, Instances]) -> dict[str, Instances]:
         made = {}
         for name, image in of_side.items():
-            made[name] = instances_of(image, ids, f"{where} {name!r}")
             labels, _ = parts_of(image)
-            if not isinstance(labels, Instances):
+            if isinstance(labels, list) and not labels and name in known:  # records, or masks, of no nucleus
+                labels = image = np.zeros(known[name].shape_yx, np.uint8)
+            made[name] = instances_of(image, ids, f"{where} {name!r}")
+            if not isinstance(labels, Instances | Masks):
                 found = find_binary_mask(runs_of(whole_labels(labels)), where=f"{where} {name!r}")
                 findings.update(dict.fromkeys([*found, *about_class_map(image, f"{where} {name!r}")]))
         return made
 
-    known = side(images, "reference")
+    known = side(images, "reference", {})
     results = {}
     for model, of_model in models.items():
         if set(of_model) - set(known):
             got = f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}"
             expected = "two images, two lists, or two tables with the same names; several models are a table by name"
+            if isinstance(given_models[model], list):
+                expected += "; masks of single nuclei are arrays of True and False"
             raise ValueError(f"{got}; expected {expected}")
-        if isinstance(reference, list) and len(of_model) < len(known):
+        if not isinstance(reference, Mapping) and 1 < len(known) != len(of_model):
             raise ValueError(f"{len(known)} images in the reference, {len(of_model)} in {model!r}: give tables by name")
         if lacking := [f"prediction {quote(model)}, {quote(name)}" for name in known if name not in of_model]:
             findings[fault("not-paired", *lacking, names=[])] = None
@@ -130,7 +136,7 @@ def compare(
                     example=f"{names[0]}={name}",
                 )
             ] = None
-        made = side(of_model, f"{model!r}, image")
+        made = side(of_model, f"{model!r}, image", known)
         pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
         results[model] = result = score_instances(challenge, pairs, groups=groups)
         some = [Seen(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
@@ -170,33 +176,6 @@ def models_in(reference: Any, prediction: Any) -> dict[str, Any]:
         if several or not isinstance(reference, Mapping):
             return dict(prediction)
     return {"prediction": prediction}
-
-
-def images_by_name(images: Any) -> dict[str, Any]:
-    """Images as a table; a single one is "image", those of a list "image_0", "image_1", …"""
-    if isinstance(images, Mapping):
-        return dict(images)
-    if isinstance(images, list) and not (images and is_row(images[0])):
-        digits = len(str(len(images) - 1))
-        return {f"image_{index:0{digits}}": image for index, image in enumerate(images)}
-    return {"image": images}
-
-
-def is_row(first: Any) -> bool:
-    """Whether the first part of a list is a row of one image, and not an image."""
-    try:
-        return as_array(first, "labels").ndim == 1
-    except ValueError:  # a pair of labels and classes
-        return False
-
-
-def parts_of(image: Any) -> tuple[Any, Classes]:
-    """The labels and the classes of an image."""
-    if isinstance(image, tuple):
-        if len(image) != 2:
-            raise ValueError(f"an image is labels, or a pair of labels and classes, not {len(image)} things")
-        return image
-    return image, None
 
 
 def class_keys(classes: Classes) -> list[str]:
@@ -288,7 +267,14 @@ def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:
         if classes is None:
             if len(set(ids.values())) > 1:
                 raise ValueError("no classes, although there are several; give pairs (labels, classes)")
+            if isinstance(labels, Masks):
+                return with_classes(labels, [1] * labels.number)
             return instances_from_labels(labels, class_id=1)
+        if isinstance(labels, Masks):
+            of_masks = as_array(classes, "classes")
+            if isinstance(classes, Mapping) or of_masks.shape != (labels.number,):
+                raise ValueError(f"classes of shape {of_masks.shape} for {labels.number} masks; expected one for each")
+            return with_classes(labels, [ids[key_of(value).casefold()] for value in of_masks.tolist()])
         whole = whole_labels(labels)
         present = [int(label) for label in np.unique(whole) if label]
         if getattr(classes, "ndim", 0) == 1 and hasattr(classes, "to_dict") and set(present) <= set(classes.index):
@@ -312,6 +298,12 @@ def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:
         raise ValueError(f"{where}: {error}") from None
 
 
+def with_classes(masks: Masks, class_of_mask: Sequence[int]) -> Instances:
+    """The nuclei of masks with the id of the class of each mask; a mask without pixels is no nucleus."""
+    instances = masks.instances
+    return replace(instances, class_id=np.array(class_of_mask, np.int16)[instances.source_id - 1])
+
+
 def about_class_map(image: Any, where: str) -> list[Finding]:
     """A warning if the second image of a pair has signs of being labels of another one.
 
@@ -319,7 +311,7 @@ def about_class_map(image: Any, where: str) -> list[Finding]:
     several values; or most of the second lies outside the nuclei.
     """
     labels, classes = parts_of(image)
-    if classes is None or isinstance(classes, Mapping) or isinstance(labels, Instances):
+    if classes is None or isinstance(classes, Mapping) or isinstance(labels, Instances | Masks):
         return []
     of_labels, of_classes = whole_labels(labels), as_array(classes, "classes")
     if of_classes.ndim != 2 or of_classes.shape != of_labels.shape or of_classes.dtype.kind not in "biuf":

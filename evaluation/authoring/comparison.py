@@ -18,8 +18,10 @@ from evaluation.leaderboard.team_scores import Unranked, plan_columns, team_of_d
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.page import Page
 from evaluation.report.result import ResultDocuments
-from evaluation.report.skills import SkillRow, skill_rows
-from evaluation.scoring.score import Result
+from evaluation.report.skills import COMPARED, SkillRow, skill_rows
+from evaluation.results.csv_files import csv_table
+from evaluation.results.files import write_atomically
+from evaluation.scoring.score import Result, import_pandas
 
 if TYPE_CHECKING:
     import pandas
@@ -57,7 +59,7 @@ class Comparison:
         return next(iter(self.results.values())).challenge
 
     def value(self, path: str, model: str | None = None) -> float | None:
-        """The number at a path of metrics.json, of a model or of the only one."""
+        """The number of a metric as it is shown, or at a path of metrics.json, of a model or of the only one."""
         return self.result_of(model).value(path)
 
     def result_of(self, model: str | None = None) -> Result:
@@ -96,14 +98,12 @@ class Comparison:
 
     def to_frame(self, level: Level = "scores") -> pandas.DataFrame:
         """A pandas table: "scores" (a row for each model and metric), "cases" or "nuclei". Needs pandas."""
-        import pandas
-
         frames = []
         for model, result in self.results.items():
             frame = result.to_frame(level)
             frame.insert(0, "model", model)
             frames.append(frame)
-        return pandas.concat(frames, ignore_index=True)
+        return import_pandas().concat(frames, ignore_index=True)
 
     def plot(self) -> Figure:
         """Headline scores with their intervals, as a figure of matplotlib. Needs the extra ``report``."""
@@ -149,7 +149,10 @@ class Comparison:
         write_page(self.page(), Path(path))
 
     def write(self, folder: Path | str) -> None:
-        """Write metrics.json, details.json and objects.csv of each model, and the leaderboard if there are several."""
+        """Write metrics.json, details.json and objects.csv of each model, and images.csv with the scores of each image.
+
+        Of several models the files are in ``results/<name>/``, and the leaderboard is written as well.
+        """
         from evaluation.authoring.compare import free_name, safe_name
         from evaluation.leaderboard.board import write_board
 
@@ -158,8 +161,20 @@ class Comparison:
         for model, result in self.results.items():
             written[name := free_name(safe_name(model), written)] = result
             result.write(folder if self.board is None else folder / "results" / name)
+        write_atomically(folder / "images.csv", self.images_csv())
         if self.board is not None:
             write_board(folder, self.board)
+
+    def images_csv(self) -> str:
+        """A row for each model and image: its patient, and the scores that are shown, "" where one is undefined."""
+        documents = {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
+        paths = [path for path in COMPARED if any(of.has(path) for of in documents.values())]
+        rows = [
+            [model, image.name, image.group, *(image.value(path) for path in paths)]
+            for model, of in documents.items()
+            for image in of.cases
+        ]
+        return csv_table(["model", "image", "patient", *paths], rows)
 
 
 def comparison_of(

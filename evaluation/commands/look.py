@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--report", is_flag=True, help="Write compare.html as well, a page with all predictions.")
-@click.option("--output", type=FolderPath, help="Folder for metrics.json, details.json and objects.csv.")
+@click.option("--output", type=FolderPath, help="Folder for images.csv, metrics.json, details.json and objects.csv.")
 @click.option("--save-challenge", type=FolderPath, help="New folder for the challenge that is made, to go on with.")
 @click.option("--classes", metavar="NAMES", help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.")
 @click.option("--iou", type=click.FloatRange(0, 0.99), default=0.5, help="Nuclei match above this IoU. [default: 0.5]")
@@ -90,7 +90,7 @@ def compare(
     if output is not None:
         with writing_to(output):
             found.write(output)
-        click.echo(f"Written to {output}: metrics.json, details.json, objects.csv")
+        click.echo(f"Written to {output}: images.csv, metrics.json, details.json, objects.csv")
     if report:
         page = (output or Path()) / "compare.html"
         with writing_to(page.parent):

@@ -59,7 +59,9 @@ def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
     """
     array = as_array(labels, "labels")
     if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise ValueError(f"labels are {array.dtype} of shape {array.shape}, not whole numbers of shape (H, W)")
+        of_masks = "; instances_from_masks takes masks of single nuclei" if array.ndim != 2 else ""
+        got = f"labels are {array.dtype} of shape {array.shape}"
+        raise ValueError(f"{got}, not whole numbers of shape (H, W){of_masks}")
     if array.dtype.kind == "b":
         return array.astype(np.uint8)
     if array.dtype.kind != "f":

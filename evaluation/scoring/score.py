@@ -16,7 +16,7 @@ from evaluation.aggregation import Bootstrap, Column, bootstrap, mean_of_units, 
 from evaluation.aggregation.units import PenalisedScores
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding, did_you_mean, listed
-from evaluation.metrics import Metric, metrics_of
+from evaluation.metrics import FAMILIES, Metric, metrics_of
 from evaluation.model import (
     STRATUM_MEAN,
     WORST_GROUP,
@@ -77,35 +77,45 @@ class Result:
         return objects_csv(self.cases, self.challenge.class_names, self.challenge.metrics.measures)
 
     def value(self, path: str) -> float | None:
-        """The number at a path of metrics.json such as ``"panoptic.pq.group_mean"``; None if undefined.
+        """The number of a metric such as ``"panoptic.pq"``, as it is shown: the mean that the rules name.
 
-        Raises ValueError if there is none.
+        With an aggregation, ``"panoptic.pq.pooled"``, or any other path of metrics.json, the number that stands there.
+        None if it is undefined. Raises ValueError if there is none.
         """
         node: Any = self.metrics
         try:
             for key in path.split("."):
                 node = node[key]
+            if isinstance(node, Mapping):
+                node = node[MEANS[KINDS[self.challenge.aggregation.unit]]]
             return None if node is None else float(node)
         except (AttributeError, KeyError, TypeError, ValueError):
-            known = (
-                ".".join((*metric.path, name)) for metric in next(iter(self.scores.values())) for name in metric.means
-            )
-            wanted = f"expected a path of metrics.json. {did_you_mean(str(path), known)}"
-            raise ValueError(f"no number at {path!r}; {wanted}".rstrip()) from None
+            raise ValueError(f"no number at {path!r}; {self.near(str(path))}") from None
+
+    def near(self, path: str) -> str:
+        """What may have been meant by a path at which there is no number."""
+        metrics = [(".".join(metric.path), metric.means) for metric in next(iter(self.scores.values()))]
+        known = [name for name, _ in metrics] + [f"{name}.{mean}" for name, means in metrics for mean in means]
+        last = path.rpartition(".")[2]
+        same = [name for name in known if last and last in name.split(".")][:3]
+        families = dict.fromkeys(name.partition(".")[0] for name, _ in metrics)
+        if (family := path.partition(".")[0]) in FAMILIES and family not in families:
+            return f"the metrics here are of the families {listed(families, 20)}"
+        near = did_you_mean(path, known) or (f"Did you mean {listed(same)}?" if same else "")
+        return f"expected a metric such as 'detection.f1', or a path of metrics.json. {near}".rstrip()
 
     def __repr__(self) -> str:
         cases = len(self.cases)
         return f"Result({self.challenge.name!r}, {cases} {'case' if cases == 1 else 'cases'})"
 
     def to_frame(self, level: Literal["scores", "cases", "nuclei"] = "scores") -> pandas.DataFrame:
-        """A pandas table. Needs pandas, which is not among the packages of this program.
+        """A pandas table. Needs pandas, the extra ``notebook``.
 
         scores  a row for each number of metrics.json: path, value, low, high
         cases   a row for each case: its group, its nuclei, and every score of it
         nuclei  the rows of objects.csv under the first matching rule: one for each matched, missed and spurious nucleus
         """
-        import pandas
-
+        pandas = import_pandas()
         if level not in (levels := ("scores", "cases", "nuclei")):
             raise ValueError(f"no level {level!r}; expected {listed(levels)}")
         rule = next(iter(self.scores))
@@ -142,6 +152,15 @@ class Result:
     def write(self, folder: Path | str, *, public: bool = False) -> None:
         """Write details.json, objects.csv and, last, metrics.json: where it is, all are. ``public`` as in ``texts``."""
         write_together(Path(folder), self.texts(public=public))
+
+
+def import_pandas() -> Any:
+    """pandas. Raises ImportError with what to do."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("tables need pandas; install it: pip install pandas") from None
+    return pandas
 
 
 def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Sequence[Finding] = ()) -> Result:
