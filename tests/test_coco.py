@@ -24,26 +24,25 @@ CLASSES = ClassTable(
     ("plasma", "Tumour"), {"plasma": 1, "tumour": 2, "smear": -1}, skipped=frozenset({"region of interest"})
 )
 CASES = {name: Case(name, name, 3, 4) for name in ("a", "b")}
-CATEGORIES = [
-    {"id": 1, "name": "Tumour"},
-    {"id": 2, "name": "plasma"},
-    {"id": 5, "name": "smear"},
-    {"id": 6, "name": "Region of interest"},
-]
+CATEGORIES = [{"id": 1, "name": "Tumour"}, {"id": 2, "name": "plasma"}, {"id": 5, "name": "smear"},
+              {"id": 6, "name": "Region of interest"}]  # fmt: skip
 IMAGES = [{"id": 7, "file_name": "train/a.png", "height": 3, "width": 4}, {"id": 8, "file_name": "b.png"}]
 CODE = {"size": [3, 4], "counts": [1, 3, 8]}
 SQUARE = [0, 0, 2, 0, 2, 1.5, 0, 1.5]
+MASKS = {"bboxes": [[0, 0, 1, 1]] * 2, "labels": [1, 0], "scores": [0.5, 0.25], "masks": [CODE, CODE]}
 
 
 def request(classes=CLASSES, limits=None, rules=RULES, **options) -> Request:
-    where = f"{options.pop('name', 'a.json')!r}"
-    return Request(
-        where=where, name=where[1:-1], rules=rules, classes=classes, limits=limits or LimitRules(), **options
-    )
+    limits = LimitRules(**(limits or {}))
+    return Request(where="'a.json'", name="a.json", rules=rules, classes=classes, limits=limits, **options)
 
 
 def entry(**keys) -> dict:
     return {"image_id": 7, "category_id": 2, "segmentation": CODE} | keys
+
+
+def of_image(name, **keys) -> dict:
+    return entry(image_id=name, **keys)
 
 
 def data_set(*entries: dict, images=IMAGES, categories=CATEGORIES) -> dict:
@@ -73,237 +72,107 @@ def faults_of(document, read=read_all, **options) -> str:
     return "\n".join(str(finding) for finding in fault.value.findings)
 
 
+NAMELESS = {key: value for key, value in entry().items() if key != "image_id"}
+
+
 # --- images and cases -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file_name", ["a", "a.png", "train/a.png", "C:\\train\\a.png", "train/a"])
-def test_an_image_is_found_by_its_file_name_with_or_without_folder_and_suffix(file_name):
-    found = read_all(data_set(entry(), images=[{"id": 7, "file_name": file_name}]))
-    assert list(found.cases) == ["a"]
-    assert not found.unknown
-
-
-def test_a_key_with_folder_and_suffix_is_found():
-    assert list(read_all(data_set(entry()), cases={"train/a.png": CASES["a"]}).cases) == ["a"]
-
-
-def test_an_image_without_a_file_name_is_found_by_its_id():
-    assert list(read_all(data_set(entry(image_id="a"), images=[{"id": "a"}])).cases) == ["a"]
-    assert list(read_all([entry(image_id=17)], cases={"17": CASES["b"]}).cases) == ["b"]
-
-
-def test_a_listed_image_without_annotations_is_a_case_without_nuclei():
-    found = read_all(data_set(entry()))
-    assert found.cases["b"].parts == ()
-    assert set(found.cases) == {"a", "b"}
-
-
-def test_a_case_that_no_result_names_is_not_mentioned():
-    assert set(read_all([entry(image_id="a")]).cases) == {"a"}
-
-
-def test_images_that_are_no_case_are_counted():
-    images = [*IMAGES, {"id": 9, "file_name": "other.png"}, {"id": 10, "file_name": "empty.png"}]
-    found = read_all(data_set(entry(), entry(image_id=9), entry(image_id=9), images=images))
-    assert found.unknown == {"other.png": 2, "empty.png": 0}
-    assert read_all([entry(image_id="c"), entry(image_id="a")]).unknown == {"c": 1}
-
-
-def test_what_is_wrong_in_images_that_are_no_case_does_not_matter():
-    assert read_all([entry(image_id="c", segmentation=3, category_id=[], score=9)]).unknown == {"c": 1}
-
-
-def test_an_image_of_another_size_than_its_case_is_refused():
-    images = [{"id": 7, "file_name": "a.png", "height": 4, "width": 3}]
-    assert faults_of(data_set(images=images)) == (
-        "[wrong-shape] 'a.json', images[0]: 4 rows x 3 columns; expected 3 rows x 4 columns, the height and width of "
-        "the image. Write codes and coordinates for the image at its own size; height comes before width in 'size'."
-    )
-
-
-def test_two_images_of_a_case_are_refused():
-    images = [{"id": 7, "file_name": "x/a.png"}, {"id": 8, "file_name": "y/a.png"}]
-    assert "images[1]: 'y/a.png' is the case 'a' again; expected one image" in faults_of(data_set(images=images))
-    assert "image 'x/a': 'x/a' is the case 'a' again" in faults_of([entry(image_id="a"), entry(image_id="x/a")])
-
-
-def test_annotations_of_no_listed_image_are_refused():
-    assert "annotations[1]: 'image_id' is '3'; expected the id of an image" in faults_of(
-        data_set(entry(), entry(image_id=3))
-    )
-    without = {key: value for key, value in entry().items() if key != "image_id"}
-    assert "[0]: no 'image_id'; expected the id of an image" in faults_of([without])
-    assert "[0]: 'image_id' is 'True'" in faults_of([entry(image_id=True)])
-
-
-# --- one file for one case --------------------------------------------------------------------------------------------
-
-
-def test_the_only_image_of_a_file_is_its_case_whatever_it_is_called():
-    for document in (data_set(entry(), images=[{"id": 7, "file_name": "z.png"}]), [entry(image_id="z")]):
-        (part,) = read_one(document).parts
-        assert len(part) == 1
-
-
-def test_annotations_without_an_image_belong_to_the_case_of_the_file():
-    without = {key: value for key, value in entry().items() if key != "image_id"}
-    assert len(read_one([without, without]).parts[0]) == 2
-    assert len(read_one({"annotations": [without]}).parts[0]) == 1
-
-
-def test_of_several_images_the_one_named_like_the_case_is_read_and_the_others_are_told():
-    for document in (
-        data_set(entry(image_id=8, id="x"), entry(), entry()),
-        [entry(image_id="a"), entry(image_id="b", id="x"), entry(image_id="a")],
-    ):
-        found = read_one(document, case="b")
-        assert found.parts[0].source_id.tolist() == ["x"]
-        assert [(finding.code, finding.count) for finding in found.findings] == [("left-out", 2)]
-
-
-def test_a_file_of_other_cases_is_refused():
-    line = "[other-case] 'a.json': 2 images: 'train/a.png' and 'b.png'; expected an image 'c'."
-    assert faults_of(data_set(entry()), read_one, case="c") == line
-
-
-def test_a_file_for_one_case_may_be_empty():
-    assert read_one([]).parts == ()
-    assert read_one({"annotations": []}).parts == ()
-
-
-# --- forms ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_lists_of_mmdetection_are_read_in_a_file_of_one_case_only():
-    document = {"bboxes": [[0, 0, 1, 1]] * 2, "labels": [1, 0], "scores": [0.5, 0.25], "masks": [CODE, CODE]}
-    classes = replace(CLASSES, values={0: 1, 1: 2})
-    (part,) = read_one(document, classes=classes).parts
-    assert part.class_id.tolist() == [2, 1]
-    assert part.probability.tolist() == [0.5, 0.25]
-    assert "[not-coco] 'a.json': the masks of one image, without its name" in faults_of(document, classes=classes)
-    assert "'scores' that are no list as long as 'masks'" in faults_of(document | {"scores": [1]}, read_one)
-
-
-def test_a_file_may_be_compressed():
-    assert len(nuclei_of(gzip.compress(json.dumps(data_set(entry())).encode()))) == 1
-
-
-@pytest.mark.parametrize("document", [3, "a", None, {}, {"annotations": {}}, {"masks": 1}, {"images": []}])
-def test_other_json_is_not_coco(document):
-    for read in (read_one, read_all):
-        assert faults_of(document, read).startswith("[not-coco] 'a.json': ")
+@pytest.mark.parametrize(
+    ("document", "cases", "found", "unknown"),
+    [
+        *((data_set(entry(), images=[{"id": 7, "file_name": name}]), CASES, {"a": 1}, {})
+          for name in ("a", "a.png", "train/a.png", "C:\\train\\a.png", "train/a")),
+        (data_set(entry()), {"train/a.png": CASES["a"]}, {"a": 1}, {"b.png": 0}),
+        (data_set(of_image("a"), images=[{"id": "a"}]), CASES, {"a": 1}, {}),
+        ([of_image(17)], {"17": CASES["b"]}, {"b": 1}, {}),
+        (data_set(entry()), CASES, {"a": 1, "b": 0}, {}),
+        ([of_image("a")], CASES, {"a": 1}, {}),
+        (data_set(entry(), of_image(9), of_image(9), images=[
+            *IMAGES, {"id": 9, "file_name": "other.png"}, {"id": 10, "file_name": "empty.png"}]), CASES,
+         {"a": 1, "b": 0}, {"other.png": 2, "empty.png": 0}),
+        ([of_image("c"), of_image("a")], CASES, {"a": 1}, {"c": 1}),
+        ([of_image("c", segmentation=3, category_id=[], score=9)], CASES, {}, {"c": 1}),
+        (gzip.compress(json.dumps(data_set(entry())).encode()), CASES, {"a": 1, "b": 0}, {}),
+    ],
+)  # fmt: skip
+def test_images_are_cases_by_their_file_name_or_id_and_others_are_counted(document, cases, found, unknown):
+    read = read_all(document, cases=cases)
+    assert {name: sum(map(len, said.parts)) for name, said in read.cases.items()} == found
+    assert read.unknown == unknown
 
 
 @pytest.mark.parametrize(
-    ("change", "line"),
+    ("document", "case", "nuclei"),
     [
-        ({"images": 3}, "[not-coco] 'a.json': 'images' that are no list"),
-        ({"images": [3]}, "images[0]: '3'; expected an object with an 'id'"),
-        ({"categories": [{"name": "a"}]}, "categories[0]: '{’name’: ’a’}'; expected an object with an 'id'"),
-        ({"categories": [{"id": 1, "name": "a"}, {"id": "1", "name": "b"}]}, "categories[1]: the id '1' again, with"),
-        ({"images": [{"id": 1, "file_name": "a"}, {"id": 1, "file_name": "b"}]}, "images[1]: the id '1' again, with"),
-        ({"annotations": [3]}, "annotations[0]: '3'; expected an object"),
+        (data_set(entry(), images=[{"id": 7, "file_name": "z.png"}]), "a", ["0"]),  # the only image, whatever its name
+        ([of_image("z")], "a", ["0"]),
+        ([NAMELESS, NAMELESS], "a", ["0", "1"]),
+        ({"annotations": [NAMELESS]}, "a", ["0"]),
+        ([], "a", []),
+        ({"annotations": []}, "a", []),
     ],
 )
-def test_broken_tables_are_refused(change, line):
-    assert line in faults_of(data_set() | change)
+def test_a_file_of_one_case(document, case, nuclei):
+    assert [name for part in read_one(document, case).parts for name in part.source_id.tolist()] == nuclei
 
 
-# --- classes ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "document",
+    [
+        data_set(of_image(8, id="x"), entry(), entry()),
+        [of_image("a"), of_image("b", id="x"), of_image("a")],
+    ],
+)
+def test_of_several_images_the_one_named_like_the_case_is_read_and_the_others_are_told(document):
+    found = read_one(document, case="b")
+    assert found.parts[0].source_id.tolist() == ["x"]
+    assert [(finding.code, finding.count) for finding in found.findings] == [("left-out", 2)]
 
 
-def test_the_class_is_the_name_of_the_category_not_its_number():
-    entries = [entry(category_id=1), entry(category_id=2), entry(category_id=5)]
-    assert nuclei_of(data_set(*entries)).class_id.tolist() == [2, 1, -1]
-    values = replace(CLASSES, values={1: 1, 2: 2, 5: 2})
-    assert nuclei_of(data_set(*entries), classes=values).class_id.tolist() == [2, 1, -1]
+def test_the_lists_of_mmdetection_are_read_in_a_file_of_one_case_only():
+    classes = replace(CLASSES, values={0: 1, 1: 2})
+    (part,) = read_one(MASKS, classes=classes).parts
+    assert part.class_id.tolist() == [2, 1]
+    assert part.probability.tolist() == [0.5, 0.25]
+    assert "[not-coco] 'a.json': the masks of one image, without its name" in faults_of(MASKS, classes=classes)
 
 
-def test_a_category_whose_name_is_no_class_has_the_class_of_its_number():
-    classes = replace(CLASSES, values={9: 2})
-    categories = [*CATEGORIES, {"id": 9, "name": "Neoplastic cell"}]
-    assert nuclei_of(data_set(entry(category_id=9), categories=categories), classes=classes).class_id.tolist() == [2]
+# --- classes, ids and probabilities -----------------------------------------------------------------------------------
+
+BOTH = [entry(category_id=1), entry(category_id=2), entry(category_id=5)]
 
 
-def test_results_have_the_class_of_their_number_or_name_else_that_of_nuclei_without_a_name():
-    values = replace(CLASSES, values={0: 2})
-    assert nuclei_of([entry(image_id="a", category_id=0)], classes=values).class_id.tolist() == [2]
-    assert nuclei_of([entry(image_id="a", category_id="Tumour")]).class_id.tolist() == [2]
-    assert nuclei_of([entry(image_id="a", category_id=3)]).class_id.tolist() == [0]
-    assert nuclei_of([entry(image_id="a")], classes=ClassTable(("x",), {"x": 1})).class_id.tolist() == [1]
-    assert nuclei_of([entry(image_id="a", category_id=None)]).class_id.tolist() == [0]
-
-
-def test_the_class_of_the_file_goes_before_that_of_the_annotation():
-    assert nuclei_of(data_set(entry(category_id=[])), file_class=2).class_id.tolist() == [2]
-
-
-def test_skipped_categories_are_left_out():
-    assert nuclei_of(data_set(entry(id=1), entry(category_id=6))).source_id.tolist() == ["1"]
-
-
-def test_an_unknown_class_is_told_once_with_the_number_of_its_annotations():
-    categories = [{"id": 3, "name": "Plasme"}]
-    assert faults_of(data_set(*[entry(category_id=3)] * 4, categories=categories)) == (
-        "[unknown-class] 'a.json', annotations[0], annotations[1], annotations[2] and 1 more: 'Plasme' is not a class "
-        "of this challenge; expected 'plasma' or 'tumour'. Did you mean 'plasma'?"
-    )
-    assert "[0]: '4' is not a class" in faults_of(data_set(entry(category_id=4)))
-    assert "[0]: '--5' is not a class" in faults_of([entry(image_id="a", category_id="--5")])
-
-
-def test_a_category_that_is_no_number_and_no_name_is_refused():
-    assert "annotations[0]: 'category_id' is '1.0'; expected a whole number or a name" in faults_of(
-        data_set(entry(category_id=1.0))
-    )
-
-
-def test_crowds_are_left_out_with_a_warning_but_kept_in_an_ignore_class():
-    crowds = [entry(iscrowd=1), entry(iscrowd=1), entry(iscrowd=0), entry(iscrowd=1, category_id=5)]
-    found = read_all(data_set(*crowds))
-    (part,) = found.cases["a"].parts
-    assert part.class_id.tolist() == [1, -1]
-    assert [str(finding) for finding in found.findings] == [
-        "[left-out] 'a.json', annotations[0]: a crowd ('iscrowd' is 1); expected single nuclei, or crowds of an ignore "
-        "class.",
-        "[left-out] 'a.json', annotations[1]: a crowd ('iscrowd' is 1); expected single nuclei, or crowds of an ignore "
-        "class.",
-    ]
-
-
-# --- ids and probabilities --------------------------------------------------------------------------------------------
-
-
-def test_the_source_is_the_id_of_an_annotation_or_its_position():
-    entries = [entry(id=40), entry(id="x1"), entry(), entry(id=None)]
-    assert nuclei_of(data_set(*entries)).source_id.tolist() == ["40", "x1", "2", "3"]
-
-
-def test_scores_are_probabilities():
-    part = nuclei_of(data_set(entry(score=1), entry(score=0.25)))
-    assert part.probability.tolist() == [1, 0.25]
-    assert part.probability.dtype == np.float64
+@pytest.mark.parametrize(
+    ("document", "options", "expected"),
+    [
+        (data_set(*BOTH), {}, {"class_id": [2, 1, -1]}),
+        (data_set(*BOTH), {"classes": replace(CLASSES, values={1: 1, 2: 2, 5: 2})}, {"class_id": [2, 1, -1]}),
+        (data_set(entry(category_id=9), categories=[*CATEGORIES, {"id": 9, "name": "Neoplastic cell"}]),
+         {"classes": replace(CLASSES, values={9: 2})}, {"class_id": [2]}),
+        ([of_image("a", category_id=0)], {"classes": replace(CLASSES, values={0: 2})}, {"class_id": [2]}),
+        ([of_image("a", category_id="Tumour"), of_image("a", category_id=3), of_image("a", category_id=None)], {},
+         {"class_id": [2, 0, 0]}),
+        ([of_image("a")], {"classes": ClassTable(("x",), {"x": 1})}, {"class_id": [1]}),
+        (data_set(entry(category_id=[])), {"file_class": 2}, {"class_id": [2]}),
+        (data_set(entry(id=1), entry(category_id=6)), {}, {"source_id": ["1"]}),
+        (data_set(entry(id=40), entry(id="x1"), entry(), entry(id=None)), {}, {"source_id": ["40", "x1", "2", "3"]}),
+        (data_set(entry(score=1), entry(score=0.25)), {}, {"probability": [1, 0.25]}),
+        (data_set(entry(score=0.5), entry(iscrowd=1), entry(category_id=6)), {}, {"probability": [0.5]}),
+    ],
+)  # fmt: skip
+def test_annotations_have_these_classes_ids_and_probabilities(document, options, expected):
+    part = nuclei_of(document, **options)
+    assert {key: getattr(part, key).tolist() for key in expected} == expected
     assert nuclei_of(data_set(entry())).probability is None
 
 
-def test_scores_of_crowds_and_skipped_categories_do_not_matter():
-    entries = [entry(score=0.5), entry(iscrowd=1), entry(category_id=6)]
-    assert nuclei_of(data_set(*entries)).probability.tolist() == [0.5]
-
-
-@pytest.mark.parametrize("score", [-0.1, 1.5, "0.5", True, [], 1e30])
-def test_a_score_that_is_no_probability_is_refused(score):
-    assert "annotations[0]: 'score' is " in (text := faults_of(data_set(entry(score=score))))
-    assert text.startswith("[invalid-probability]")
-
-
-def test_a_score_for_some_nuclei_only_is_refused():
-    entries = [entry(score=0.5), *[entry(image_id=8)] * 30]
-    with pytest.raises(InputFault) as fault:
-        read_all(data_set(*entries))
-    assert {finding.code for finding in fault.value.findings} == {"missing-probability"}
-    assert sum(finding.count for finding in fault.value.findings) == 30
-    assert fault.value.findings[0].where == "'a.json', annotations[1]"
+def test_crowds_are_left_out_with_a_warning_but_kept_in_an_ignore_class():
+    found = read_all(data_set(entry(iscrowd=1), entry(iscrowd=1), entry(iscrowd=0), entry(iscrowd=1, category_id=5)))
+    assert found.cases["a"].parts[0].class_id.tolist() == [1, -1]
+    crowd = "a crowd ('iscrowd' is 1); expected single nuclei, or crowds of an ignore class."
+    lines = [str(finding) for finding in found.findings]
+    assert lines == [f"[left-out] 'a.json', annotations[{number}]: {crowd}" for number in (0, 1)]
 
 
 # --- segmentations ----------------------------------------------------------------------------------------------------
@@ -325,23 +194,20 @@ def test_codes_are_instances_compressed_or_not():
     assert isinstance(part, Instances)
     assert part.run_instance.tolist().count(0) == part.run_instance.tolist().count(1) == 3
     first = part.run_instance == 0
-    assert part.run_start[first].tolist() == [1, 4, 8]
-    assert part.run_stop[first].tolist() == [2, 5, 9]
+    assert (part.run_start[first].tolist(), part.run_stop[first].tolist()) == ([1, 4, 8], [2, 5, 9])
 
 
 def test_a_case_may_have_outlines_and_codes():
-    found = read_all(data_set(entry(id=1), entry(id=2, segmentation=[SQUARE]), entry(id=3), entry(image_id=8, id=4)))
+    found = read_all(data_set(entry(id=1), entry(id=2, segmentation=[SQUARE]), entry(id=3), of_image(8, id=4)))
     outlines, coded = found.cases["a"].parts
     assert (outlines.source_id.tolist(), coded.source_id.tolist()) == (["2"], ["1", "3"])
     assert found.cases["b"].parts[0].source_id.tolist() == ["4"]
 
 
 def test_cases_in_turn_get_their_own_shapes_in_the_order_of_the_file():
-    entries = [
-        entry(image_id=7 + index % 2, id=index, segmentation=[[index, 0, 1, 1, 2, 2], [index, 9, 1, 1]])
-        for index in range(5)
-    ]
-    found = read_all(data_set(*entries))
+    found = read_all(
+        data_set(*(of_image(7 + n % 2, id=n, segmentation=[[n, 0, 1, 1, 2, 2], [n, 9, 1, 1]]) for n in range(5)))
+    )
     for name, expected in (("a", [0, 2, 4]), ("b", [1, 3])):
         (part,) = found.cases[name].parts
         assert part.source_id.tolist() == [str(index) for index in expected]
@@ -350,10 +216,7 @@ def test_cases_in_turn_get_their_own_shapes_in_the_order_of_the_file():
 
 
 def test_a_file_in_many_pieces_gives_the_same_as_in_one(monkeypatch):
-    entries = [
-        entry(image_id=7 + index % 2, id=index, score=0.5, segmentation=[SQUARE] if index % 3 else CODE)
-        for index in range(40)
-    ]
+    entries = [of_image(7 + n % 2, id=n, score=0.5, segmentation=[SQUARE] if n % 3 else CODE) for n in range(40)]
     once = read_all(data_set(*entries))
     monkeypatch.setattr("evaluation.decoding.json.PIECE_BYTES", 200)
     pieces = read_all(data_set(*entries))
@@ -365,8 +228,7 @@ def test_a_file_in_many_pieces_gives_the_same_as_in_one(monkeypatch):
 
 
 def test_a_code_without_a_pixel_is_left_out_or_refused_if_the_rules_say_so():
-    empty = {"size": [3, 4], "counts": [12]}
-    document = data_set(entry(id=1), entry(id=2, segmentation=empty), entry(id=3))
+    document = data_set(entry(id=1), entry(id=2, segmentation={"size": [3, 4], "counts": [12]}), entry(id=3))
     found = read_all(document)
     assert found.cases["a"].parts[0].source_id.tolist() == ["1", "3"]
     assert np.bincount(found.cases["a"].parts[0].run_instance).tolist() == [3, 3]
@@ -375,84 +237,106 @@ def test_a_code_without_a_pixel_is_left_out_or_refused_if_the_rules_say_so():
     assert "[vanished-outline] 'a.json', annotations[1]: a code without a pixel" in faults_of(document, rules=rules)
 
 
-@pytest.mark.parametrize(
-    ("segmentation", "line"),
-    [
-        (None, "[unsupported-shape] 'a.json', annotations[0]: no segmentation; expected a list of polygons"),
-        ([], "[unsupported-shape] 'a.json', annotations[0]: no segmentation"),
-        ([[]], "[unsupported-shape] 'a.json', annotations[0]: no segmentation"),
-        ({}, "[unsupported-shape] 'a.json', annotations[0]: no segmentation"),
-        (3, "[invalid-annotation] 'a.json', annotations[0]: 'segmentation' is '3'"),
-        ([1, 2, 3, 4, 5, 6], "[invalid-annotation] 'a.json', annotations[0]: 'segmentation' is a list of other things"),
-        ([[1, 2], [3, 4], [5, 6]], "[invalid-annotation] 'a.json', annotations[0]: 'segmentation' is a list of 3 pair"),
-        ([[[1, 2], [3, 4], [5, 6]]], "[invalid-coordinate] 'a.json', annotations[0]: a polygon of 3 numbers"),
-        ([[[1, 2], [3, 4]]], "[invalid-coordinate] 'a.json', annotations[0]: the number '[1, 2]'"),
-        ([[1, 2, 3, 4, 5]], "[invalid-coordinate] 'a.json', annotations[0]: a polygon of 5 numbers; expected numbers"),
-        ([SQUARE, [], [1, "2"]], "[invalid-coordinate] 'a.json', annotations[0]: the number '2'"),
-        ([[1, 2e9]], "[invalid-coordinate] 'a.json', annotations[0]: the number '2000000000.0'"),
-        ([[1, None]], "[invalid-coordinate] 'a.json', annotations[0]: the number 'None'"),
-        ([[1, True]], "[invalid-coordinate] 'a.json', annotations[0]: the number 'True'"),
-        ({"counts": [12]}, "[invalid-annotation] 'a.json', annotations[0]: 'size' is 'None'; expected [height, width]"),
-        ({"size": [3, 4]}, "[invalid-annotation] 'a.json', annotations[0]: 'counts' is 'None'"),
-        ({"size": [4, 3], "counts": [12]}, "[wrong-shape] 'a.json', annotations[0]: 4 rows x 3 columns; expected 3"),
-        ({"size": [3, 4], "counts": [11]}, "[invalid-rle] 'a.json', annotations[0]: counts that add up to 11, not 12"),
-    ],
-)
-def test_segmentations_that_are_none_are_refused(segmentation, line):
-    assert line in faults_of(data_set(entry(segmentation=segmentation)))
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+HUGE = {"a": Case("a", "a", 50_000, 50_000)}
+PANOPTIC = {"annotations": [{"image_id": 7, "file_name": "a.png", "segments_info": [{"id": 3, "category_id": 1}]}]}
+TWICE = "the id '1' again, with"
+AGAIN = "is the case 'a' again; expected one image"
+AT = "'a.json', annotations[0]:"
+TWO, ONE_SQUARE = data_set(entry(), of_image(8), entry()), data_set(entry(segmentation=[SQUARE]))
+
+REFUSED = [  # what stands in the line
+    (data_set(images=[{"id": 7, "file_name": "a.png", "height": 4, "width": 3}]), {},
+     "[wrong-shape] 'a.json', images[0]: 4 rows x 3 columns; expected 3 rows x 4 columns, the height and width of the "
+     "image. Write codes and coordinates for the image at its own size; height comes before width in 'size'."),
+    (data_set(images=[{"id": 7, "file_name": "x/a.png"}, {"id": 8, "file_name": "y/a.png"}]), {},
+     f"images[1]: 'y/a.png' {AGAIN}"),
+    ([of_image("a"), of_image("x/a")], {}, f"image 'x/a': 'x/a' {AGAIN}"),
+    (data_set(entry(), of_image(3)), {}, "annotations[1]: 'image_id' is '3'; expected the id of an image"),
+    ([NAMELESS], {}, "[0]: no 'image_id'; expected the id of an image"),
+    ([of_image(True)], {}, "[0]: 'image_id' is 'True'"),
+    (data_set(entry()), {"read": read_one, "case": "c"},
+     "[other-case] 'a.json': 2 images: 'train/a.png' and 'b.png'; expected an image 'c'."),
+    (MASKS | {"scores": [1]}, {"read": read_one}, "'scores' that are no list as long as 'masks'"),
+    *((document, {"read": read}, "[not-coco] 'a.json': ") for read in (read_one, read_all) for document in (
+        3, "a", None, {}, {"annotations": {}}, {"masks": 1}, {"images": []})),
+    *((document, {}, "[not-coco] 'a.json': COCO panoptic, whose shapes are in PNG files")
+      for document in (PANOPTIC, {"images": IMAGES, "categories": CATEGORIES} | PANOPTIC)),
+    *((data_set() | change, {}, line) for change, line in (
+        ({"images": 3}, "[not-coco] 'a.json': 'images' that are no list"),
+        ({"images": [3]}, "images[0]: '3'; expected an object with an 'id'"),
+        ({"categories": [{"name": "a"}]}, "categories[0]: '{’name’: ’a’}'; expected an object with an 'id'"),
+        ({"categories": [{"id": 1, "name": "a"}, {"id": "1", "name": "b"}]}, f"categories[1]: {TWICE}"),
+        ({"images": [{"id": 1, "file_name": "a"}, {"id": 1, "file_name": "b"}]}, f"images[1]: {TWICE}"),
+        ({"annotations": [3]}, "annotations[0]: '3'; expected an object"))),
+    (data_set(*[entry(category_id=3)] * 4, categories=[{"id": 3, "name": "Plasme"}]), {},
+     "[unknown-class] 'a.json', annotations[0], annotations[1], annotations[2] and 1 more: 'Plasme' is not a class of "
+     "this challenge; expected 'plasma' or 'tumour'. Did you mean 'plasma'?"),
+    (data_set(entry(category_id=4)), {}, "[0]: '4' is not a class"),
+    ([of_image("a", category_id="--5")], {}, "[0]: '--5' is not a class"),
+    (data_set(entry(category_id=1.0)), {}, "[0]: 'category_id' is '1.0'; expected a whole number or a name"),
+    *((data_set(entry(score=score)), {}, f"[invalid-probability] {AT} 'score' is ")
+      for score in (-0.1, 1.5, "0.5", True, [], 1e30)),
+    (data_set(entry(score=0.5), of_image(8)), {}, "[missing-probability] 'a.json', annotations[1]"),
+    *((data_set(entry(segmentation=segmentation)), {}, line) for segmentation, line in (
+        (None, f"[unsupported-shape] {AT} no segmentation; expected a list of polygons"),
+        ([], f"[unsupported-shape] {AT} no segmentation"), ([[]], f"[unsupported-shape] {AT} no segmentation"),
+        ({}, f"[unsupported-shape] {AT} no segmentation"), (3, f"[invalid-annotation] {AT} 'segmentation' is '3'"),
+        ([1, 2, 3, 4, 5, 6], f"[invalid-annotation] {AT} 'segmentation' is a list of other things"),
+        ([[1, 2], [3, 4], [5, 6]], f"[invalid-annotation] {AT} 'segmentation' is a list of 3 pair"),
+        ([[[1, 2], [3, 4], [5, 6]]], f"[invalid-coordinate] {AT} a polygon of 3 numbers"),
+        ([[[1, 2], [3, 4]]], f"[invalid-coordinate] {AT} the number '[1, 2]'"),
+        ([[1, 2, 3, 4, 5]], f"[invalid-coordinate] {AT} a polygon of 5 numbers; expected numbers"),
+        ([SQUARE, [], [1, "2"]], f"[invalid-coordinate] {AT} the number '2'"),
+        ([[1, 2e9]], f"[invalid-coordinate] {AT} the number '2000000000.0'"),
+        ([[1, None]], f"[invalid-coordinate] {AT} the number 'None'"),
+        ([[1, True]], f"[invalid-coordinate] {AT} the number 'True'"),
+        ({"counts": [12]}, f"[invalid-annotation] {AT} 'size' is 'None'; expected [height, width]"),
+        ({"size": [3, 4]}, f"[invalid-annotation] {AT} 'counts' is 'None'"),
+        ({"size": [4, 3], "counts": [12]}, f"[wrong-shape] {AT} 4 rows x 3 columns; expected 3"),
+        ({"size": [3, 4], "counts": [11]}, f"[invalid-rle] {AT} counts that add up to 11, not 12"))),
+    # --- limits
+    (TWO, {"limits": {"instances_per_case": 1}},
+     "[too-large] 'a.json', case 'a': more than 1 nuclei; expected at most 1. Make the file smaller; organisers can "
+     "raise limits.instances_per_case in challenge.toml."),
+    (ONE_SQUARE, {"limits": {"vertices_per_file": 3}}, "limits.vertices_per_file"),
+    (TWO, {"limits": {"bytes_per_file": 100}}, "[too-large]"), (TWO, {"limits": {"json_depth": 3}}, "[too-deep]"),
+    ([of_image("a", segmentation={"size": [50_000, 50_000], "counts": [0, 2_500_000_000]})] * 1000, {"cases": HUGE},
+     "[too-complex-runs] 'a.json', case 'a': run-length codes that cover more than 278,144 rows"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "options", "line"), REFUSED)
+def test_a_file_is_refused_with_this_line(document, options, line):
+    assert line in faults_of(document, **options)
+
+
+def test_limits_can_just_be_met():
+    assert read_all(TWO, limits={"instances_per_case": 2}).cases
+    assert read_all(ONE_SQUARE, limits={"vertices_per_file": 4}).cases
 
 
 def test_all_faults_of_a_file_come_at_once():
-    entries = [
-        entry(segmentation=[[1, 2, 3]]),
-        entry(segmentation={"size": [3, 4], "counts": [1]}),
-        entry(category_id=77),
-        entry(score=2, segmentation=None),
-    ]
-    with pytest.raises(InputFault) as fault:
-        read_all(data_set(*entries))
-    assert {finding.code for finding in fault.value.findings} == {
-        "invalid-coordinate",
-        "invalid-rle",
-        "unknown-class",
-        "invalid-probability",
-        "unsupported-shape",
+    entries = [entry(segmentation=[[1, 2, 3]]), entry(segmentation={"size": [3, 4], "counts": [1]}),
+               entry(category_id=77), entry(score=2, segmentation=None)]  # fmt: skip
+    codes = {line.partition("]")[0][1:] for line in faults_of(data_set(*entries)).splitlines()}
+    assert codes == {
+        "invalid-coordinate", "invalid-rle", "unknown-class", "invalid-probability", "unsupported-shape",
         "missing-probability",
-    }
+    }  # fmt: skip
 
 
-def test_fifty_thousand_equal_mistakes_are_counted():
+@pytest.mark.parametrize(
+    "document",
+    [
+        [of_image("a", segmentation={"size": [3, 4], "counts": [1]})] * 50_000,
+        data_set(entry(score=0.5), *[of_image(8)] * 50_000),
+    ],
+    ids=["codes", "scores"],
+)
+def test_fifty_thousand_equal_mistakes_are_counted(document):
     with pytest.raises(InputFault) as fault:
-        read_all([entry(image_id="a", segmentation={"size": [3, 4], "counts": [1]})] * 50_000)
+        read_all(document)
     assert len(fault.value.findings) == 20
     assert sum(finding.count for finding in fault.value.findings) == 50_000
-
-
-# --- bounds -----------------------------------------------------------------------------------------------------------
-
-
-def test_limits_name_themselves():
-    two = data_set(entry(), entry(image_id=8), entry())
-    assert faults_of(two, limits=LimitRules(instances_per_case=1)) == (
-        "[too-large] 'a.json', case 'a': more than 1 nuclei; expected at most 1. Make the file smaller; organisers "
-        "can raise limits.instances_per_case in challenge.toml."
-    )
-    assert read_all(two, limits=LimitRules(instances_per_case=2)).cases
-    square = data_set(entry(segmentation=[SQUARE]))
-    assert "limits.vertices_per_file" in faults_of(square, limits=LimitRules(vertices_per_file=3))
-    assert read_all(square, limits=LimitRules(vertices_per_file=4)).cases
-    assert "[too-large]" in faults_of(two, limits=LimitRules(bytes_per_file=100))
-    assert "[too-deep]" in faults_of(two, limits=LimitRules(json_depth=3))
-
-
-def test_many_codes_of_whole_images_are_refused():
-    case = {"a": Case("a", "a", 50_000, 50_000)}
-    code = {"size": [50_000, 50_000], "counts": [0, 2_500_000_000]}
-    line = faults_of([entry(image_id="a", segmentation=code)] * 1000, cases=case)
-    assert line.startswith("[too-complex-runs] 'a.json', case 'a': run-length codes that cover more than 278,144 rows")
-
-
-def test_coco_panoptic_is_named_and_what_to_export_instead():
-    listed = {"annotations": [{"image_id": 7, "file_name": "a.png", "segments_info": [{"id": 3, "category_id": 1}]}]}
-    for document in (listed, {"images": IMAGES, "categories": CATEGORIES} | listed):
-        assert faults_of(document).startswith("[not-coco] 'a.json': COCO panoptic, whose shapes are in PNG files")
