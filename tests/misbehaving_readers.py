@@ -71,6 +71,18 @@ def take_memory(streams: Sequence[BinaryIO], size: int) -> Iterator[Any]:
     yield len(np.ones(size, np.uint8))
 
 
+def slowly(streams: Sequence[BinaryIO]) -> Iterator[Any]:
+    """The process that yields something, two seconds before the last."""
+    yield os.getpid()
+    yield 2
+    time.sleep(2)
+    yield os.getpid()
+
+
+def answer_with(streams: Sequence[BinaryIO], size: int) -> Iterator[Any]:
+    yield np.zeros(size, np.uint8)
+
+
 def end(streams: Sequence[BinaryIO]) -> Iterator[Any]:
     os._exit(0)
     yield None

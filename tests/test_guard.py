@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,12 @@ from evaluation.decoding import confinement, guard
 from evaluation.decoding.confinement import missing_here
 from evaluation.decoding.guard import Bounds, DecoderFault, decode
 from evaluation.decoding.plain_values import from_plain, to_plain
-from evaluation.findings.errors import InputFault, SubmissionRejected
+from evaluation.execution import executors
+from evaluation.execution.limits import MemoryLeft
+from evaluation.execution.pool import Pool, ProcessPool, Task
+from evaluation.execution.workers import answers_in_order
+from evaluation.findings.errors import InputFault, NoRoomBeside, SubmissionRejected
+from evaluation.formats import guarded
 from evaluation.scoring.street import check_submission, score_submission
 
 pytestmark = pytest.mark.skipif(not guard.IS_AVAILABLE, reason="processes are not guarded here")
@@ -129,9 +135,73 @@ def test_a_decoder_that_fills_its_memory_is_a_finding():
 
 
 def test_a_decoder_that_is_killed_from_outside_is_no_fault_of_the_file():
-    with pytest.raises(MemoryError):
-        ask("crash", int(signal.SIGKILL))
+    """The file is decoded once more, and nothing is yielded twice."""
+    results = decode("misbehaving_readers:slowly", (), (), where="'a.png'", owner="a", bounds=BOUNDS)
+    first = next(results)
+    os.kill(first, signal.SIGKILL)
+    rest = list(results)
+    assert rest[0] == 2
+    assert len(rest) == 2
+    assert rest[1] != first
+    assert process() == rest[1]
+
+
+def test_a_decoder_that_is_killed_twice_is_a_finding_about_its_file():
+    assert refusal("crash", int(signal.SIGKILL)).startswith(
+        "[too-large] 'a.png': the process that decodes it was killed twice, the second time with nothing beside it, "
+        "most often for memory; expected a file that is read with less."
+    )
     process()
+
+
+@pytest.mark.parametrize(
+    ("reader", "argument"),
+    [("take_memory", 9 << 27), ("answer_with", 1 << 28), ("answer_with", 1 << 25), ("crash", int(signal.SIGKILL))],
+)
+def test_what_has_no_room_beside_other_work_says_nothing_of_the_file(monkeypatch, reader, argument):
+    """Else it would depend on the number of workers."""
+    bounds = Bounds(memory_bytes=1 << 31, seconds=20)
+    monkeypatch.setattr(guard.of_thread, "share", 1 << 24)
+    with pytest.raises(NoRoomBeside):
+        ask(reader, argument, bounds=bounds)
+    monkeypatch.setattr(guard.of_thread, "share", None)
+    if reader == "answer_with":
+        assert len(ask(reader, argument, bounds=bounds)) == 1
+
+
+def ask_in_worker(reader: str, argument: int) -> list[Any]:
+    return [len(ask(reader, argument, bounds=Bounds(memory_bytes=1 << 31, seconds=20))[0])]
+
+
+@pytest.mark.parametrize("kind", ["processes", "threads"])
+def test_what_has_no_room_beside_other_work_is_done_alone(monkeypatch, kind):
+    sizes = [1 << 10, 1 << 28, 1 << 12, 1 << 28]
+    if kind == "threads":
+        monkeypatch.setattr(executors, "memory_left", lambda: MemoryLeft(1 << 26))
+        pool: Pool = executors.ExecutorPool(ThreadPoolExecutor(2))
+    else:
+        pool = ProcessPool(2)
+        pool.memory_bytes = 1 << 26
+    tasks = [Task(ask_in_worker, ("answer_with", size)) for size in sizes]
+    assert [number for (number,) in answers_in_order(pool, tasks)] == sizes
+
+
+@pytest.mark.parametrize("workers", [1, 2, None])
+def test_a_file_that_gets_every_decoder_killed_is_rejected(tmp_path, monkeypatch, workers):
+    """In a process of its own kind, beside good ones: exit code 1, whoever works."""
+    challenge, submission = write_challenge("label_image class map tif", tmp_path)
+    plain = guarded.yield_annotations
+
+    def deadly(streams: Any, request: Any, case: Any, wheres: Any) -> Iterator[Any]:
+        if case.name == "c2":
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from plain(streams, request, case, wheres)
+
+    monkeypatch.setattr(guarded, "yield_annotations", deadly)
+    with pytest.raises(SubmissionRejected) as rejected:
+        score_submission(challenge, submission, workers=workers)
+    (finding,) = rejected.value.findings
+    assert str(finding).startswith("[too-large] case 'c2', 'c2.tif': the process that decodes it was killed twice")
 
 
 def test_a_launcher_that_is_killed_is_no_fault_of_the_file_and_is_started_again():

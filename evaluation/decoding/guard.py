@@ -9,7 +9,8 @@ file. It decodes a file while the parent does something else, until the parent a
     too much memory, or time      InputFault (too-large, too-slow)
     the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well: it was this file
     no space for its copy         OSError, which is no fault of the file either; so are no folder for it, no process
-    killed from outside           MemoryError: the machine is short of memory, which is no fault of the file
+    killed from outside           NoRoomBeside where others work beside it, as for more than its share of the memory
+    the same, alone               once more, in a new one; InputFault (too-large) if that is killed as well
 
 Where processes cannot be forked like this (not Linux), readers are called in this process.
 """
@@ -32,7 +33,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -43,7 +44,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.plain_values import from_plain, to_plain
 from evaluation.findings import Finding, fault
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, NoRoomBeside
 
 IS_AVAILABLE = sys.platform == "linux"
 SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
@@ -402,10 +403,14 @@ class Decoder:
 
 
 class OfThread(threading.local):
-    """The decoders of a thread that are not at work, by their owners, and whether they write copies of files."""
+    """The decoders of a thread that are not at work, by their owners, and whether they write copies of files.
+
+    share   bytes of memory that one of them may take for a file, at most; None: nobody works beside this thread
+    """
 
     def __init__(self) -> None:
         self.idle: dict[tuple[str, bool], Decoder] = {}
+        self.share: int | None = None
 
     def take(self, owner: str, *, writes: bool) -> Decoder:
         """A decoder of an owner; that which was not used for longest makes room for a new one."""
@@ -477,14 +482,16 @@ def decode(
     owner      a decoder that has seen the files of one owner sees none of another
     writes     it makes copies of files, for libraries that read nothing else
 
-    Results raise InputFault, MemoryError, OSError, DecoderFault; see above.
+    Results raise InputFault, NoRoomBeside, MemoryError, OSError, DecoderFault; see above.
     """
     if not IS_AVAILABLE:
         return find(function)(streams, *arguments)
     prepare()
     contents = [content_of(stream) for stream in streams]
-    request = pickle.dumps((function, arguments, contents, bounds), pickle.HIGHEST_PROTOCOL)
-    results = results_of(request, streams, contents, where, owner, bounds, writes)
+    share = bounds.memory_bytes if of_thread.share is None else of_thread.share
+    given = replace(bounds, memory_bytes=min(share, bounds.memory_bytes))
+    request = pickle.dumps((function, arguments, contents, given), pickle.HIGHEST_PROTOCOL)
+    results = results_of(request, streams, contents, where, owner, given, writes, has_less=given != bounds)
     next(results)
     return results
 
@@ -497,9 +504,12 @@ def results_of(
     owner: str,
     bounds: Bounds,
     writes: bool,
+    *,
+    has_less: bool,
 ) -> Iterator[Any]:
-    """None when the request is sent, then its results."""
-    is_sent = False
+    """None when the request is sent, then its results. ``has_less``: memory than where nobody works beside it."""
+    is_sent = was_killed = False
+    yielded = 0
     while True:
         decoder = of_thread.take(owner, writes=writes)
         was_used, given, is_sound = decoder.is_used, 0, False
@@ -511,13 +521,17 @@ def results_of(
                 yield None
             for result in results:
                 given += 1
-                yield result
+                if given > yielded:  # else it was yielded before the decoder was killed
+                    yielded = given
+                    yield result
             is_sound = True
             return
         except InputFault:
             is_sound = True
             raise
         except OutOfBounds:
+            if has_less:
+                raise NoRoomBeside from None
             memory = f"{bounds.memory_bytes >> 20:,} MiB of memory"
             raise InputFault(fault("too-large", where, wording="too-much-to-decode", what=memory)) from None
         except TimeoutError:
@@ -525,9 +539,16 @@ def results_of(
         except Died as death:
             if death.signal_number == signal.SIGXCPU:
                 raise InputFault(too_slow(where, bounds)) from None
+            if death.signal_number == 0 and has_less:  # a long answer
+                raise NoRoomBeside from None
             if death.signal_number == signal.SIGKILL:
-                raise MemoryError("a decoder was killed") from None
-            if given or not was_used:  # else what came before may have broken it: once more, in a new one
+                if of_thread.share is not None:
+                    raise NoRoomBeside from None
+                if was_killed:
+                    raise InputFault(fault("too-large", where, wording="killed-twice")) from None
+                was_killed = True
+                of_thread.stop_all()
+            elif given or not was_used:  # else what came before may have broken it: once more, in a new one
                 raise InputFault(broke_off(where, death.signal_number)) from None
         finally:
             if is_sound and (owner, writes) not in of_thread.idle:

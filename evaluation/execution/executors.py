@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from evaluation.execution.cluster import scheduler_lost
-from evaluation.execution.limits import usable_processors
+from evaluation.execution.limits import memory_left, usable_processors
 from evaluation.execution.pool import WATCH_SECONDS, Answer, Pool, WorkerLost
 from evaluation.findings import Finding, fault
 from evaluation.findings.errors import WorkersLost
@@ -35,8 +35,9 @@ class ExecutorPool(Pool):
     def send(self, number: int) -> None:
         task = self.tasks[number]
         packed = pickle.dumps((task.function, task.arguments), pickle.HIGHEST_PROTOCOL)
+        beside = 1 if number == self.alone else self.width
         try:
-            future = self.executor.submit(run_packed, __version__, packed)
+            future = self.executor.submit(run_packed, __version__, packed, beside)
         except (RuntimeError, OSError) as error:  # BrokenExecutor among them, and connections that are closed
             raise WorkersLost(no_executor(error)) from error
         self.futures[number] = future
@@ -77,8 +78,13 @@ class ExecutorPool(Pool):
         self.futures.clear()
 
 
-def run_packed(version: str, packed: bytes) -> Any:
-    """What a worker is sent. It has to run the program that sent it: another one may come to other numbers."""
+def run_packed(version: str, packed: bytes, beside: int) -> Any:
+    """What a worker is sent. It has to run the program that sent it: another one may come to other numbers.
+
+    beside   tasks that are worked on at once; on this machine at most as many as it has processors
+    """
+    from evaluation.decoding.guard import of_thread
+
     if version != __version__:
         raise WorkersLost(
             fault("no-cluster", "a worker", wording="other-program", version=__version__, own_version=version)
@@ -87,7 +93,12 @@ def run_packed(version: str, packed: bytes) -> Any:
     for path in paths_of(task):
         if not path.exists():  # or its files would seem to be missing
             raise WorkersLost(fault("no-cluster", "a worker", wording="folder-not-shared", path=path))
-    return function(*task)
+    of_machine = min(beside, usable_processors())
+    try:
+        of_thread.share = None if beside == 1 else memory_left().together // of_machine // 2
+        return function(*task)
+    finally:
+        of_thread.share = None  # the thread may belong to the main process
 
 
 def paths_of(task: Sequence[Any]) -> list[Path]:

@@ -25,10 +25,10 @@ from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import Any, Self
 
-from evaluation.execution.limits import UNLIMITED, usable_processors
+from evaluation.execution.limits import UNLIMITED, memory_left, usable_processors
 from evaluation.execution.processes import be_killed_first, end_with_parent
 from evaluation.findings import fault
-from evaluation.findings.errors import WorkerDied
+from evaluation.findings.errors import NoRoomBeside, WorkerDied
 
 WATCH_SECONDS = 1  # after which one who waits for answers looks up
 
@@ -60,7 +60,8 @@ class Pool(ABC):
 
     width          tasks that are worked on at once
     tries_again    a task whose worker was lost, or had no memory left, is worked on once more, when all others are done
-                   and nothing runs beside it: another one may have been the cause
+                   and nothing runs beside it: another one may have been the cause; a task whose file needs more memory
+                   than there is beside the others always is
     bytes_each     the memory that a worker has for a case; a task that needs more also has to wait for all others
     """
 
@@ -90,7 +91,8 @@ class Pool(ABC):
         answers = []
         for answer in self.received():
             if isinstance(answer.error, WorkerLost | MemoryError):
-                if self.tries_again and answer.number != self.alone:
+                is_tried_again = self.tries_again or isinstance(answer.error, NoRoomBeside)
+                if is_tried_again and answer.number != self.alone:
                     self.postponed.append(answer.number)
                     continue
                 answer = Answer(answer.number, error=self.died(answer))
@@ -167,11 +169,15 @@ def can_fork() -> bool:
 
 
 class ProcessPool(Pool):
-    """Worker processes of this machine, which start when answers are waited for. A lost one is not replaced."""
+    """Worker processes of this machine, which start when answers are waited for. A lost one is not replaced.
+
+    memory_bytes   that all of them may take together
+    """
 
     def __init__(self, width: int, *, tries_again: bool = False, bytes_each: int = UNLIMITED) -> None:
         super().__init__(width, tries_again=tries_again, bytes_each=bytes_each)
         self.asked = width
+        self.memory_bytes = memory_left().together
         self.queue: deque[int] = deque()
         self.workers: list[Worker] = []
 
@@ -223,11 +229,16 @@ class ProcessPool(Pool):
                     return
             number = self.queue.popleft()
             try:
-                worker.pipe.send((number, None if number < worker.known_below else self.tasks[number]))
+                task = None if number < worker.known_below else self.tasks[number]
+                worker.pipe.send((number, task, self.share(number)))
                 worker.task = number
             except ConnectionError:  # it was lost while it had nothing to do
                 self.queue.appendleft(number)
                 self.dismiss(worker)
+
+    def share(self, number: int) -> int | None:
+        """Bytes of memory for the decoder of a task, and as many for its answer; None: nothing runs beside it."""
+        return None if number == self.alone or self.asked == 1 else self.memory_bytes // self.asked // 2
 
     def dismiss(self, worker: Worker) -> None:
         self.workers.remove(worker)
@@ -330,8 +341,10 @@ def begin_work(mask: set[int]) -> None:
 
 def work(pipe: Connection, tasks: Mapping[int, Task]) -> None:
     """What a worker does until it is killed. ``tasks``: those that it knows already, by their numbers."""
+    from evaluation.decoding.guard import of_thread
+
     while True:
-        number, task = pipe.recv()
+        number, task, of_thread.share = pipe.recv()
         answer = answer_of(number, task or tasks[number])
         try:
             pipe.send(answer)

@@ -105,6 +105,10 @@ def faults_as(kind: type[EvaluationError]) -> Iterator[None]:
         raise kind(*fault.findings) from None
 
 
+class NoRoomBeside(MemoryError):
+    """A file needs more memory than there is beside other work: what it belongs to is done once more, alone."""
+
+
 class TooManyPairs(ValueError):
     """More pairs than may be compared; they were counted, not looked at.
 
