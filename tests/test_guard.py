@@ -489,6 +489,40 @@ def test_a_full_disk_is_told_as_such_and_not_as_a_fault_of_the_file():
     assert full.value.filename is None
 
 
+def state_and_parent(pid: int) -> tuple[str, int]:
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:2]
+    except (FileNotFoundError, ProcessLookupError):
+        return "", 0
+    return state, int(parent)
+
+
+def children_of(parent: int) -> dict[int, str]:
+    """The children of a process, with their states: Z has ended and nobody asked how."""
+    found = {int(path.name): state_and_parent(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
+    return {pid: state for pid, (state, of) in found.items() if of == parent}
+
+
+def test_a_launcher_that_has_ended_is_gone():
+    process()
+    launcher = guard.launchers[0]
+    before = children_of(launcher.child)
+    connections = [guard.another_launcher() for _ in range(3)]
+    assert len(children_of(launcher.child)) == len(before) + 3
+    for connection in connections:
+        assert connection is not None
+        connection.close()
+    until = time.monotonic() + 30
+    while children_of(launcher.child).keys() != before.keys() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert children_of(launcher.child).keys() == before.keys()
+    os.kill(launcher.child, signal.SIGKILL)
+    with pytest.raises(MemoryError):
+        guard.another_launcher()
+    assert launcher.child not in children_of(os.getpid())
+    process()
+
+
 def test_decoders_end_with_a_parent_that_is_killed():
     code = (
         "import sys, time, misbehaving_readers\n"

@@ -190,7 +190,12 @@ def launch(connection: socket.socket) -> None:
     room, tasks = address_space() + LIBRARY_BYTES, tasks_of_user()
     detach(connection.fileno())
     children: dict[int, Path | None] = {}
-    launchers_of_workers: list[int] = []
+    launchers_of_workers: list[int] = []  # each ends with its worker
+
+    def reap(*_: object) -> None:
+        launchers_of_workers[:] = [child for child in launchers_of_workers if not os.waitpid(child, os.WNOHANG)[0]]
+
+    signal.signal(signal.SIGCHLD, reap)
     while True:
         order, numbers, _, _ = socket.recv_fds(connection, ORDER.size, 1)
         if not order:
@@ -213,6 +218,7 @@ def launch(connection: socket.socket) -> None:
             launch(socket.socket(fileno=numbers[0]))
             return
         if not child:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             end_with_parent()
             connection.close()
             confine(scratch, tasks)
@@ -224,9 +230,10 @@ def launch(connection: socket.socket) -> None:
             children[child] = scratch
         os.close(numbers[0])
         connection.sendall(STATUS.pack(child))
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for child, scratch in children.items():
         end_child(child, scratch)
-    for child in launchers_of_workers:  # each ends with its worker
+    for child in launchers_of_workers:
         os.waitpid(child, 0)
 
 
@@ -300,21 +307,21 @@ class Launcher:
         self.connection, other = socket.socketpair()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # forked with threads: it uses none of their locks
-            child = os.fork()
-        if not child:
+            self.child = os.fork()
+        if not self.child:
             try:
                 launch(other)
             finally:  # whatever happens, it never goes on with the work of the parent
                 os._exit(0)
         other.close()
-        atexit.register(self.close, child)
+        atexit.register(self.close)
 
-    def close(self, child: int) -> None:
+    def close(self) -> None:
         """End the launcher with its decoders, so that no process of ours is left behind this one."""
         if self.process == os.getpid():
             self.connection.close()
             with suppress(ChildProcessError):
-                os.waitpid(child, 0)
+                os.waitpid(self.child, 0)
 
     def start(self, *, writes: bool) -> Decoder:
         connection, other = socket.socketpair()
@@ -330,6 +337,7 @@ class Launcher:
                 (answer,) = STATUS.unpack(receive_exactly(self.connection, STATUS.size))
         except (EOFError, ConnectionError):
             launchers.clear()
+            self.close()
             raise MemoryError("the launcher was killed") from None
         if answer == -errno.ENOMEM:
             raise MemoryError("no decoder can be started")
@@ -454,8 +462,13 @@ def another_launcher() -> socket.socket | None:
     if not launchers:
         return None
     connection, other = socket.socketpair()
-    with other:
+    try:
         launchers[0].order(START_LAUNCHER, other.fileno())
+    except BaseException:
+        connection.close()
+        raise
+    finally:
+        other.close()
     return connection
 
 

@@ -16,7 +16,7 @@ from evaluation.authoring.demo import DemoPaths
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 SHELL = "/opt/venv/bin/python -m evaluation score; code=$?; ls -A /output; exit $code"
 MEMORIES = (64 << 20, 256 << 20, 1 << 30, 7 << 30)
-PIDS = (1, 4, 16, 256)
+PIDS = (1, 3, 4, 16, 256)
 FUTURE = 4_000_000_000  # seconds since 1970
 
 
