@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 from browser import browser, chromium  # noqa: F401, fixtures
+from findings import Bench
+from frozen_demo import copy_frozen_demo
 from hypothesis import HealthCheck, settings
 from marks import MARKS, OF_FIXTURE, OF_TEST
+
+from evaluation.authoring.demo import DemoPaths, write_demo
 
 TESTS = Path(__file__).resolve().parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
@@ -24,6 +28,23 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"NOT TESTED ON REAL DATA: the folder {SHARED_DATA} is missing")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
+    """The demo with its three teams, not to be changed."""
+    return write_demo(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
+    """The frozen demo with its three teams, not to be changed."""
+    return copy_frozen_demo(tmp_path_factory.mktemp("frozen"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, capsys, monkeypatch)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from frozen_demo import copy_frozen_demo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_leaderboard import leaderboard
@@ -130,11 +129,6 @@ def test_as_many_samples_as_the_ranking_has_but_no_more_than_the_limit(monkeypat
 
 
 # --- from objects.csv -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return copy_frozen_demo(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="module")

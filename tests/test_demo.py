@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from evaluation.authoring.demo import TEAMS, DemoPaths, run_demo, write_demo
 from evaluation.challenge import Challenge
 
 SHIPPED = Path(__file__).resolve().parents[1] / "ground_truth"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return write_demo(tmp_path_factory.mktemp("demo"))
 
 
 def files_below(folder: Path) -> dict[str, bytes]:

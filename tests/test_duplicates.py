@@ -194,11 +194,6 @@ def test_nuclei_without_twins_cost_nothing_more(monkeypatch: pytest.MonkeyPatch)
 # --- what is said -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return Bench(tmp_path, capsys, monkeypatch)
-
-
 def label_images(bench: Bench, duplicates: str) -> None:
     """Two classes, a file each: every nucleus of the first class is in the second file, too."""
     bench.make("label_image by class", submission={"duplicates": duplicates})

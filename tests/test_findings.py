@@ -28,11 +28,6 @@ ROOT = Path(__file__).resolve().parents[1]
 MANY = 50_000
 
 
-@pytest.fixture
-def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return Bench(tmp_path, capsys, monkeypatch)
-
-
 # --- a fixture for every code -----------------------------------------------------------------------------------------
 
 

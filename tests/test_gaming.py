@@ -231,11 +231,6 @@ def test_as_recommended_has_the_columns_of_the_preset_and_of_one_class_none_for_
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return Bench(tmp_path, capsys, monkeypatch)
-
-
 def test_audit_with_tricks_says_what_pays(bench: Bench) -> None:
     ranking = {
         "method": "sum_of_ranks",

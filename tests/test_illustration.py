@@ -19,7 +19,7 @@ from imagecodecs import png_decode, png_encode, webp_decode
 from test_overlay import challenge_of, colour, judged, judged_case, prepared_of
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.authoring.demo import DemoPaths
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.labels import instances_from_labels
@@ -31,11 +31,6 @@ from evaluation.scoring.score import Result
 
 TEAM = "finder"
 ENDS = (".geojson", ".png", "_prediction.tif", "_reference.tif")
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return write_demo(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="module")
@@ -198,11 +193,6 @@ def tiny(bench: Bench) -> tuple[str, str]:
     """A challenge of two cases of 20 x 30 px and a perfect submission, in the working directory."""
     bench.make("geojson outlines")
     return "challenge", "submission"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return Bench(tmp_path, capsys, monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 from findings import Bench
-from frozen_demo import copy_frozen_demo
 from scipy.stats import friedmanchisquare, rankdata
 from test_real_data import monusac_challenge
 
@@ -46,12 +45,6 @@ COLUMNS = (
     ("segmentation.iou_class_mean.group_mean", "descending"),
     ("segmentation.hausdorff_px.group_mean", "ascending"),
 )
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    """The demo's challenge with its three teams, not to be changed."""
-    return copy_frozen_demo(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="module")

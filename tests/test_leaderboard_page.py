@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import Browser, OpenedPage
-from frozen_demo import copy_frozen_demo
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
@@ -407,11 +406,6 @@ def test_an_audit_of_other_rules_is_left_out_and_told() -> None:
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return copy_frozen_demo(tmp_path_factory.mktemp("demo"))
 
 
 def hidden_challenge(made: DemoPaths) -> tuple[Challenge, Any]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from frozen_demo import copy_frozen_demo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,11 +27,6 @@ from evaluation.results.documents import as_json
 from evaluation.scoring.columns import check_columns
 
 HEADER = "team,case,group,metric,value"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return copy_frozen_demo(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from signals import HELD, RUNS, SIGNALS, End, Run, chosen, ended, left_of, processes_of, wait_for
 
-from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.authoring.demo import DemoPaths
 
 ROOT = Path(__file__).resolve().parents[1]
 WRITTEN = ["details.json", "metrics.json", "objects.csv"]
@@ -46,11 +46,6 @@ def faults_of_end(run: Run, end: End) -> list[str]:
         *([] if shown == files else [f"files {end.files}"]),
         *([f"processes {end.left} are left"] if end.left else []),
     ]
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return write_demo(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)

@@ -307,11 +307,6 @@ def test_the_platform_knows_no_minimum() -> None:
     assert any("knows no minimum" in line for line in phase_settings(challenge)["explanation"])
 
 
-@pytest.fixture
-def bench(tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return Bench(tmp_path, capsys, monkeypatch)
-
-
 def test_init_leaderboard_and_audit_say_that_a_ranking_can_be_gamed(bench: Bench) -> None:
     columns = [{"path": "segmentation.iou.pooled", "direction": "descending"}]
     ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": columns}
