@@ -693,7 +693,7 @@ def test_teams_that_cannot_be_told_apart_share_a_place_when_the_challenge_says_s
     assert [row.position for row in plain.teams] == [1, 2, 3]
     assert [(row.name, row.position) for row in shared.teams] == [("team 0", 1), ("team 1", 1), ("team 2", 3)]
     assert shared.teams[0].equal == ("team 1",)
-    assert "share a place" in shared.words
+    assert "share a rank" in shared.words
 
 
 def test_places_of_several_columns_are_shared_column_by_column() -> None:
