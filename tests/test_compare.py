@@ -85,7 +85,7 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
         put(f"second/{name}_mask.tif", FOUR)
     printed = compared(capsys, "reference", "first", "second", "--report", "--output", "out")
     assert "means over images, with 95 % intervals" in printed
-    assert "'second' is first of 2 teams" in printed
+    assert "'second' is first of 2 models" in printed
     assert "1.0000 ★" in printed
     assert {path.name for path in Path("out").iterdir()} == {
         "results", "leaderboard.csv", "leaderboard.json", "compare.html", "images.csv"
@@ -687,7 +687,7 @@ def test_two_teams_of_the_data_science_bowl_are_compared_in_one_command(shared_d
     folder = shared_data / "dsb2018"
     submissions = [str(folder / f"submission_{team}.csv") for team in ("DatName", "gray53")]
     printed = compared(capsys, str(folder / "stage1_solution.csv"), *submissions, "--output", "out")
-    assert "'submission_gray53' is first of 2 teams" in printed
+    assert "'submission_gray53' is first of 2 models" in printed
     metrics = json.loads(Path("out/results/submission_DatName/metrics.json").read_text())
     assert metrics["detection"]["f1"]["pooled"] == pytest.approx(0.4582, abs=5e-5)
     assert metrics["panoptic"]["pq"]["case_mean"] == pytest.approx(0.4368, abs=5e-5)

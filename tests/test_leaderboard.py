@@ -722,7 +722,7 @@ def test_a_sample_draws_whole_patients() -> None:
     assert board.stability["first_changes_without"] == ["P0"]
 
 
-@pytest.mark.parametrize(("case_names", "shown"), [("public", "P1"), ("hidden", "group 1")])
+@pytest.mark.parametrize(("case_names", "shown"), [("public", "P1"), ("hidden", "patient 1")])
 def test_patients_are_named_unless_the_challenge_hides_them(made, case_names, shown) -> None:
     """Without P1 the second team is first; a leaderboard is published."""
     challenge, rules = load_ranked(made.challenge)

@@ -418,7 +418,7 @@ def test_names_of_patients_stay_hidden_where_the_challenge_hides_them(made) -> N
     challenge, rules = hidden_challenge(made)
     scores = [TeamScores(name, np.full(4, 0.5), np.random.default_rng(1).random((4, 4))) for name in "ab"]
     board = board_of_challenge(challenge, rules, scores, (), ())
-    names = [f"group {place}" for place in (1, 2, 3, 4)]
+    names = [f"patient {place}" for place in (1, 2, 3, 4)]
     assert list(board.unit_names) == names
     boxes = part(leaderboard_page(leaderboard_document(board)), "values-1").series
     assert [dot.text for dot in boxes[0].dots] == names
@@ -428,7 +428,7 @@ def test_names_in_a_csv_stay_hidden_where_the_challenge_hides_them(made) -> None
     challenge, rules = hidden_challenge(made)
     table = table_of(np.random.default_rng(1).random((4, 2, 3)))
     board = rank_scores(ScoresInFile(table, "groups"), rules, challenge)
-    assert board.unit_names == ("group 1", "group 2", "group 3")
+    assert board.unit_names == ("patient 1", "patient 2", "patient 3")
     assert "P0" not in leaderboard_json(board)
 
 
@@ -539,7 +539,7 @@ def test_report_writes_the_page_beside_the_leaderboard(made, tmp_path, capsys) -
             best = (min if column.title.endswith("↓") else max)(values)
             assert (cell.tone == "good") == (cell.value == best)
     printed = capsys.readouterr().out
-    assert "All teams side by side, mean over groups" in printed
+    assert "All teams side by side, mean over patients" in printed
     assert printed.endswith(f"pages: open {tmp_path / 'leaderboard.html'} in a browser\n")
 
 
@@ -598,4 +598,4 @@ def test_one_pair_differs_and_no_box_is_told_where_none_is_drawn() -> None:
     five, four = (leaderboard_page(document_of(table_of([np.array(SEPARATE)[:, :number]]))) for number in (5, 4))
     assert "1 of 3 pairs of teams differs significantly" in part(five, "difference-1").description
     leads = [next(of for of in page.sections if of.anchor == "values").lead for page in (five, four)]
-    assert leads == ["A point is a group; the box is the middle half of them.", "A point is a group."]
+    assert leads == ["A point is a patient; the box is the middle half of them.", "A point is a patient."]

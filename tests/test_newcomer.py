@@ -86,7 +86,7 @@ def test_from_two_models_to_a_page_and_a_challenge(capsys):
     options = ("--report", "--output", "out", "--save-challenge", "kept")
     printed = said(capsys, "compare", "mine", "cellpose", "stardist", *options)
     assert "paired by another spelling" in printed
-    assert "'stardist' is first of 2 teams" in printed
+    assert "'stardist' is first of 2 models" in printed
     assert "cellpose" in Path("out/compare.html").read_text() and Path("kept/challenge.toml").is_file()
 
 

@@ -309,7 +309,7 @@ def test_places_are_those_of_means_over_groups_of_means_over_cases(tmp_path) -> 
     assert code == 0
     assert values(found) == {"alpha": 0.55, "beta": 0.55, "gamma": 0.5}
     assert places(found) == {"alpha": 1, "beta": 1, "gamma": 3}
-    assert found["units"] == {"number": 2, "kind": "groups"}
+    assert found["units"] == {"number": 2, "kind": "patients"}
 
 
 def test_means_over_cases_can_order_the_teams_otherwise(tmp_path) -> None:
@@ -329,7 +329,7 @@ def test_the_end_of_a_path_says_what_the_mean_is_over(tmp_path, ending, first) -
     rows += ["beta,a,P1,pq,0.6", "beta,b,P2,pq,0.4", "beta,c,P2,pq,0.45"]
     _, found = rank_csv(tmp_path, *rows, columns=f"pq.{ending}:descending")
     assert found["teams"][0]["name"] == first
-    assert found["units"]["kind"] == "groups"
+    assert found["units"]["kind"] == "patients"
 
 
 def test_every_case_is_a_group_where_none_is_given(tmp_path) -> None:

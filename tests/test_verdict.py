@@ -387,9 +387,9 @@ def test_of_a_ranking_that_is_not_that_of_the_samples_nothing_is_said_of_them() 
     document = leaderboard_document(build_board(table, rules))
     assert document["verdict"][:3] == [
         "'B' is first of 2 teams.",
-        "'A' is significantly better than 'B' in f PQ (mean over groups).",
+        "'A' is significantly better than 'B' in f PQ (mean over patients).",
         "How often 'B' would be first in samples is not known: "
-        "f PQ cannot be computed again for samples of the groups.",
+        "f PQ cannot be computed again for samples of the patients.",
     ]
     assert document["teams"][0]["probability_of_first"] is None
 

@@ -220,7 +220,7 @@ class DemoOutcome:
         named, outlined = means("classification", "balanced_accuracy"), means("segmentation", "iou_class_mean")
         spread = max(quality.values()) - min(quality.values())
         return [
-            f"Panoptic quality puts the three within {spread:.3f} of each other. The skills it mixes tell them apart:",
+            f"Panoptic quality puts the three within {spread:.3f} of each other. The skills that it mixes show how they differ:",
             *(
                 f"  {skill}: {max(values, key=values.__getitem__)} {max(values.values()):.2f}, "
                 f"{min(values, key=values.__getitem__)} {min(values.values()):.2f}"

@@ -50,6 +50,7 @@ def compare(
     from evaluation.authoring.class_plan import parsed_classes
     from evaluation.authoring.compare import compare_paths, model_names
     from evaluation.leaderboard.document import leaderboard_document
+    from evaluation.leaderboard.verdict import verdict_sentences
 
     try:
         parsed_classes("none" if classes is None else classes)
@@ -85,7 +86,7 @@ def compare(
     if found.board is not None and ranking:
         show_sections(found.page(), "places", "common")
     elif found.board is not None:
-        show_lines(leaderboard_document(found.board)["verdict"][:2])
+        show_lines(verdict_sentences(leaderboard_document(found.board), who="model")[:2])
     show_findings(found.findings)
     if output is not None:
         with writing_to(output):

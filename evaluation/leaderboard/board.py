@@ -306,7 +306,7 @@ def board_of_challenge(
         for team in scores
         if team.name in rules.unranked
     ]
-    unit_name = "groups" if any(case.name != case.group for case in challenge.cases) else "cases"
+    unit_name = "patients" if any(case.name != case.group for case in challenge.cases) else "cases"
     return build_board(
         score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
         rules,
@@ -346,7 +346,7 @@ def build_board(
     versions: Sequence[str] = (),
     unranked: Sequence[Unranked] = (),
     shown: Sequence[Shown] = (),
-    unit_name: str = "groups",
+    unit_name: str = "patients",
     findings: Sequence[Finding] = (),
     progress: Progress | None = None,
 ) -> Board:

@@ -174,7 +174,7 @@ def table_of_rows(
         seed=1 if draw is None else draw[1],
         gaps=gaps_of(settled, raw, of_case, len(units)),
     )
-    name = "cases" if unit == "case" or len(rows.groups) == len(rows.cases) else "groups"
+    name = "cases" if unit == "case" or len(rows.groups) == len(rows.cases) else "patients"
     return ScoresInFile(ordered, name, tuple(incomplete(settled, rows, columns, missing, rows.table.where)))
 
 
@@ -273,7 +273,7 @@ def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], wher
     for index, column in enumerate(columns):
         metric, _, ending = column.path.rpartition(".")
         if ending in ("pooled", *OF_STRATA, WORST_GROUP):
-            expected = "a column that is a mean over cases or groups; nothing can be pooled from scores"
+            expected = "a column that is a mean over cases or patients; nothing can be pooled from scores"
             raise InputFault(
                 fault("invalid-rule", f"column {quote(column.path, 120)}", got=quote(ending), expected=expected)
             )

@@ -29,20 +29,21 @@ GAPS = {
 }
 
 
-def verdict_sentences(document: Document, tricks: str = "") -> list[str]:
+def verdict_sentences(document: Document, tricks: str = "", who: str = "team") -> list[str]:
     """Who is first; better than whom, and is it significant; in how many samples; under other methods; by which unit.
 
     tricks  what ``against_tricks`` says, if tricks were played: it stands beside the methods
+    who     what is ranked: "team", or "model" of one's own
     """
     teams = document["teams"]
     if not teams:
         return ["No team is ranked."]
     first = [team["name"] for team in teams if team["position"] == teams[0]["position"]]
     are = "are" if len(first) > 1 else "is"
-    sentences = [f"{names_of(first)} {are} first of {counted(len(teams), 'team')}{about_gaps(document)}."]
+    sentences = [f"{names_of(first)} {are} first of {counted(len(teams), who)}{about_gaps(document)}."]
     if len(teams) > 1:
         sentences += [
-            *about_differences(document, first),
+            *about_differences(document, first, who),
             *about_samples(document, first),
             *about_methods(document, set(first), tricks),
             *about_units(document),
@@ -99,7 +100,7 @@ class Pair:
     behind: tuple[float, int] | None = None
 
 
-def about_differences(document: Document, first: Sequence[str]) -> list[str]:
+def about_differences(document: Document, first: Sequence[str], who: str) -> list[str]:
     """Which teams the first one is significantly better than, which differences are not significant, and who is better
     than the first one. Where there are too few units for a test: in how many it is better."""
     columns = [column for column in document["columns"] if "differences" in column]
@@ -119,7 +120,7 @@ def about_differences(document: Document, first: Sequence[str]) -> list[str]:
     lead = quote(leader, 40)
     if better:
         many = "all" if len(better) == len(others) else f"{len(better):,} of"
-        beaten = names_of(better) if len(better) <= NAMED_UP_TO else f"{many} {len(others):,} other teams"
+        beaten = names_of(better) if len(better) <= NAMED_UP_TO else f"{many} {len(others):,} other {who}s"
         parts.append(f"{lead} is significantly better than {beaten}{in_columns(pairs, better, columns, 'better')}")
     if worse:
         verb = "are" if len(worse) > 1 else "is"

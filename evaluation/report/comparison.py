@@ -9,6 +9,7 @@ import numpy as np
 
 from evaluation.findings import counted
 from evaluation.leaderboard.titles import metric_title
+from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.report.leaderboard import board_table, folded_sections
 from evaluation.report.nuclei import NucleusTable, Seen, browser_of
 from evaluation.report.page import Cell, Column, Page, Section, Text, identify_document
@@ -39,9 +40,10 @@ def comparison_page(
     unit     what means are over, such as "images"
     """
     first = next(iter(results.values()))
-    answer = Text((" ".join(board["verdict"][:2]),))
+    verdict = verdict_sentences(board, who="model")
+    answer = Text((" ".join(verdict[:2]),))
     table = score_table("scores", f"Mean over {unit}", results, "group_mean", paths=tuple(COMPARED))
-    ranking = Section("places", "Ranking", (Text((" ".join(board["verdict"]),)), board_table(board)), folded=True)
+    ranking = Section("places", "Ranking", (Text((" ".join(verdict),)), board_table(board)), folded=True)
     sections = [Section("compared", "Scores", (answer, table)), *image_sections(results, nuclei, scenes), ranking]
     images = counted(len(first.cases), "image")
     return Page(

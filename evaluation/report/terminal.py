@@ -12,7 +12,7 @@ from rich.text import Text as Words
 from evaluation.model import RasterisationReport
 from evaluation.report.page import Block, Column, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
 from evaluation.report.result import AGGREGATIONS, ResultDocuments
-from evaluation.report.skills import ABOUT, COMPARED, Score, best_of, main_of, skill_rows
+from evaluation.report.skills import ABOUT, COMPARED, SKILLS, Score, best_of, main_of, skill_rows
 from evaluation.report.tables import names_apart, shown_cell, shown_value, table_of, visible, with_key
 
 if TYPE_CHECKING:
@@ -105,14 +105,15 @@ def words(text: str, style: str = "") -> Words:
 def skill_grid(columns: Mapping[str, tuple[ResultDocuments, str]], title: str = "", *, compared: bool = True) -> Grid:
     """The scores of each skill, a column for each result and aggregation by its name.
 
-    compared   the best value of a row stands out
+    compared   the best value of a row stands out; scores of every nucleus are left out, which the ranking shows
     """
     grid = Grid(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     grid.add_column("", no_wrap=True)
     for name in columns:
         grid.add_column(words(name), justify="right")
     skill = ""
-    for row in skill_rows(list(columns.values())):
+    skills = {skill: paths for skill, paths in SKILLS.items() if not (compared and skill == "Every nucleus")}
+    for row in skill_rows(list(columns.values()), skills):
         if row.skill != skill:
             skill = row.skill
             grid.add_row(f"[bold]{skill}{ABOUT.get(skill, '')}[/bold]")
@@ -163,7 +164,7 @@ def team_grid(document: Mapping[str, Any], results: Mapping[str, Mapping[str, An
 
 def marked(score: Score, best: float | None) -> str:
     if score.value is None:
-        return f"– ({score.why})" if score.why else "–"
+        return f"– ({score.why.replace('-', ' ')})" if score.why else "–"
     interval = f" [dim]{score.ends[0]:.3f}–{score.ends[1]:.3f}[/]" if score.ends else ""
     return (f"[bold green]{score.value:.4f} ★[/]" if score.value == best else f"{score.value:.4f}") + interval
 
