@@ -427,7 +427,7 @@ def test_names_of_patients_stay_hidden_where_the_challenge_hides_them(made) -> N
 def test_names_in_a_csv_stay_hidden_where_the_challenge_hides_them(made) -> None:
     challenge, rules = hidden_challenge(made)
     table = table_of(np.random.default_rng(1).random((4, 2, 3)))
-    board = rank_scores(ScoresInFile(table, "groups"), rules, challenge)
+    board = rank_scores(ScoresInFile(table, "patients"), rules, challenge)
     assert board.unit_names == ("patient 1", "patient 2", "patient 3")
     assert "P0" not in leaderboard_json(board)
 

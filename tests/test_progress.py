@@ -20,7 +20,8 @@ import pytest
 from distributed import LocalCluster
 from signals import HELD, wait_for
 
-from evaluation.authoring.demo import write_demo
+from evaluation.authoring.compare import compare_paths
+from evaluation.authoring.demo import run_demo, write_demo
 from evaluation.commands import main as cli
 from evaluation.commands.screen import SubmissionsProgress, submissions_progress
 from evaluation.execution import cluster
@@ -169,3 +170,46 @@ def test_the_log_says_what_the_system_lacks_to_confine_decoders(tmp_path, monkey
             progress.note("a", "scored")
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line.get("unconfined") for line in lines] == [None, ["seccomp"]]
+
+
+@pytest.mark.parametrize("command", ["compare", "demo"])
+def test_several_models_have_one_bar_with_a_total(command: str, tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    if command == "demo":
+        run_demo(tmp_path, workers=1, progress=lambda *step: steps.append(step))
+    else:
+        write_demo(tmp_path)
+        models = {name: tmp_path / "submissions" / name for name in ("finder", "namer")}
+        compare_paths(tmp_path / "challenge/reference", models, workers=1, progress=lambda *step: steps.append(step))
+    totals = {total for _, total in steps}
+    assert len(totals) == 1 and [done for done, _ in steps] == sorted(done for done, _ in steps)
+    assert steps[-1] == (max(totals), max(totals))
+
+
+def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhere(tmp_path: Path) -> None:
+    write_demo(tmp_path)
+    (tmp_path / "submissions/finder/P1/P1_1/Epithelial/1.mat").write_bytes(b"no MAT file at all")
+    where = ["--challenge", str(tmp_path / "challenge"), "--submission", str(tmp_path / "submissions/finder")]
+    command = [sys.executable, "-m", "evaluation", "validate", *where, "--workers", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "60"}
+    piped = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert piped.returncode == 1 and all(line[0] == "[" and len(line) > 120 for line in piped.stderr.splitlines())
+    ours, theirs = pty.openpty()
+    shown = subprocess.Popen(command, env=environment, stderr=theirs)
+    os.close(theirs)
+    text = read_all(ours)
+    assert shown.wait() == 1
+    lines = [line for line in text.splitlines() if "\x1b" not in line]
+    assert len(lines) > 2 and max(map(len, lines)) <= 60
+    assert "".join("".join(lines).split()).endswith("".join(piped.stderr.split())[-100:])
+
+
+def read_all(terminal: int) -> str:
+    """What a program wrote to a terminal until it closed it."""
+    parts = []
+    while True:
+        try:
+            parts.append(os.read(terminal, 1 << 16))
+        except OSError:
+            os.close(terminal)
+            return b"".join(parts).decode()

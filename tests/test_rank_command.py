@@ -369,7 +369,7 @@ def test_a_row_that_is_absent_and_an_empty_cell_are_the_same(tmp_path, missing, 
     [
         ("worst", {"alpha": 0.45, "beta": 0.4}, "0.4 is used, the worst value of any team."),
         ("unranked", {"beta": 0.4}, "The team is not ranked."),
-        ("complete_cases", {"alpha": 0.5, "beta": 0.4}, "1 cases are left out in this column for all teams."),
+        ("complete_cases", {"alpha": 0.5, "beta": 0.4}, "1 case is left out for all teams."),
     ],
 )
 def test_missing_values_are_told_with_what_became_of_them(tmp_path, missing, expected, told, capsys) -> None:

@@ -22,7 +22,7 @@ import orjson
 from evaluation.analysis.variants import Audit, Dimension, audit_csv, audit_json, audit_positions
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import AuditRules, RankingRules
-from evaluation.execution.workers import Progress
+from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import counted, fault, render_findings
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.leaderboard.board import (
@@ -460,10 +460,6 @@ def audit_challenge(
     plan = plan_audit(challenge, rules)
     outcomes: dict[str, set[Outcome]] = {}
 
-    def advance(before: int, done: int, teams: int) -> None:
-        if progress:
-            progress(before * teams + done, len(plan.runs) * teams)
-
     runs = [
         score_teams(
             challenge_folder,
@@ -472,7 +468,7 @@ def audit_challenge(
             submissions,
             output,
             workers=workers,
-            progress=partial(advance, before),
+            progress=progress_of_round(progress, before, len(plan.runs)),
             note=lambda name, outcome: outcomes.setdefault(name, set()).add(outcome),
             executor=executor,
             kept=kept_of(run, plan.all_paths),

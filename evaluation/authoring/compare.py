@@ -27,7 +27,7 @@ from evaluation.authoring.sides import NAMELESS, FoundCase, FoundSide
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
-from evaluation.execution.workers import Progress
+from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 from evaluation.results.files import write_atomically
@@ -144,7 +144,13 @@ def compare_paths(
                 own = Challenge.build({**document, "cases": challenge.cases})
                 submitted = made.folder / "submissions" / model
                 with named_model(model if len(of_models) > 1 else ""), about_classes(classes):
-                    result = score_submission(made.folder, submitted, challenge=own, workers=workers, progress=progress)
+                    result = score_submission(
+                        made.folder,
+                        submitted,
+                        challenge=own,
+                        workers=workers,
+                        progress=progress_of_round(progress, len(results), len(of_models)),
+                    )
                 if tissue is not None:
                     scenes[model] = draw_scenes(made.folder, submitted, own, tissue, workers)
                 hints = hints_about_files(made.folder, submitted, result)

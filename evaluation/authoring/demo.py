@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from evaluation.authoring.synthesis import (
     seeded,
     select_outlines,
 )
+from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.leaderboard.board import board_of_challenge, load_ranked, write_board
 from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.resampled import tables_of_result
@@ -220,7 +220,7 @@ class DemoOutcome:
         named, outlined = means("classification", "balanced_accuracy"), means("segmentation", "iou_class_mean")
         spread = max(quality.values()) - min(quality.values())
         return [
-            f"Panoptic quality puts the three within {spread:.3f} of each other. The skills that it mixes show how they differ:",
+            f"Panoptic quality puts the three within {spread:.3f} of each other. The skills that it mixes differ more:",
             *(
                 f"  {skill}: {max(values, key=values.__getitem__)} {max(values.values()):.2f}, "
                 f"{min(values, key=values.__getitem__)} {min(values.values()):.2f}"
@@ -248,7 +248,7 @@ def run_demo(
     output: Path | None,
     *,
     workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> DemoOutcome:
     """Write a challenge and its teams to ``output`` (None: to a temporary folder), and score them."""
     if output is None:
@@ -259,8 +259,9 @@ def run_demo(
     challenge, rules = load_ranked(paths.challenge)
     columns = plan_columns(challenge, rules.columns)
     results, teams = {}, []
-    for team, submission in paths.submissions.items():
-        result = score_submission(paths.challenge, submission, workers=workers, progress=progress)
+    for number, (team, submission) in enumerate(paths.submissions.items()):
+        of_team = progress_of_round(progress, number, len(paths.submissions))
+        result = score_submission(paths.challenge, submission, workers=workers, progress=of_team)
         result.write(output / "results" / team)
         results[team] = result.metrics
         tables = tables_of_result(result)

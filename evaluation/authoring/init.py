@@ -14,7 +14,7 @@ from evaluation.authoring.names import patients_of
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import parse_toml, read_rules, read_text, resolve_preset
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
-from evaluation.findings import Finding, fault, quote, render_findings
+from evaluation.findings import Finding, counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, WrongUsage, faults_as
 from evaluation.formats import Request
 from evaluation.formats.images import DOCUMENTS, find_image, list_images
@@ -180,7 +180,8 @@ def refresh_cases(folder: Path) -> list[str]:
         known.append(row)
     rows = [[(row.get(column) or "") for column in columns] for row in known]
     write_atomically(path, table_text([columns, *rows]))
-    lines = [f"{path}: {len(found)} cases added, {filled} sizes filled in, {len(known) - len(found)} rows kept."]
+    kept = counted(len(known) - len(found), "row")
+    lines = [f"{path}: {counted(len(found), 'case')} added, {counted(filled, 'size')} filled in, {kept} kept."]
     if gone:
         lines.append(f"{gone} of its cases have no reference file; remove their rows if they are not scored.")
     return lines

@@ -30,7 +30,7 @@ from evaluation.challenge.rules import (
     ReferenceRules,
     SubmissionRules,
 )
-from evaluation.findings import Finding, fault, listed, quote
+from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics.registry import unknown_metrics
 from evaluation.model import Case, ClassTable, MetricChoice, um_to_px
@@ -234,7 +234,7 @@ class Challenge(Rules):
             if lacking:
                 raise contradiction(
                     "metrics.per",
-                    f"'mm2', but area_mm2 and spacing_um are empty for {len(lacking)} cases",
+                    f"'mm2', but area_mm2 and spacing_um are empty for {counted(len(lacking), 'case')}",
                     f"one of them for every case in {CASES_FILE}",
                 )
 

@@ -11,6 +11,7 @@ from importlib import import_module
 
 import click
 
+from evaluation.commands.screen import wrapped
 from evaluation.commands.watch import INTERNAL, Stopped, end_early, out_of_memory
 from evaluation.execution.limits import process_limit
 from evaluation.findings import render_findings, render_summary
@@ -170,5 +171,5 @@ def explain_failure(error: EvaluationError) -> None:
             lines, last = [error.intro, *lines[:-1]], lines[-1]
         lines = [line for line in lines if line not in last]
     for line in [*lines, last]:
-        print(line, file=sys.stderr)
+        print(wrapped(line, sys.stderr), file=sys.stderr)
     sys.stderr.flush()

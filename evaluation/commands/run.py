@@ -40,7 +40,7 @@ from evaluation.commands.screen import (
     submissions_progress,
     tell,
 )
-from evaluation.findings import fault, quote
+from evaluation.findings import counted, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
         raise SubmissionRejected(*findings)
     if not as_json:
         show_findings(findings)
-        click.echo(f"Valid: all {len(rules.cases)} cases of {quote(rules.name)} can be scored.")
+        cases = len(rules.cases)
+        click.echo(f"Valid: {'all ' * (cases > 1)}{counted(cases, 'case')} of {quote(rules.name)} can be scored.")
 
 
 # --- score ------------------------------------------------------------------------------------------------------------
@@ -239,13 +240,13 @@ def leaderboard(
             written = report_board(
                 output, board, challenge_folder(challenge), submissions, workers=workers, progress=drawn
             )
-        click.echo(f"{len(written):,} pages: open {output}/{written[0]} in a browser")
+        click.echo(f"{counted(len(written), 'page')}: open {output}/{written[0]} in a browser")
     if store is not None:
         from evaluation.leaderboard.board import store_results
 
         with writing_to(store):
             store_results(board, output, output_folder(store))
-        click.echo(f"Stored in {store}: the results of {len(board.teams)} teams")
+        click.echo(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
 
 
 # --- rank -------------------------------------------------------------------------------------------------------------

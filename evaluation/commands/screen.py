@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 import click
@@ -44,17 +46,25 @@ def progress_bar(label: str) -> Iterator[Advance | None]:
     with Progress(
         *columns, console=Console(stderr=True), transient=True, auto_refresh=False
     ) as bar:  # no thread: forks
-        task = bar.add_task(label, total=None, words="")
+        task = bar.add_task(label, total=None, words="", visible=False)  # until the total is known
 
         def advance(done: int, total: int, words: str = "", /) -> None:
-            bar.update(task, completed=done, total=total, words=words, refresh=True)
+            bar.update(task, completed=done, total=total, words=words, visible=True, refresh=True)
 
         yield advance
 
 
 def tell(line: str) -> None:
     """A line that is no result."""
-    click.echo(line, err=True)
+    click.echo(wrapped(line, sys.stderr), err=True)
+
+
+def wrapped(line: str, stream: TextIO) -> str:
+    """A line as it is printed: at the width of a terminal, with the following lines indented; elsewhere one line."""
+    if not stream.isatty():
+        return line
+    width = get_terminal_size().columns
+    return fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def show(part: RenderableType) -> None:
@@ -75,7 +85,7 @@ def check_report(wanted: bool, *output: Path | None) -> None:
 
 def show_lines(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(line)
+        click.echo(wrapped(line, sys.stdout))
 
 
 def show_board(

@@ -30,7 +30,7 @@ from evaluation.execution.pool import Answer, Pool, ProcessPool, Task, can_fork
 from evaluation.findings import fault
 from evaluation.findings.errors import EvaluationError, WorkerDied
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], None]  # is called with the number of parts that are done, and of all
 Outcome = TypeVar("Outcome")
 Item = TypeVar("Item")
 
@@ -44,6 +44,17 @@ START_SECONDS = 2.5  # that processes which are no copies take on a machine with
 SURELY_LONG_BYTES = 500_000_000  # of what cases need beyond ``CASE_BYTES``: more than a second's work in any format
 TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
 IN_FLIGHT_UP_TO = 256  # jobs
+
+
+def progress_of_round(progress: Progress | None, number: int, rounds: int) -> Progress | None:
+    """The progress of one of several rounds over as many parts each: the bar goes through all of them once.
+
+    >>> progress_of_round(lambda done, total: print(f"{done} of {total}"), 1, 3)(2, 8)
+    10 of 24
+    """
+    if progress is None:
+        return None
+    return lambda done, total: progress(number * total + done, rounds * total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

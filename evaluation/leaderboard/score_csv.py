@@ -17,7 +17,7 @@ import numpy as np
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
 from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, fault, quote, with_rest
+from evaluation.findings import FAULTS_NAMED, Finding, counted, did_you_mean, fault, quote, with_rest
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as
 from evaluation.leaderboard.document import Shown, optional
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
@@ -472,10 +472,11 @@ def incomplete(
     findings = []
     for team, column in np.argwhere(settled.lacking > 0).tolist():
         lacking, path = int(settled.lacking[team, column]), columns[column].path
+        cases = counted(int(settled.left_out[column]), "case is", "cases are")
         why = {
             "worst": f"{settled.worst[column]:g} is used, the worst value of any team",
             "unranked": "The team is not ranked",
-            "complete_cases": f"{settled.left_out[column]:,} cases are left out in this column for all teams",
+            "complete_cases": f"{cases} left out for all teams",
         }[missing]
         if np.isnan(settled.values[team, column]).all() and missing != "unranked":
             why = "The team has no value in this column"

@@ -14,7 +14,7 @@ import numpy as np
 from evaluation.analysis.error_costs import error_costs
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import numbers_of
-from evaluation.execution.workers import Progress
+from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.document import Board, leaderboard_document
@@ -347,7 +347,8 @@ def report_board(
     first: ResultDocuments | None = None
     for index, name in enumerate(names):
         folder = output / "results" / name
-        read = read_again(folder, Sources(challenge, paths[name]), workers=workers, progress=progress)
+        of_team = progress_of_round(progress, index, len(names))
+        read = read_again(folder, Sources(challenge, paths[name]), workers=workers, progress=of_team)
         write_page(replace(page_of_result(read, title=f"Result of {name}"), pages=(back(2),)), folder / "report.html")
         if index == 0:
             chosen = [unit.name for unit in worst_cases(read.result, CASES_UP_TO)]
