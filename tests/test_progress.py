@@ -193,7 +193,7 @@ def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhe
     command = [sys.executable, "-m", "evaluation", "validate", *where, "--workers", "1"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "60"}
     piped = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert piped.returncode == 1 and all(line[0] == "[" and len(line) > 120 for line in piped.stderr.splitlines())
+    assert piped.returncode == 1 and all(line[0] == "[" and len(line) > 80 for line in piped.stderr.splitlines())
     ours, theirs = pty.openpty()
     shown = subprocess.Popen(command, env=environment, stderr=theirs)
     os.close(theirs)
