@@ -599,3 +599,127 @@ def test_other_annotations_of_qupath_are_nuclei(form: str, capsys) -> None:
     put("ref/a.tif", R)
     dump("pred/a.geojson", {"type": "FeatureCollection", "features": drawn})
     check(compared(capsys), 0.8 if form == "beside detections" else 2 * 2 / (3 + 3))
+
+
+# --- what is not annotated --------------------------------------------------------------------------------------------
+
+VOID = np.zeros((H, W), bool)
+VOID[22:, 25:] = True
+FOUND = P.copy()
+FOUND[25:35, 30:45] = 9  # in the void
+OVER_THE_EDGE = P.copy()
+OVER_THE_EDGE[20:30, 28:40] = 9  # an eighth of it lies outside
+
+
+def with_void(value: int, kind: str) -> np.ndarray:
+    return np.where(VOID, value, R.astype(np.int64)).astype(kind)
+
+
+@pytest.mark.parametrize("predicted", [FOUND, OVER_THE_EDGE], ids=["inside", "over the edge"])
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("a.png", 255, "uint8"),
+        ("a.npy", 255, "int64"),
+        ("a.npy", -1, "float32"),
+        ("a.tif", -1, "int16"),
+        ("a.tif", 65535, "uint16"),
+        ("a.npz", 2**32 - 1, "uint32"),
+        ("all.npy", -1, "int32"),
+    ],
+)
+def test_a_label_of_what_is_not_annotated_is_asked_about_and_left_out_if_told(
+    name, value, kind, predicted, capsys
+) -> None:
+    stacked = (lambda labels: np.stack([labels, labels])) if name == "all.npy" else (lambda labels: labels)
+    put(f"ref/{name}", stacked(with_void(value, kind)))
+    put(f"pred/{name if name == 'all.npy' else 'a.tif'}", stacked(predicted))
+    code = run(["compare", "ref", "pred"])
+    printed = capsys.readouterr()
+    assert code == (3 if value < 0 else 0)
+    asked = " ".join((printed.err if value < 0 else printed.out).split())
+    assert f"for what is not annotated? {'If' if value < 0 else 'It counts'}" in asked
+    assert f"If it is not annotated: --ignore {value}." in asked
+    assert compared(capsys, "ref", "pred", "--ignore", str(value)) == 0.8
+    assert run(["compare", "ref", "pred", "--ignore", str(value)]) == 0
+    assert "not annotated" not in capsys.readouterr().out
+
+
+def test_a_copy_of_a_reference_that_is_not_annotated_everywhere_scores_1(capsys) -> None:
+    for side in ("ref", "pred"):
+        put(f"{side}/a.npy", with_void(-1, "int32"))
+        put(f"{side}/b.npy", with_void(255, "int32"))
+    assert compared(capsys, "ref", "pred", "--ignore", "-1", "--ignore", "255") == 1
+
+
+def test_a_number_that_is_no_nucleus_in_the_reference_is_one_in_the_prediction(capsys) -> None:
+    put("ref/a.png", with_void(255, "uint8"))
+    put("pred/a.tif", np.where(FOUND == 2, 255, FOUND).astype(np.uint16))
+    assert compared(capsys, "ref", "pred", "--ignore", "255") == 0.8
+
+
+@pytest.mark.parametrize("labels", [[3, 255], [1, 200, 255], [255], [1, 2, 254]])
+def test_a_label_that_may_well_be_a_nucleus_is_not_asked_about(labels: list[int], capsys) -> None:
+    reference = np.zeros((H, W), np.uint16)
+    for row, label in enumerate(labels):
+        reference[10 * row : 10 * row + 5, 5:15] = label
+    put("ref/a.tif", reference)
+    put("pred/a.tif", reference)
+    assert run(["compare", "ref", "pred"]) == 0
+    assert "annotated" not in capsys.readouterr().out
+
+
+def coco_with_void(labels: np.ndarray) -> dict[str, list]:
+    made = coco(labels, ("a.tif",))
+    made["categories"].append({"id": 2, "name": "Not annotated"})
+    for annotation in made["annotations"]:
+        annotation["category_id"] = 2 if annotation["id"] % 100 == 50 else 1
+    return made
+
+
+@pytest.mark.parametrize("form", ["annotations", "region around detections", "coco", "class map", "table"])
+def test_a_class_of_regions_that_are_not_annotated_is_left_out_if_told(form: str, capsys) -> None:
+    name, region = "not ANNOTATED", square(25, 22, 60, 40)
+    classes = {"classification": {"name": "Not annotated"}}
+    if form in ("annotations", "region around detections"):
+        kind = "annotation" if form == "annotations" else "detection"
+        nuclei = [of_qupath(kind, geometry) for geometry in [*NUCLEI["R"], square(30, 25, 34, 28)]]
+        dump(
+            "ref/a.geojson",
+            {"type": "FeatureCollection", "features": [*nuclei, of_qupath("annotation", region, **classes)]},
+        )
+    elif form == "coco":
+        dump("ref/a.json", coco_with_void(with_void(50, "uint8")))
+    else:
+        put("ref/a.png", with_void(50, "uint8"))
+        if form == "class map":
+            name = "7"
+            put("ref/a_class.png", np.where(VOID, 7, R > 0).astype(np.uint8))
+        else:
+            Path("ref/a.csv").write_text("id,class\n1,nucleus\n2,nucleus\n3,nucleus\n50,Not annotated\n")
+    put("pred/a.tif", FOUND)
+    assert compared(capsys, "ref", "pred", "--ignore", name) == 0.8
+    assert compared(capsys, "ref", "pred") != 0.8
+    assert f"--ignore '{name}s': nothing in the reference has it" in str(
+        compared(capsys, "ref", "pred", "--ignore", f"{name}s")
+    )
+
+
+def test_what_is_not_annotated_is_kept_in_the_challenge_that_is_saved(capsys) -> None:
+    put("ref/a.npy", with_void(-1, "int32"))
+    put("pred/a.tif", FOUND)
+    assert run(["compare", "ref", "pred", "--ignore", "-1", "--save-challenge", "kept"]) == 0
+    assert run(["score", "--challenge", "kept", "--submission", "kept/submissions/pred", "--output", "out"]) == 0
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["group_mean"] == 0.8
+    text = Path("kept/challenge.toml").read_text()
+    Path("kept/challenge.toml").write_text(re.sub(r"ignore = \{.*", "ignore = { classes = [] }", text))
+    capsys.readouterr()
+    assert run(["validate", "--challenge", "kept", "--submission", "kept/submissions/pred"]) == 3
+    assert "reference.not_annotated" in capsys.readouterr().err
+
+
+def test_points_have_no_region_to_leave_out(capsys) -> None:
+    for side in ("ref", "pred"):
+        Path(side).mkdir()
+        Path(side, "a.csv").write_text("x,y,class\n3,4,a\n8,9,b\n")
+    assert "which mark no region" in str(compared(capsys, "ref", "pred", "--ignore", "b"))

@@ -123,7 +123,7 @@ def changed(place: Any, values: Any, dtype: Any = np.int32) -> np.ndarray:
 
 WRONG = [
     (changed((slice(3, 5), 8), [-1, -7]), WRITERS,
-     f"[negative-label] 2 of 620 pixels are below 0 (lowest -7, first at row 3, column 8); {WHOLE} Does -1 stand for "
+     f"[negative-label] 2 of 620 pixels are below 0 (lowest -7, first at row 3, column 8); {WHOLE} Does -7 stand for "
      "background, or for what is not annotated? If it is the background, write 0."),
     (changed((19, 30), 0.25, np.float64), WRITERS,
      f"[fractional-label] 1 of 620 pixels is not a whole number (0.25, first at row 19, column 30); {WHOLE} "

@@ -22,7 +22,7 @@ from evaluation.model.label_runs import (
     present_labels,
     runs_of,
     runs_of_bands,
-    without_labels,
+    split_labels,
 )
 
 shapes = st.tuples(st.integers(1, 7), st.integers(1, 7))
@@ -61,8 +61,10 @@ def test_counting_regions_takes_the_memory_of_some_rows():
 
 @given(planes)
 def test_labels_that_are_left_out_become_background(plane):
-    kept = picture(without_labels(runs_of(plane), [1, 9]))
-    np.testing.assert_array_equal(kept, np.where(np.isin(plane, [1, 9]), 0, plane))
+    kept, left_out = map(picture, split_labels(runs_of(plane), [1, 9]))
+    is_left_out = np.isin(plane, [1, 9])
+    np.testing.assert_array_equal(kept, np.where(is_left_out, 0, plane))
+    np.testing.assert_array_equal(left_out, np.where(is_left_out, plane, 0))
 
 
 def test_runs_above_the_limit_are_refused_before_all_bands_are_read():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,17 +34,23 @@ class ClassPlan:
     findings: tuple[Finding, ...] = ()
 
 
-def plan_classes(reference: FoundSide, models: Mapping[str, FoundSide], given: str | None) -> ClassPlan:
-    """Decide which classes are scored. Raises WrongUsage for a class in ``given`` that the reference does not score."""
+def plan_classes(
+    reference: FoundSide, models: Mapping[str, FoundSide], given: str | None, ignore: Sequence[str] = ()
+) -> ClassPlan:
+    """Decide which classes are scored. Raises WrongUsage for a class in ``given`` that the reference does not score.
+
+    ignore  names of classes that are not scored, too
+    """
     everything = distinct(name for side in (reference, *models.values()) for name in side.classes)
-    ignored = {IGNORED} if has_ignored(reference) else set()
+    ignored = {name.casefold() for name in ignored_classes(reference, ignore)}
     one: Plan = [(NAMELESS, [*(name for name in everything if name.casefold() not in {NAMELESS, *ignored}), ""])]
     if is_none(given):
         return ClassPlan(one, one)
     if given is not None:
         plan = parsed_classes(given)
-        if any(word.casefold() in ignored for name, aliases in plan for word in (name, *aliases)):
-            raise WrongUsage(fault("nothing-to-compare", "--classes", wording="not-scored", what=IGNORED))
+        words = (word for name, aliases in plan for word in (name, *aliases))
+        if (word := next((word for word in words if word.casefold() in ignored), None)) is not None:
+            raise WrongUsage(fault("nothing-to-compare", "--classes", wording="not-scored", what=word))
         return ClassPlan(plan, one)
     if {name.casefold() for name in everything} == {UNNAMED}:
         return ClassPlan(one, one)
@@ -115,19 +121,26 @@ def has_ignored(side: FoundSide) -> bool:
     return any(name.casefold() == IGNORED for name in side.classes)
 
 
+def ignored_classes(reference: FoundSide, ignore: Sequence[str]) -> list[str]:
+    """What is not scored of a reference, as its files spell it: the names that are given, and what the preset names."""
+    spelt = {name.casefold(): name for name in reference.classes}
+    names = [*([IGNORED.capitalize()] if has_ignored(reference) else []), *(spelt.get(n.casefold(), n) for n in ignore)]
+    return distinct(names)
+
+
 def is_nameless(plan: Plan) -> bool:
     """Whether all nuclei are of one class, whatever their files call them."""
     return "" in plan[0][1]
 
 
-def needs_classes(side: FoundSide, plan: Plan) -> bool:
+def needs_classes(side: FoundSide, plan: Plan, ignored: Collection[str] = ()) -> bool:
     """Whether the class maps or tables of a side are used.
 
-    If all nuclei are of one class, only tables are, for the nuclei that they call ambiguous.
+    If all nuclei are of one class, they are for those that are not scored: tables may call them ambiguous.
     """
     file = side.class_file
     is_table = file is not None and file.class_key == "class_table"
-    return len(plan) > 1 or (is_table and has_ignored(side))
+    return len(plan) > 1 or (is_table and has_ignored(side)) or not set(ignored).isdisjoint(side.classes)
 
 
 def named_class(name: str) -> tuple[str, list[str]]:

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 from evaluation.aggregation.intervals import FEWEST_GROUPS
 from evaluation.analysis.hints import hints_about_files
 from evaluation.authoring.challenge_text import challenge_text, table_text, tables_above
-from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, is_none, plan_classes
+from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, ignored_classes, is_none, plan_classes
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.look import look
 from evaluation.authoring.names import Pairing, pair_names
 from evaluation.authoring.pieces import EACH_A_MASK, PICTURE_FOLDERS
-from evaluation.authoring.placing import Placing, stage
+from evaluation.authoring.placing import Placing, is_number, stage
 from evaluation.authoring.sides import NAMELESS, FoundCase, FoundSide
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.execution.workers import Progress, progress_of_round
-from evaluation.findings import Finding, fault, quote
+from evaluation.findings import Finding, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import Result
@@ -80,6 +80,7 @@ class Wanted:
 
     iou: float = 0.5
     families: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
 
     def tables(self, classes: int, foreign: int = 0) -> dict[str, Any]:
         """The tables that differ from the preset; of the classes some are ``foreign`` to the reference."""
@@ -99,6 +100,7 @@ def compare_paths(
     *,
     classes: str | None = None,
     folder: Path | None = None,
+    ignore: Sequence[str] = (),
     iou: float = 0.5,
     families: Sequence[str] = (),
     explain: bool = False,
@@ -113,6 +115,7 @@ def compare_paths(
     explain  add to the notes as what the files were read, and by which sign
     pictures draw the nuclei of every image for the page, on the tissue where it lies beside
     folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
+    ignore   labels or classes of the reference that mark what is not annotated: predictions there do not count
     iou      nuclei with an IoU above it match
     families further families of metrics, such as "objects"
 
@@ -127,8 +130,9 @@ def compare_paths(
         sides = look_at_sides(paths, workspace, skip_tables=skip_tables)
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
         of_models = {model: with_categories(side, found) for model, side in of_models.items()}
-        wanted = Wanted(iou, tuple(families))
-        planned = plan_classes(found, of_models, classes)
+        check_ignored(found, ignore)
+        wanted = Wanted(iou, tuple(families), tuple(ignored_classes(found, ignore)) if ignore else ())
+        planned = plan_classes(found, of_models, classes, wanted.ignore)
         parties = parties_of(found, of_models, planned)
         results: dict[str, Result] = {}
         scenes: dict[str, Mapping[str, Scene]] = {}
@@ -157,7 +161,9 @@ def compare_paths(
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
                 twins = [finding for finding in result.findings if finding.code == "own-duplicates"]
                 findings += [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in twins]
-                results[model] = replace(result, challenge=challenge)
+                check_found(found, wanted.ignore, result)
+                asked = tuple(map(about_labels, result.findings))
+                results[model] = replace(result, challenge=challenge, findings=asked)
                 notes += about_overlaps(model, own, result)
             notes += made.notes
             findings += made.findings
@@ -278,8 +284,45 @@ def about_classes(given: str | None) -> Iterator[None]:
     try:
         yield
     except (SubmissionRejected, ChallengeBroken) as error:
-        error.findings = tuple(one if is_none(given) else with_advice(one) for one in error.findings)
+        findings = map(about_labels, error.findings)
+        error.findings = tuple(one if is_none(given) else with_advice(one) for one in findings)
         raise
+
+
+def check_ignored(reference: FoundSide, ignore: Sequence[str]) -> None:
+    """Refuse what ``--ignore`` cannot name in the files of a reference. Raises WrongUsage."""
+    known = {name.casefold() for name in reference.classes}
+    for name in ignore:
+        if are_points(reference):
+            raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="points"))
+        may_be_label = reference.format == "label_image" and is_number(name)
+        may_be_region = reference.format == "geojson"  # regions of QuPath are seen when all classes are known
+        if name.casefold() not in known and not (may_be_label or may_be_region):
+            raise nothing_to_ignore(reference, name)
+
+
+def check_found(reference: FoundSide, ignore: Sequence[str], result: Result) -> None:
+    """Refuse names that nothing in the reference has. Raises WrongUsage."""
+    reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
+    known = {name.casefold() for name in reference.classes}
+    strange = [name for name in ignore if name.casefold() not in known]
+    if strange and not any(report.ignore_outlines for report in reports):
+        raise nothing_to_ignore(reference, strange[0])
+
+
+def nothing_to_ignore(reference: FoundSide, name: str) -> WrongUsage:
+    label = "the number of a label, such as 255" if reference.format == "label_image" else ""
+    classes = f"a class of its nuclei ({listed(reference.classes, 20)})" if reference.classes else ""
+    expected = " or ".join(filter(None, (label, classes))) or "a reference with classes"
+    return WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", expected=expected))
+
+
+def about_labels(finding: Finding) -> Finding:
+    """Put what ``--ignore`` can do behind a question about a label of the reference."""
+    if finding.code not in ("negative-label", "not-annotated") or "'reference/" not in finding.where:
+        return finding
+    label = re.findall("-?[0-9]+", finding.fix.partition(" stand")[0])
+    return replace(finding, fix=f"{finding.fix} If it is not annotated: --ignore {label[-1]}.")
 
 
 def with_advice(finding: Finding) -> Finding:
@@ -382,11 +425,11 @@ def make_challenge(
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
     placing = Placing(folder, copy=keep)
-    of_reference = stage(reference, plan, names, "reference", placing)
+    of_reference = stage(reference, plan, names, "reference", placing, wanted.ignore)
     documents = {}
     for model, side in models.items():
         chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
-        documents[model] = stage(side, plan, chosen, f"submissions/{model}", placing)
+        documents[model] = stage(side, plan, chosen, f"submissions/{model}", placing, wanted.ignore)
     rules = {model: document_of(reference, party, of_reference, table, wanted) for model, table in documents.items()}
     groups = {
         case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
@@ -404,6 +447,9 @@ def make_challenge(
     write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, rules[first]))
     write_atomically(folder / CASES_FILE, table_text(rows))
     notes.append(rules_in_a_sentence(reference, models, groups, wanted.iou))
+    if wanted.ignore:
+        named = listed(wanted.ignore, 20, last="and")
+        notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
     resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
     return MadeChallenge(folder, resolved, tuple(notes), tuple(findings))
 
@@ -418,6 +464,8 @@ def document_of(
     """The tables of challenge.toml: the preset and what differs from it."""
     points = party.are_points
     ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
+    if wanted.ignore:
+        ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
     special = OF_POINTS if points else wanted.tables(len(party.plan), foreign=len(party.foreign))
     return {
         **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,18 @@ class Placing:
         shutil.copyfile(source, target)
 
 
-def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, placing: Placing) -> dict[str, Any]:
+def stage(
+    side: FoundSide,
+    plan: Plan,
+    cases: Mapping[str, str],
+    below: str,
+    placing: Placing,
+    ignore: Sequence[str] = (),
+) -> dict[str, Any]:
     """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
 
-    cases  the name of each case on this side, by its name in the challenge
+    cases   the name of each case on this side, by its name in the challenge
+    ignore  names of classes that are not scored; numbers that are none are labels
     """
     prefix = "reference/" if below == "reference" else ""
     keys = {"format": side.format, "files": f"{prefix}{{case}}{side.suffix}", **side.keys}
@@ -63,7 +71,7 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
             raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got))
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
     is_named = not is_nameless(plan) and with_classes is not None and with_classes.class_key == "class_table"
-    if not is_named and not needs_classes(side, plan):
+    if not is_named and not needs_classes(side, plan, ignore):
         with_classes = None
     for case, name in cases.items():
         if not side.is_shared:
@@ -73,9 +81,20 @@ def stage(side: FoundSide, plan: Plan, cases: Mapping[str, str], below: str, pla
     if with_classes is not None:
         keys[with_classes.class_key] = f"{prefix}{{case}}{with_classes.class_ending}"
     needs_numbers = side.format in ("conic_array", "pannuke_masks")
-    if needs_numbers or (len(plan) > 1 and side.numbers):
-        keys["class_values"] = class_values(side, plan)
+    numbered = [(name, list[str]()) for name in ignore if name in side.numbers]
+    if needs_numbers or ((len(plan) > 1 or numbered) and side.numbers):
+        keys["class_values"] = class_values(side, [*plan, *numbered])
+    labels = [name for name in ignore if is_number(name) and name not in side.classes]
+    if below != "reference":  # where a number above 0 is the id of a nucleus
+        labels = [name for name in labels if int(name) < 0]
+    if labels and side.format == "label_image":
+        keys["not_annotated"] = [int(name) for name in labels]
     return keys
+
+
+def is_number(name: str) -> bool:
+    """Whether what is not scored may be a label of an image."""
+    return name.removeprefix("-").isdecimal()
 
 
 def put_file(file: FoundFile, case: str, plan: Plan, below: str, placing: Placing) -> None:

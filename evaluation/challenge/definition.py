@@ -119,6 +119,12 @@ class Challenge(Rules):
                     f"{listed(left_out)}, which the challenge asks for",
                     "names that are neither classes, aliases nor ignore classes",
                 )
+            if rules.value("not_annotated") and not self.reference.ignore.classes:
+                raise contradiction(
+                    f"{side}.not_annotated",
+                    "labels, but reference.ignore.classes is empty",
+                    "a name there for what is not annotated",
+                )
             if len(self.classes) > 1 and not rules.tells_class:
                 raise contradiction(
                     f"{side}.files",

@@ -396,12 +396,15 @@ class LabelImageRules(ClassFiles):
     class_channel  the channel of the image, from 0, that holds the class of every pixel; ids are in the other one
     components     pixels of a mask with equal values that touch are one nucleus: by sides (4), or also corners (8); the
                    values are the classes (class_values), or do not matter
+    not_annotated  values of pixels that are not annotated, such as -1 or 255: in a reference a region of the first
+                   ignore class, in a prediction left out
     """
 
     format: Literal["label_image"]
     class_table: str | None = None
     class_channel: Literal[0, 1] | None = None
     components: Literal[4, 8] | None = None
+    not_annotated: tuple[int, ...] = ()
 
     dense: ClassVar = True
     overlaps: ClassVar = Overlaps.NONE

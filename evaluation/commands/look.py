@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--output", type=FolderPath, help="Folder for images.csv, metrics.json, details.json and objects.csv.")
 @click.option("--save-challenge", type=FolderPath, help="New folder for the challenge that is made, to go on with.")
 @click.option("--classes", metavar="NAMES", help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.")
+@click.option("--ignore", metavar="NAME", multiple=True, help="Label or class that marks what is not annotated.")
 @click.option("--iou", type=click.FloatRange(0, 0.99), default=0.5, help="Nuclei match above this IoU. [default: 0.5]")
 @click.option("--metrics", metavar="FAMILIES", help="Further families in the files, such as 'objects,curves'.")
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
@@ -36,6 +37,7 @@ def compare(
     output: Path | None,
     save_challenge: Path | None,
     classes: str | None,
+    ignore: tuple[str, ...],
     iou: float,
     metrics: str | None,
     ranking: bool,
@@ -70,6 +72,7 @@ def compare(
                 explain=explain,
                 pictures=report,
                 folder=save_challenge,
+                ignore=ignore,
                 iou=iou,
                 families=families_in(metrics),
                 workers=workers,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,32 @@ import numpy.typing as npt
 from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
 from evaluation.model import LabelRuns
-from evaluation.model.label_runs import count_regions
+from evaluation.model.label_runs import count_regions, present_labels
 
 Integers = npt.NDArray[np.integer[Any]]
 
 LARGEST_LABEL = 2**63 - 1
 SPACING_TOLERANCE = 0.01
 UM_PER_MM = 1000.0
+VOIDS = (2**8 - 1, 2**16 - 1, 2**32 - 1)
 EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
 
 
-def check_labels(array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], first_row: int = 0) -> Integers:
+def check_labels(
+    array: npt.NDArray[Any],
+    *,
+    where: str,
+    shape_yx: tuple[int, int],
+    first_row: int = 0,
+    but: Collection[int] = (),
+) -> Integers:
     """The array as labels, integer (H, W): 0 is background, every other value one instance.
 
     array     (H, W), or with axes of length 1 before or after; integers, booleans (one instance), or floats that hold
               whole numbers. It is not changed, and copied only if its values or bytes must be converted.
     shape_yx  (H, W) px of the case
     first_row of the array in the image, for messages, if it is a band of it
+    but       values below 0 that it may have
 
     Integers keep their type. Labels may have gaps and may be as large as 2^63 - 1.
 
@@ -40,7 +49,9 @@ def check_labels(array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, in
     expected = EXPECTED_LABELS
     labels = check_integers(array, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
     if labels.size and labels.dtype.kind == "i" and labels.min() < 0:
-        raise InputFault(*label_faults(labels, where, expected, first_row))
+        judged = np.where(np.isin(labels, [value for value in but if value < 0]), 0, labels) if but else labels
+        if faults := label_faults(judged, where, expected, first_row):
+            raise InputFault(*faults)
     return labels
 
 
@@ -194,3 +205,26 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     if not len(labels.value) or (labels.value != labels.value[0]).any() or (parts := count_regions(labels)) == 1:
         return ()
     return (fault("binary-mask", where, regions=parts, label=int(labels.value[0])),)
+
+
+def find_void(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
+    """A question if the largest label may stand for what is not annotated, or for the background.
+
+    It is the largest number of 8, 16 or 32 bits, more than twice the next label, and the largest of the image's type;
+    or the other labels leave no gap.
+
+    >>> from evaluation.model.label_runs import runs_of
+    >>> find_void(runs_of(np.array([[1, 2, 0, 255]])), where="'a.npy'")[0].code
+    'not-annotated'
+    >>> find_void(runs_of(np.array([[3, 0, 255]])), where="'a.npy'")
+    ()
+    """
+    if not len(labels.value) or int(labels.value.max()) not in VOIDS:
+        return ()
+    *others, largest = present_labels(labels)
+    if not others or others[-1] > largest // 2:
+        return ()
+    if largest != np.iinfo(labels.value.dtype).max and others[-1] != len(others):
+        return ()
+    pixels = int((labels.stop - labels.start)[labels.value == largest].sum())
+    return (fault("not-annotated", where, label=largest, pixels=pixels, most=others[-1]),)

@@ -29,7 +29,7 @@ from evaluation.decoding.content import (
 )
 from evaluation.decoding.foreign import HEAD_BYTES, foreign_content
 from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, read_nifti, read_nrrd
-from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
+from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask, find_void
 from evaluation.decoding.mha import read_mha
 from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
 from evaluation.decoding.png import read_png
@@ -44,13 +44,14 @@ from evaluation.formats.mat_labels import read_mat_labels
 from evaluation.formats.request import Request
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff
 from evaluation.model import Annotations, Case, ClassTable, Int16, LabelImage, LabelRuns
-from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, without_labels
+from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
 
 Integers = npt.NDArray[np.integer[Any]]
 
 VALUES_NAMED = 8
 MAX_CLASS_VALUE = 32767
 NO_CLASS = np.iinfo(np.int16).min
+FIRST_IGNORED = -1  # the id of the first ignore class
 PICKLE_SUFFIXES = (".pkl", ".pickle")
 DETACHED = {".mhd": ".mha", ".nhdr": ".nrrd"}  # headers of files with data, which they name
 TIFF_SUFFIXES = (".tif", ".tiff")
@@ -80,6 +81,7 @@ def read_label_image(
     classes: LabelRuns | None = None
     try:
         labels, classes = read_planes(stream, request, case)
+        labels, not_annotated = split_labels(labels, request.rules.not_annotated)
     except InputFault as error:
         faults += error.findings
     if class_map is not None:
@@ -90,8 +92,10 @@ def read_label_image(
     if faults:
         raise InputFault(*faults)
     if class_table is not None and (skipped := [label for label, class_id in class_table.items() if class_id == 0]):
-        labels = without_labels(labels, skipped)
+        labels, _ = split_labels(labels, skipped)
     warnings = find_binary_mask(labels, where=request.where)
+    if class_table is None or not labels.value.size or class_table.get(int(labels.value.max()), 0) >= 0:
+        warnings += find_void(labels, where=request.where)
     if (connectivity := request.rules.components) is not None:
         if request.rules.class_values is not None:
             classes = classes_of_runs(labels, request)
@@ -106,7 +110,10 @@ def read_label_image(
         source=request.name,
         class_of_instance=None if class_table is None else classes_of_labels(labels, class_table, request.where),
     )
-    return Annotations((image,), warnings)
+    if not len(not_annotated.value):
+        return Annotations((image,), warnings)
+    region = replace(not_annotated, value=np.ones(len(not_annotated.value), np.uint8))
+    return Annotations((image, LabelImage(region, FIRST_IGNORED, source=request.name)), warnings)
 
 
 def classes_of_runs(runs: LabelRuns, request: Request[LabelImageRules]) -> LabelRuns:
@@ -120,12 +127,13 @@ def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case)
     where, suffix, channel = request.where, suffix_of(request.name), request.rules.class_channel
     options: dict[str, Any] = {"suffix": suffix, "where": where, "case": case}
     options["bytes_limit"] = request.limits.bytes_per_file
+    check = partial(check_labels, but=request.rules.not_annotated)
     with damage_told(where, "a label image"):
         if channel is None:
-            return read_runs(stream, check_labels, **options), None
+            return read_runs(stream, check, **options), None
         array = read_image(stream, **options, channels=2)
         ids, numbers = split_channels(array, channel, where, case)
-        labels = check_labels(ids, where=where, shape_yx=case.shape_yx)
+        labels = check(ids, where=where, shape_yx=case.shape_yx)
         place = f"{where}, channel {channel}"
         return runs_of(labels), runs_of(classes_in(numbers, request.classes, where=place, shape_yx=case.shape_yx))
 

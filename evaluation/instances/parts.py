@@ -61,7 +61,7 @@ def convert_parts(
     instances is None if a part with nuclei has none; so are their class probabilities. Raises InputFault as
     ``rasterise_outlines`` does, and for points beside outlines; ValueError for counts, which lie nowhere.
     """
-    several = len(parts) > 1
+    several = sum(not isinstance(part, LabelImage) or part.class_id >= 0 for part in parts) > 1
     converted: list[Instances] = []
     ids: list[str] = []
     classes: list[npt.NDArray[np.int16]] = []

@@ -90,11 +90,19 @@ def present_labels(runs: LabelRuns) -> list[int]:
     return found
 
 
-def without_labels(runs: LabelRuns, labels: Iterable[int]) -> LabelRuns:
-    """The plane with some of its values set to 0."""
-    most = np.iinfo(runs.value.dtype).max
-    kept = ~np.isin(runs.value, np.array([label for label in labels if label <= most], runs.value.dtype))
-    return LabelRuns(runs.shape_yx, runs.start[kept], runs.stop[kept], runs.value[kept])
+def split_labels(runs: LabelRuns, labels: Iterable[int]) -> tuple[LabelRuns, LabelRuns]:
+    """The plane without some of its values, and these alone.
+
+    >>> [part.value.tolist() for part in split_labels(runs_of(np.array([[0, 7, 2, 2, -1]])), [2, -1])]
+    [[7], [2, -1]]
+    """
+    bounds = np.iinfo(runs.value.dtype)
+    asked = np.array([label for label in labels if bounds.min <= label <= bounds.max], runs.value.dtype)
+    chosen = np.isin(runs.value, asked)
+    rest, parts = (
+        LabelRuns(runs.shape_yx, runs.start[kept], runs.stop[kept], runs.value[kept]) for kept in (~chosen, chosen)
+    )
+    return rest, parts
 
 
 def count_regions(runs: LabelRuns) -> int:

@@ -31,6 +31,13 @@ def pictures_in_colour(bench: Bench) -> str:
     return bench.run("compare", "reference", "photos")
 
 
+@example_of("nothing-to-ignore")
+def label_that_no_pixel_has(bench: Bench) -> str:
+    for side in ("reference", "masks"):
+        bench.write(f"{side}/a.png", NUCLEI)
+    return bench.run("compare", "reference", "masks", "--ignore", "250")
+
+
 @example_of("no-class-map")
 def two_images_as_a_pair(bench: Bench) -> str:
     pair = (SQUARE, SQUARE)

@@ -128,6 +128,14 @@ def threshold(bench: Bench) -> str:
     return label_image(bench, ".npy", labels, labels.shape)
 
 
+@example_of("not-annotated")
+def void_of_255(bench: Bench) -> str:
+    labels = np.zeros((40, 60), np.uint8)
+    labels.reshape(-1)[:1284] = 255
+    labels[30, :12] = np.arange(1, 13)
+    return label_image(bench, ".png", image_bytes(labels, "a.png"), labels.shape)
+
+
 @example_of("unknown-class-value")
 def class_of_another_challenge(bench: Bench) -> str:
     bench.make("label_image class map npy", submission={"class_map": "{case}_classes.npy"})
