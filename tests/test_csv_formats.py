@@ -259,179 +259,10 @@ def test_hostile_tables_take_no_time(text):
     assert len(lines) == 1
 
 
-# --- points -----------------------------------------------------------------------------------------------------------
+# --- points, nuclei and counts ----------------------------------------------------------------------------------------
 
-
-def test_points_are_found_by_the_names_of_columns():
-    found = points(" Y ,note,X\n2.5,hello,-1\n1e1,,4\n")
-    assert found.points_xy.tolist() == [[-1.0, 2.5], [4.0, 10.0]]
-    assert found.class_id.tolist() == [1, 1]
-    assert found.source_id.tolist() == [2, 3]
-    assert found.probability is None
-
-
-def test_a_header_alone_is_a_case_without_points():
-    assert len(points("x,y,class,score\n")) == 0
-    assert points("x,y\n").points_xy.shape == (0, 2)
-
-
-@pytest.mark.parametrize(("units", "factor"), [("px", 1.0), ("um", 4.0), ("mm", 4000.0)])
-def test_units_become_px_by_the_spacing_of_the_case(units, factor):
-    assert points("x,y\n0.5,2\n", units=units).points_xy.tolist() == [[0.5 * factor, 2 * factor]]
-
-
-def test_each_case_of_a_shared_file_has_its_spacing():
-    found = shared_points("case,x,y\nb,1,1\na,1,1\nb,2,3\n", units="um")
-    assert part(found, "a").points_xy.tolist() == [[4.0, 4.0]]
-    assert part(found, "b").points_xy.tolist() == [[2.0, 2.0], [4.0, 6.0]]
-    assert part(found, "b").source_id.tolist() == [2, 4]
-
-
-def part(found: Collection, case: str) -> Points:
-    (one,) = found.cases[case].parts
-    assert isinstance(one, Points)
-    return one
-
-
-def test_classes_come_by_name_alias_or_number():
-    text = "x,y,class\n1,1,tumour\n1,1,STR\n1,1, 7\n1,1,0\n1,1,7.0\n1,1,vague\n1,1,\n"
-    assert points(text, TWO).class_id.tolist() == [1, 2, 2, 1, 2, -1, 0]
-
-
-def test_skipped_classes_are_left_out_whatever_else_they_say():
-    found = points("x,y,class,score\n1,1,Fov,\nnan,1,fov,7\n2,3,stroma,0.5\n", TWO)
-    assert (found.source_id.tolist(), found.class_id.tolist(), found.probability.tolist()) == ([4], [2], [0.5])
-
-
-def test_the_class_of_a_path_wins_over_the_file():
-    assert points("x,y,class\n1,1,unheard\n", TWO, file_class=2).class_id.tolist() == [2]
-
-
-def test_an_empty_class_is_the_alias_of_nothing():
-    table = ClassTable(("Tumour", "Stroma"), {"tumour": 1, "stroma": 2, "": 2})
-    assert points("x,y,class\n1,1,\n1,1,tumour\n", table).class_id.tolist() == [2, 1]
-    assert points("x,y\n1,1\n", table).class_id.tolist() == [2]
-
-
-def test_unknown_classes_are_one_finding_each():
-    lines = faults_of(points, "x,y,class\n1,1,tumor\n1,1,Tumour\n1,1,tumor\n1,1,9\n", TWO)
-    assert lines == [
-        "[unknown-class] 'a.csv', line 2, line 4: 'tumor' is not a class of this challenge (also 'a.csv', line 5: '9' "
-        "is not a class of this challenge); expected 'str', 'stroma' or 'tumour', or one of the numbers 0, 7."
-        " Did you mean 'tumour'?"
-    ]
-
-
-def test_hundreds_of_unknown_classes_are_counted():
-    with pytest.raises(InputFault) as caught:
-        points("x,y,class\n" + "".join(f"1,1,c{index}\n" * 2 for index in range(300)), TWO)
-    assert len(caught.value.findings) == 20
-    assert sum(finding.count for finding in caught.value.findings) == 600
-
-
-@pytest.mark.parametrize("column", ["probability", "Score", "confidence"])
-def test_probabilities_are_for_all_or_for_none(column):
-    assert points(f"x,y,{column}\n1,1,0.5\n1,1,1\n").probability.tolist() == [0.5, 1.0]
-    assert points(f"x,y,{column}\n1,1,\n1,1, \n").probability is None
-    assert points(f"x,y,{column}\n1,1,1\n").probability.dtype == np.float64
-
-
-@pytest.mark.parametrize("value", ["-0.01", "1.01", "nan", "inf", "high", "50%"])
-def test_probabilities_are_from_0_to_1(value):
-    (line,) = faults_of(points, f"x,y,score\n1,1,0.5\n1,1,{value}\n")
-    assert line == f"[invalid-probability] 'a.csv', line 3: score is '{value}'; expected a number from 0 to 1."
-
-
-def test_a_missing_probability_is_told():
-    (line,) = faults_of(points, "x,y,score\n1,1,0.5\n1,1,\n1,1,\n")
-    assert line.startswith("[missing-probability] 'a.csv', line 3, line 4: no probability")
-
-
-@pytest.mark.parametrize("value", ["", "nan", "inf", "1e10", "-1000000001", "a", '"12,5"', "1e999"])
-@pytest.mark.parametrize("axis", ["x", "y"])
-def test_coordinates_are_finite_and_within_bounds(value, axis):
-    text = f"{axis},{'yx'['xy'.index(axis)]}\n{value},1\n"
-    (line,) = faults_of(points, text)
-    shown = value.strip('"')
-    assert line == (
-        f"[invalid-coordinate] 'a.csv', line 2: {axis} is '{shown}'; expected plain numbers between -1e9 and 1e9 px, "
-        "with a point as decimal mark."
-    )
-
-
-def test_bounds_hold_in_px():
-    assert faults_of(points, "x,y\n300000,1\n", units="mm")[0].startswith("[invalid-coordinate]")
-    assert faults_of(points, "x,y\n1e308,1\n", units="mm")[0].startswith("[invalid-coordinate]")
-    assert len(points("x,y\n300000,1\n", units="um")) == 1
-
-
-def test_a_file_without_a_header_is_read_if_its_columns_are_named():
-    columns = ("y", "_", "x", "class", "_")
-    found = points("1,?,2,0,\n3,?,4,7,\n", TWO, columns=columns)
-    assert found.points_xy.tolist() == [[2.0, 1.0], [4.0, 3.0]]
-    assert (found.class_id.tolist(), found.source_id.tolist()) == ([1, 2], [1, 2])
-
-
-def test_without_a_header_an_empty_file_is_a_case_without_points():
-    assert len(points("", columns=("x", "y"))) == 0
-    assert len(points("\r\n", columns=("x", "y"))) == 0
-
-
-def test_a_header_that_should_not_be_there_is_no_point():
-    assert faults_of(points, "x,y\n1,2\n", columns=("x", "y"))[0].startswith(
-        "[invalid-coordinate] 'a.csv', line 1: x is 'x'"
-    )
-
-
-def test_without_a_header_the_number_of_cells_must_fit():
-    assert faults_of(points, "1,2,3\n", columns=("x", "y"))[0].startswith("[invalid-csv] 'a.csv', line 1: 3 cells")
-
-
-def test_a_file_that_lacks_its_header_is_told_how_to_name_columns():
-    (line,) = faults_of(points, "117,130,1\n95,156,1\n")
-    assert line == (
-        "[missing-column] 'a.csv': no such column among '117', '130' and '1'; expected a column 'x'. If the file has "
-        "no header, its columns must be named in challenge.toml ('columns')."
-    )
-
-
-def test_rows_of_shared_files_go_to_their_cases():
-    found = shared_points(
-        "image_id,x,y,class,score\nq/b.png,1,2,stroma,0.5\nz.png,oops,,,\na.png,5,6,fov,\n", TWO,
-        {"a.png": CASE, "b.png": OTHER},
-    )  # fmt: skip
-    assert part(found, "b").points_xy.tolist() == [[1.0, 2.0]]
-    assert part(found, "b").probability.tolist() == [0.5]
-    assert len(part(found, "a")) == 0
-    assert found.unknown == {"z.png": 1}
-
-
-def test_a_shared_file_needs_a_column_for_the_case():
-    assert faults_of(shared_points, "x,y\n1,2\n")[0].startswith(
-        "[missing-column] 'all.csv': no such column among 'x' and 'y'"
-    )
-
-
-def test_the_case_column_may_be_named_without_a_header():
-    found = shared_points("b,1,2\na,3,4\n", columns=("case", "x", "y"))
-    assert part(found, "a").points_xy.tolist() == [[3.0, 4.0]]
-
-
-def test_the_most_instances_are_for_each_case():
-    assert len(shared_points("case,x,y\na,1,1\na,2,1\nb,1,1\n", limits={"instances_per_case": 2}).cases) == 2
-    (line,) = faults_of(shared_points, "case,x,y\na,1,1\na,2,1\na,3,1\n", limits={"instances_per_case": 2})
-    assert line.startswith("[too-large] 'all.csv', case 'a': 3 nuclei; expected at most 2.")
-    (line,) = faults_of(points, "x,y\n1,1\n2,1\n3,1\n", limits={"instances_per_case": 2})
-    assert line.startswith("[too-large] 'a.csv': more than 2 rows; expected at most 2.")
-
-
-@pytest.mark.parametrize("key", ["a", "P1-a.png", "images/P1-a.png", "C:\\images\\a"])
-def test_a_case_column_in_a_file_of_one_case_must_fit(key):
-    assert len(points(f"image,x,y\n{key},1,2\n", case_key="{group}-{case}.png")) == 1
-
-
-# --- NuCLS ------------------------------------------------------------------------------------------------------------
-
+NOTHING_TOLD = ClassTable(("Tumour", "Stroma"), {"tumour": 1, "stroma": 2, "": 2})
+NO_HEADER = {"columns": ("x", "y")}
 NUCLS_HEADER = (
     ",raw_classification,main_classification,super_classification,type,xmin,ymin,xmax,ymax,coords_x,coords_y\n"
 )
@@ -442,25 +273,182 @@ NUCLS_FILE = NUCLS_HEADER + (
     '3,fov_basic,fov,AMBIGUOUS,rectangle,0,0,30,20,"0,30,30,0,0","0,0,20,20,0"\n'
     '4,unlabeled,vague,AMBIGUOUS,Polyline,-2,0,1,3.5," -2 , 1,1","0,0,3.5"\n'
 )
+LEVELS = ("tumour", "stroma", "lymphocyte", "tumor", "sTIL", "tumor_any")
+LEVELS_OF = ClassTable(LEVELS, {name.casefold(): index for index, name in enumerate(LEVELS, start=1)})
+FIRST_TWO = "".join(NUCLS_FILE.splitlines(keepends=True)[:3])
+POLYLINE = 'main_classification,type,coords_x,coords_y\nstroma,polyline,"1,5,1","1,1,5"\n'
+SEVEN = "x,y,class\n1,1,tumour\n1,1,STR\n1,1, 7\n1,1,0\n1,1,7.0\n1,1,vague\n1,1,\n"
+
+READ = [
+    ("points are found by the names of columns", points, " Y ,note,X\n2.5,hello,-1\n1e1,,4\n", {},
+     {"points_xy": [[-1, 2.5], [4, 10]], "class_id": [1, 1], "source_id": [2, 3], "probability": None}),
+    ("a header alone is a case without points", points, "x,y,class,score\n", {}, {"points_xy": []}),
+    *(("units become px by the spacing of the case", points, "x,y\n0.5,2\n", {"units": units},
+       {"points_xy": [[0.5 * factor, 2 * factor]]}) for units, factor in (("px", 1), ("um", 4), ("mm", 4000))),
+    ("bounds hold in px", points, "x,y\n300000,1\n", {"units": "um"}, {"class_id": [1]}),
+    ("classes come by name, alias or number", points, SEVEN, {"classes": TWO}, {"class_id": [1, 2, 2, 1, 2, -1, 0]}),
+    ("skipped classes are left out whatever else they say", points,
+     "x,y,class,score\n1,1,Fov,\nnan,1,fov,7\n2,3,stroma,0.5\n", {"classes": TWO},
+     {"source_id": [4], "class_id": [2], "probability": [0.5]}),
+    ("the class of a path wins over the file", points, "x,y,class\n1,1,unheard\n", {"classes": TWO, "file_class": 2},
+     {"class_id": [2]}),
+    ("an empty class is the alias of nothing", points, "x,y,class\n1,1,\n1,1,tumour\n", {"classes": NOTHING_TOLD},
+     {"class_id": [2, 1]}),
+    ("no class is the alias of nothing", points, "x,y\n1,1\n", {"classes": NOTHING_TOLD}, {"class_id": [2]}),
+    *(("probabilities are for all or for none", points, f"x,y,{column}\n1,1,{one}\n1,1,{other}\n", {},
+       {"probability": found}) for column in ("probability", "Score", "confidence")
+      for one, other, found in (("0.5", "1", [0.5, 1]), ("", " ", None))),
+    ("a file without a header is read if its columns are named", points, "1,?,2,0,\n3,?,4,7,\n",
+     {"classes": TWO, "columns": ("y", "_", "x", "class", "_")},
+     {"points_xy": [[2, 1], [4, 3]], "class_id": [1, 2], "source_id": [1, 2]}),
+    *(("without a header an empty file has no points", points, text, NO_HEADER, {"points_xy": []})
+      for text in ("", "\r\n")),
+    *(("a case column in a file of one case must fit", points, f"image,x,y\n{key},1,2\n",
+       {"case_key": "{group}-{case}.png"}, {"points_xy": [[1, 2]]})
+      for key in ("a", "P1-a.png", "images/P1-a.png", "C:\\images\\a")),
+    # --- NuCLS
+    ("outlines and boxes are nuclei", nucls, NUCLS_FILE, {},
+     {"rings": [[[4, 6], [9, 6], [9, 8], [4, 8], [4, 6]], [[10, 11], [14, 12], [12, 17]],
+                [[1, 2], [3, 2], [3, 5], [1, 5]], [[-2, 0], [1, 0], [1, 3.5]]],
+      "class_id": [2, 1, 1, -1], "source_id": [2, 3, 4, 6], "ring_instance": [0, 1, 2, 3],
+      "ring_is_hole": [False] * 4, "probability": None}),
+    *(("the class level is that of the rules", nucls, FIRST_TWO, {"classes": LEVELS_OF, "class_column": column},
+       {"class_id": ids}) for column, ids in (
+        ("raw_classification", [3, 4]), ("main_classification", [2, 1]), ("super_classification", [5, 6]))),
+    ("predictions may have a probability", nucls, POLYLINE.replace("\n", ",score\n", 1)[:-1] + ",0.25\n", {},
+     {"probability": [0.25]}),
+    ("the class of the path needs no class column", nucls,
+     'type,coords_x,coords_y\npolyline,"1,5,1","1,1,5"\n', {"file_class": 2}, {"class_id": [2]}),
+    ("outlines need no columns of boxes", nucls, POLYLINE, {}, {"class_id": [2]}),
+]  # fmt: skip
 
 
 def rings(outlines: Outlines) -> list[list[list[float]]]:
     return [ring.tolist() for ring in np.split(outlines.points_xy, outlines.ring_start[1:-1])]
 
 
-def test_outlines_and_boxes_of_a_nucls_file_are_nuclei():
-    found = nucls(NUCLS_FILE)
-    assert rings(found) == [
-        [[4, 6], [9, 6], [9, 8], [4, 8], [4, 6]],
-        [[10, 11], [14, 12], [12, 17]],
-        [[1, 2], [3, 2], [3, 5], [1, 5]],
-        [[-2, 0], [1, 0], [1, 3.5]],
-    ]
-    assert found.class_id.tolist() == [2, 1, 1, -1]
-    assert found.source_id.tolist() == [2, 3, 4, 6]
-    assert found.ring_instance.tolist() == [0, 1, 2, 3]
-    assert not found.ring_is_hole.any()
-    assert found.probability is None
+@pytest.mark.parametrize(("why", "read", "text", "options", "expected"), READ, ids=[row[0] for row in READ])
+def test_a_file_becomes_these_nuclei(why, read, text, options, expected):
+    part = read(text, **options)
+    found = {key: rings(part) if key == "rings" else getattr(part, key) for key in expected}
+    assert {key: value.tolist() if hasattr(value, "tolist") else value for key, value in found.items()} == expected
+    assert part.probability is None or part.probability.dtype == np.float64
+
+
+UNKNOWN = "is not a class of this challenge"
+GOOD = ',,stroma,,polyline,,,,,"1,2,3","1,2,5"\n'
+TWO_COUNTS = {"z": Case("z", "z", 5, 5, index=0), "y": Case("y", "y", 5, 5)}
+FEW = {"limits": {"instances_per_case": 2}}
+
+REFUSED = [  # how the only line begins
+    (points, "x,y,class\n1,1,tumor\n1,1,Tumour\n1,1,tumor\n1,1,9\n", {"classes": TWO},
+     f"[unknown-class] 'a.csv', line 2, line 4: 'tumor' {UNKNOWN} (also 'a.csv', line 5: '9' {UNKNOWN}); expected "
+     "'str', 'stroma' or 'tumour', or one of the numbers 0, 7. Did you mean 'tumour'?"),
+    *((points, f"x,y,score\n1,1,0.5\n1,1,{value}\n", {},
+       f"[invalid-probability] 'a.csv', line 3: score is '{value}'; expected a number from 0 to 1.")
+      for value in ("-0.01", "1.01", "nan", "inf", "high", "50%")),
+    (points, "x,y,score\n1,1,0.5\n1,1,\n1,1,\n", {}, "[missing-probability] 'a.csv', line 3, line 4: no probability"),
+    *((points, f"{axis},{'yx'['xy'.index(axis)]}\n{value},1\n", {},
+       "[invalid-coordinate] 'a.csv', line 2: {} is '{}'; expected plain numbers between -1e9 and 1e9 px, with a point "
+       "as decimal mark.".format(axis, value.strip('"')))
+      for axis in "xy" for value in ("", "nan", "inf", "1e10", "-1000000001", "a", '"12,5"', "1e999")),
+    *((points, f"x,y\n{x},1\n", {"units": "mm"}, "[invalid-coordinate]") for x in ("300000", "1e308")),
+    (points, "x,y\n1,2\n", NO_HEADER, "[invalid-coordinate] 'a.csv', line 1: x is 'x'"),
+    (points, "1,2,3\n", NO_HEADER, "[invalid-csv] 'a.csv', line 1: 3 cells"),
+    (points, "117,130,1\n95,156,1\n", {},
+     "[missing-column] 'a.csv': no such column among '117', '130' and '1'; expected a column 'x'. If the file has no "
+     "header, its columns must be named in challenge.toml ('columns')."),
+    (points, "x,y\n1,1\n2,1\n3,1\n", FEW, "[too-large] 'a.csv': more than 2 rows; expected at most 2."),
+    (shared_points, "x,y\n1,2\n", {}, "[missing-column] 'all.csv': no such column among 'x' and 'y'"),
+    (shared_points, "case,x,y\na,1,1\na,2,1\na,3,1\n", FEW,
+     "[too-large] 'all.csv', case 'a': 3 nuclei; expected at most 2."),
+    # --- NuCLS
+    *((nucls, f"{NUCLS_HEADER}{GOOD}{row}\n{GOOD}", {}, line) for row, line in (
+        (',,stroma,,polyline,,,,,"1,2,3","1,2"', "[invalid-coordinate] 'a.csv', line 3: 3 numbers in coords_x and"),
+        (",,stroma,,polyline,1,2,3,4,,", "[invalid-coordinate] 'a.csv', line 3: 0 numbers in coords_x and 0 in"),
+        (',,stroma,,rectangle,1,2,3,4,"1,2",', "[invalid-coordinate] 'a.csv', line 3: 2 numbers in coords_x and 0 in"),
+        (',,stroma,,polyline,,,,,"1,2,x","1,2,3"', "[invalid-coordinate] 'a.csv', line 3, vertex 3: coords_x is 'x';"),
+        (',,stroma,,polyline,,,,,"1,2,3","1,,3"', "[invalid-coordinate] 'a.csv', line 3, vertex 2: coords_y is '';"),
+        (',,stroma,,polyline,,,,,"1,2,3","1,2,2e9"', "[invalid-coordinate] 'a.csv', line 3, vertex 3: coords_y is '2e"),
+        (",,stroma,,rectangle,1,2,,4,,", "[invalid-coordinate] 'a.csv', line 3: xmax is '';"),
+        (',,stroma,,ellipse,,,,,"1,2,3","1,2,3"', "[unsupported-shape] 'a.csv', line 3: the type 'ellipse'; expected"),
+        (',,strma,,polyline,,,,,"1,2,3","1,2,3"', "[unknown-class] 'a.csv', line 3: 'strma' is not a class"))),
+    *((nucls, NUCLS_FILE.replace(column, f"{column}_"), {}, "[missing-column] 'a.csv': no such column among")
+      for column in ("main_classification", "type", "coords_x", "coords_y")),
+    (nucls, POLYLINE + "stroma,rectangle,,\n", {}, "[missing-column] 'a.csv': no such column among"),
+    (nucls, NUCLS_FILE, {"limits": {"vertices_per_file": 10}},
+     "[too-large] 'a.csv': more than 10 vertices; expected at most 10. Make the file smaller; organisers can raise "
+     "limits.vertices_per_file in challenge.toml."),
+    # --- counts
+    (counts, "Stroma,Tumour\n1,2\n3,4\n", {"cases": TWO_COUNTS},  # their order by name could be another one
+     "[missing-column] 'counts.csv': no column for the case, and cases of the challenge without an index; expected a "
+     "column 'case'. Add it."),
+    (counts, "Tumour,Stroma\n1,2\n", {}, "[row-count] 'counts.csv': 1 rows; expected 2, one for each case, in"),
+    (counts, "Tumour,Stroma\n1,2\n3,4.5\n", {},
+     "[invalid-count] 'counts.csv', line 3: 'Stroma' is '4.5'; expected a whole number"),
+    (counts, "Tumour,Stroma\n1,2\n3,\n", {}, "[invalid-count] 'counts.csv', line 3: 'Stroma' is ''"),
+    (counts, "Tumour,Stroma\n1,2\n3,1000000001\n", {}, "[invalid-count]"),
+    (counts, "Tumour,Strom\n1,2\n3,4\n", {},
+     "[missing-column] 'counts.csv': no column 'Stroma' among 'Tumour' and 'Strom'"),
+    (counts, "Tumour,Stroma,STR\n1,2,3\n", {},
+     "[invalid-csv] 'counts.csv': two columns of one class, 'Stroma' and 'STR'"),
+    (counts, "case,Tumour,Stroma\nb,0,0\na,1,2\nb,3,4\n", {},
+     "[duplicate-row] 'counts.csv', line 4: 'b' again, after line 2; expected one row for each case."),
+    # --- tables of classes
+    *((classes, text, {"where": where}, line) for text, where, line in (
+        ("id,class\n0,stroma\n", "'t.csv'", "[invalid-class-table] 't.csv', line 2: the id '0'; expected a whole"),
+        ("id,class\n-1,stroma\n", "'t.csv'", "[invalid-class-table]"),
+        ("id,class\n1.5,stroma\n", "'t.csv'", "[invalid-class-table]"),
+        ("id,class\n" + "9" * 5000 + ",stroma\n", "'t.csv'", "[invalid-class-table]"),
+        ("id,class\n7,stroma\n7,tumour\n", "'t.csv'", "[duplicate-row] 't.csv', line 3: the id '7' again, with"),
+        ("id,class\n7,strom\n", "'t.csv'", f"[unknown-class] 't.csv', line 2: 'strom' {UNKNOWN}"),
+        ("id,klass\n7,stroma\n", "'t.csv'", "[missing-column]"),
+        ("3", "'t.json'", "[invalid-class-table] 't.json': the JSON value '3'; expected an object"),
+        ('{"7": ["stroma"]}', "'t.json'", "[invalid-class-table] 't.json', '7': no id and class as texts"),
+        ('[{"id": 7, "class": "stroma"}, 5]', "'t.json'", "[invalid-class-table] 't.json', [1]: no id and class"),
+        ('[{"id": true, "class": "stroma"}]', "'t.json'", "[invalid-class-table]"),
+        ('[{"id": 1e40, "class": "stroma"}]', "'t.json'", "[invalid-class-table]"),
+        ('{"7": "stroma"', "'t.json'", "[not-json]"), ("[" * 100 + "]" * 100, "'t.json'", "[too-deep]"))),
+    (classes, '{"1": "str", "2": "str", "3": "str"}', {"where": "'t.json'", "instances_per_case": 2}, "[too-large]"),
+    (classes, "id,class\n1,str\n2,str\n3,str\n", {"instances_per_case": 2}, "[too-large]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "text", "options", "line"), REFUSED, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_file_is_refused_with_this_line(read, text, options, line):
+    assert faults_of(read, text, **options)[0].startswith(line)
+    for key, number in options.get("limits", {}).items():
+        assert read(text, **{**options, "limits": {key: number + 1}})
+
+
+def test_hundreds_of_unknown_classes_are_counted():
+    with pytest.raises(InputFault) as caught:
+        points("x,y,class\n" + "".join(f"1,1,c{index}\n" * 2 for index in range(300)), TWO)
+    assert len(caught.value.findings) == 20
+    assert sum(finding.count for finding in caught.value.findings) == 600
+
+
+def part(found: Collection, case: str) -> Points:
+    (one,) = found.cases[case].parts
+    assert isinstance(one, Points)
+    return one
+
+
+def test_rows_of_shared_files_go_to_their_cases_each_with_its_spacing():
+    found = shared_points("case,x,y\nb,1,1\na,1,1\nb,2,3\n", units="um")
+    assert part(found, "a").points_xy.tolist() == [[4.0, 4.0]]
+    assert part(found, "b").points_xy.tolist() == [[2.0, 2.0], [4.0, 6.0]]
+    assert part(found, "b").source_id.tolist() == [2, 4]
+    found = shared_points(
+        "image_id,x,y,class,score\nq/b.png,1,2,stroma,0.5\nz.png,oops,,,\na.png,5,6,fov,\n", TWO,
+        {"a.png": CASE, "b.png": OTHER},
+    )  # fmt: skip
+    assert part(found, "b").points_xy.tolist() == [[1.0, 2.0]]
+    assert part(found, "b").probability.tolist() == [0.5]
+    assert len(part(found, "a")) == 0
+    assert found.unknown == {"z.png": 1}
+    found = shared_points("b,1,2\na,3,4\n", columns=("case", "x", "y"))
+    assert part(found, "a").points_xy.tolist() == [[3.0, 4.0]]
 
 
 def test_a_box_is_the_same_with_and_without_its_vertices():
@@ -473,91 +461,9 @@ def test_a_box_is_the_same_with_and_without_its_vertices():
     assert np.asarray(picture).sum() == 6 * 3  # pixel centres on the border count here
 
 
-@pytest.mark.parametrize(
-    ("column", "ids"),
-    [("raw_classification", [3, 4]), ("main_classification", [2, 1]), ("super_classification", [5, 6])],
-)
-def test_the_class_level_is_that_of_the_rules(column, ids):
-    names = ("tumour", "stroma", "lymphocyte", "tumor", "sTIL", "tumor_any")
-    table = ClassTable(names, {name.casefold(): index for index, name in enumerate(names, start=1)})
-    text = "".join(NUCLS_FILE.splitlines(keepends=True)[:3])
-    assert nucls(text, table, class_column=column).class_id.tolist() == ids
-
-
-def test_predictions_may_have_a_probability():
-    text = 'main_classification,type,coords_x,coords_y,score\nstroma,polyline,"1,5,1","1,1,5",0.25\n'
-    assert nucls(text).probability.tolist() == [0.25]
-
-
-def test_the_class_of_the_path_needs_no_class_column():
-    assert nucls('type,coords_x,coords_y\npolyline,"1,5,1","1,1,5"\n', file_class=2).class_id.tolist() == [2]
-
-
-@pytest.mark.parametrize(
-    ("row", "line"),
-    [
-        (',,stroma,,polyline,,,,,"1,2,3","1,2"', "[invalid-coordinate] 'a.csv', line 3: 3 numbers in coords_x and"),
-        (",,stroma,,polyline,1,2,3,4,,", "[invalid-coordinate] 'a.csv', line 3: 0 numbers in coords_x and 0 in"),
-        (',,stroma,,rectangle,1,2,3,4,"1,2",', "[invalid-coordinate] 'a.csv', line 3: 2 numbers in coords_x and 0 in"),
-        (',,stroma,,polyline,,,,,"1,2,x","1,2,3"', "[invalid-coordinate] 'a.csv', line 3, vertex 3: coords_x is 'x';"),
-        (',,stroma,,polyline,,,,,"1,2,3","1,,3"', "[invalid-coordinate] 'a.csv', line 3, vertex 2: coords_y is '';"),
-        (',,stroma,,polyline,,,,,"1,2,3","1,2,2e9"', "[invalid-coordinate] 'a.csv', line 3, vertex 3: coords_y is '2e"),
-        (",,stroma,,rectangle,1,2,,4,,", "[invalid-coordinate] 'a.csv', line 3: xmax is '';"),
-        (',,stroma,,ellipse,,,,,"1,2,3","1,2,3"', "[unsupported-shape] 'a.csv', line 3: the type 'ellipse'; expected"),
-        (',,strma,,polyline,,,,,"1,2,3","1,2,3"', "[unknown-class] 'a.csv', line 3: 'strma' is not a class"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_nucls_rows_is_told(row, line):
-    good = ',,stroma,,polyline,,,,,"1,2,3","1,2,5"\n'
-    (found,) = faults_of(nucls, f"{NUCLS_HEADER}{good}{row}\n{good}")
-    assert found.startswith(line)
-
-
-@pytest.mark.parametrize("column", ["main_classification", "type", "coords_x", "coords_y"])
-def test_nucls_columns_must_be_there(column):
-    text = NUCLS_FILE.replace(column, f"{column}_")
-    assert faults_of(nucls, text)[0].startswith("[missing-column] 'a.csv': no such column among")
-
-
-def test_boxes_need_their_columns_and_outlines_do_not():
-    text = 'main_classification,type,coords_x,coords_y\nstroma,polyline,"1,5,1","1,1,5"\n'
-    assert len(nucls(text)) == 1
-    assert "expected a column 'xmin'" in faults_of(nucls, text + "stroma,rectangle,,\n")[0]
-
-
-def test_vertices_are_bounded():
-    assert len(nucls(NUCLS_FILE, limits={"vertices_per_file": 11})) == 4
-    (line,) = faults_of(nucls, NUCLS_FILE, limits={"vertices_per_file": 10})
-    assert line == (
-        "[too-large] 'a.csv': more than 10 vertices; expected at most 10. Make the file smaller; organisers can raise "
-        "limits.vertices_per_file in challenge.toml."
-    )
-
-
-# --- counts -----------------------------------------------------------------------------------------------------------
-
-CONIC = ("neutrophil", "epithelial", "lymphocyte", "plasma", "eosinophil", "connective")
-CONIC_CLASSES = ClassTable(CONIC, {name: index for index, name in enumerate(CONIC, start=1)})
-
-
-def test_counts_without_case_names_are_in_the_order_of_the_index():
-    text = ",".join(CONIC) + "\n1,2,3,4,5,6\n0,0,0,0,0,9\n"
-    assert counts(text, CONIC_CLASSES) == {"b": (1, 2, 3, 4, 5, 6), "a": (0, 0, 0, 0, 0, 9)}
-
-
-def test_counts_without_names_of_cases_need_their_index_since_an_order_by_name_could_be_another():
-    cases = {"z": Case("z", "z", 5, 5, index=0), "y": Case("y", "y", 5, 5)}
-    assert faults_of(counts, "Stroma,Tumour\n1,2\n3,4\n", cases=cases) == [
-        "[missing-column] 'counts.csv': no column for the case, and cases of the challenge without an index; expected "
-        "a column 'case'. Add it."
-    ]
-
-
-def test_counts_with_case_names_may_come_in_any_order_and_lack_a_case():
+def test_counts_are_in_the_order_of_the_index_or_have_names():
+    assert counts("Tumour,Stroma\n1,2\n0,9\n") == {"b": (1, 2), "a": (0, 9)}
     assert counts("Str,Tumour,note,case,vague\n1,2.0,?,b,-7\n") == {"b": (2, 1)}
-
-
-def test_counts_of_other_images_are_told_with_their_rows():
     found = shared_counts("case,Tumour,Stroma\nc,1,2\na,3,4\nc,?,2\n")
     assert (list(found.cases), found.unknown) == (["a"], {"c": 2})
 
@@ -567,87 +473,30 @@ def test_written_counts_are_read_as_they_were(written):
     assert counts(write_counts_csv(written, TWO.names)) == written
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("Tumour,Stroma\n1,2\n", "[row-count] 'counts.csv': 1 rows; expected 2, one for each case, in their order."),
-        ("Tumour,Stroma\n1,2\n3,4.5\n",
-         "[invalid-count] 'counts.csv', line 3: 'Stroma' is '4.5'; expected a whole number"),
-        ("Tumour,Stroma\n1,2\n3,\n", "[invalid-count] 'counts.csv', line 3: 'Stroma' is ''"),
-        ("Tumour,Stroma\n1,2\n3,1000000001\n", "[invalid-count]"),
-        ("Tumour,Strom\n1,2\n3,4\n", "[missing-column] 'counts.csv': no column 'Stroma' among 'Tumour' and 'Strom'"),
-        ("Tumour,Stroma,STR\n1,2,3\n", "[invalid-csv] 'counts.csv': two columns of one class, 'Stroma' and 'STR'"),
-        ("case,Tumour,Stroma\nb,0,0\na,1,2\nb,3,4\n",
-         "[duplicate-row] 'counts.csv', line 4: 'b' again, after line 2; expected one row for each case."),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_counts_is_told(text, line):
-    assert faults_of(counts, text)[0].startswith(line)
-
-
 # --- class tables -----------------------------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("id,class\n7,Stroma\n900,0\n3,vague\n5,fov\n", "'t.csv'"),
-        ("Class,ID\nSTR, 7.0\ntumour,900\nvague,003\nfov,5\nstroma,7\n", "case 'a', 't.CSV'"),
-        ('{"7": "stroma", "900": 0, "3": "vague", "5": "fov"}', "case 'a', 't.json'"),
-        ('[{"id": 7, "class": 7}, {"class": " Tumour", "id": "900"}, {"id": 3, "class": "vague"}]', "'t.JSON'"),
-    ],
-)
-def test_the_same_table_in_all_its_forms(text, name):
-    found = classes(text, name)
-    assert found.pop(5, 0) == 0  # skipped: the label is no nucleus
-    assert found == {7: 2, 900: 1, 3: -1}
-
-
-def test_empty_tables_are_tables():
-    assert classes(gzip.compress(b'{"7": "stroma"}'), "'a.json.gz'") == {7: 2}
-    assert classes("id,class\n") == classes("{}", "'a.json'") == classes("[]", "'a.json'") == {}
-
-
-def test_an_id_whose_class_is_empty_is_not_in_the_table_and_one_of_a_skipped_class_is():
-    table = replace(TWO, skipped=frozenset({"debris"}))
-    assert classes("id,class\n1,stroma\n2,\n3,debris\n", table=table) == {1: 2, 3: 0}
-    assert classes('{"1": "stroma", "2": " ", "3": "debris"}', "'a.json'", table) == {1: 2, 3: 0}
-    assert classes("id,class\n1,tumour\n2,\n", table=ClassTable(("tumour",), {"tumour": 1})) == {1: 1, 2: 1}
-
-
-def test_labels_beyond_float_precision_stay_what_they_are():
-    assert classes(f"id,class\n{2**53 + 1},stroma\n") == {2**53 + 1: 2}
+DEBRIS = replace(TWO, skipped=frozenset({"debris"}))
+SAME = {7: 2, 900: 1, 3: -1}
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "line"),
+    ("text", "where", "table", "found"),
     [
-        ("id,class\n0,stroma\n", "'t.csv'", "[invalid-class-table] 't.csv', line 2: the id '0'; expected a whole"),
-        ("id,class\n-1,stroma\n", "'t.csv'", "[invalid-class-table]"),
-        ("id,class\n1.5,stroma\n", "'t.csv'", "[invalid-class-table]"),
-        ("id,class\n" + "9" * 5000 + ",stroma\n", "'t.csv'", "[invalid-class-table]"),
-        ("id,class\n7,stroma\n7,tumour\n", "'t.csv'", "[duplicate-row] 't.csv', line 3: the id '7' again, with"),
-        ("id,class\n7,strom\n", "'t.csv'", "[unknown-class] 't.csv', line 2: 'strom' is not a class of this challenge"),
-        ("id,klass\n7,stroma\n", "'t.csv'", "[missing-column]"),
-        ("3", "'t.json'", "[invalid-class-table] 't.json': the JSON value '3'; expected an object"),
-        ('{"7": ["stroma"]}', "'t.json'", "[invalid-class-table] 't.json', '7': no id and class as texts"),
-        ('[{"id": 7, "class": "stroma"}, 5]', "'t.json'", "[invalid-class-table] 't.json', [1]: no id and class"),
-        ('[{"id": true, "class": "stroma"}]', "'t.json'", "[invalid-class-table]"),
-        ('[{"id": 1e40, "class": "stroma"}]', "'t.json'", "[invalid-class-table]"),
-        ('{"7": "stroma"', "'t.json'", "[not-json]"),
-        ("[" * 100 + "]" * 100, "'t.json'", "[too-deep]"),
+        ("id,class\n7,Stroma\n900,0\n3,vague\n5,fov\n", "'t.csv'", TWO, SAME | {5: 0}),  # skipped: no nucleus
+        ("Class,ID\nSTR, 7.0\ntumour,900\nvague,003\nfov,5\nstroma,7\n", "case 'a', 't.CSV'", TWO, SAME | {5: 0}),
+        ('{"7": "stroma", "900": 0, "3": "vague", "5": "fov"}', "case 'a', 't.json'", TWO, SAME | {5: 0}),
+        ('[{"id": 7, "class": 7}, {"class": " Tumour", "id": "900"}, {"id": 3, "class": "vague"}]', "'t.JSON'", TWO,
+         SAME),
+        (gzip.compress(b'{"7": "stroma"}'), "'a.json.gz'", TWO, {7: 2}),
+        ("id,class\n", "'a.csv'", TWO, {}), ("{}", "'a.json'", TWO, {}), ("[]", "'a.json'", TWO, {}),
+        ("id,class\n1,stroma\n2,\n3,debris\n", "'a.csv'", DEBRIS, {1: 2, 3: 0}),
+        ('{"1": "stroma", "2": " ", "3": "debris"}', "'a.json'", DEBRIS, {1: 2, 3: 0}),
+        ("id,class\n1,tumour\n2,\n", "'a.csv'", ClassTable(("tumour",), {"tumour": 1}), {1: 1, 2: 1}),
+        (f"id,class\n{2**53 + 1},stroma\n", "'a.csv'", TWO, {2**53 + 1: 2}),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_class_tables_is_told(text, name, line):
-    (found,) = faults_of(classes, text, name)
-    assert found.startswith(line)
-
-
-def test_class_tables_are_bounded():
-    assert faults_of(classes, '{"1": "str", "2": "str", "3": "str"}', "'t.json'", instances_per_case=2)[0].startswith(
-        "[too-large]"
-    )
-    assert faults_of(classes, "id,class\n1,str\n2,str\n3,str\n", instances_per_case=2)[0].startswith("[too-large]")
+def test_the_same_table_of_classes_in_all_its_forms(text, where, table, found):
+    assert classes(text, where, table) == found
 
 
 # --- one table of headers ---------------------------------------------------------------------------------------------
