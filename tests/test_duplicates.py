@@ -174,6 +174,13 @@ def test_a_twin_that_matches_another_nucleus_within_the_radius_only_is_a_duplica
     assert [len(matches) for matches in kept.matches.values()] == [1, 2]
 
 
+def test_pairs_name_predictions_by_their_places_among_all() -> None:
+    reference = squares((5, 5), (30, 5))
+    prediction = replace(squares((5, 6), (5, 5), (30, 5)), probability=np.array([0.5, 0.9, 0.8]))
+    found = match_case(recommended(), Case("a", "a", *SHAPE), PreparedReference(reference, empty_region()), prediction)
+    assert [matches.prediction_index.tolist() for matches in found.matches.values()] == [[1, 2]] * 2
+
+
 def test_the_rule_is_in_the_hash_and_off_in_published_presets() -> None:
     assert recommended().hash != recommended("keep").hash
     assert recommended().submission.duplicates == "false_positive"

@@ -119,17 +119,6 @@ def read_mat(stream: Any, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT)
 # --- real files -------------------------------------------------------------------------------------------------------
 
 
-def test_real_nary_masks_equal_what_scipy_reads(shared_data: Path) -> None:
-    paths = sorted((shared_data / "monusac_challenge" / "submission").rglob("*.mat"))
-    assert len(paths) == 15
-    for path in paths:
-        expected = scipy.io.loadmat(path)["n_ary_mask"]
-        with path.open("rb") as stream:
-            labels = read_mat(stream, expected.shape, 10_000_000)
-        np.testing.assert_array_equal(labels, expected)
-        assert labels.dtype == expected.dtype
-
-
 @pytest.mark.parametrize(
     ("name", "shape", "nuclei"),
     [
@@ -276,23 +265,6 @@ def test_mha_equals_what_simpleitk_reads(tmp_path: Path, dtype: str, compressed:
     stream = mha_file(tmp_path, (LABELS % 100).astype(dtype), compressed=compressed)
     expected = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(str(tmp_path / "made.mha")))
     np.testing.assert_array_equal(read(stream, ".mha"), expected)
-
-
-def test_a_compressed_mha_with_a_flipped_bit_is_refused_or_gives_the_right_pixels(tmp_path: Path) -> None:
-    labels = (LABELS % 7).astype("u2")
-    whole = mha_file(tmp_path, labels, compressed=True).getvalue()
-    begin = whole.index(b"ElementDataFile = LOCAL\n") + len(b"ElementDataFile = LOCAL\n")
-    refused = 0
-    for index in range(begin, len(whole)):
-        damaged = bytearray(whole)
-        damaged[index] ^= 1 << index % 8
-        try:
-            found = read(io.BytesIO(bytes(damaged)), ".mha")
-        except InputFault:
-            refused += 1
-        else:
-            np.testing.assert_array_equal(found, labels)
-    assert refused > (len(whole) - begin) // 2
 
 
 def test_mha_of_one_slice_equals_what_simpleitk_reads(tmp_path: Path) -> None:

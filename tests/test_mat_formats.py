@@ -414,17 +414,6 @@ def test_real_nary_masks_keep_their_labels_and_have_the_class_of_their_path(shar
         np.testing.assert_array_equal(read(as_7_3, expected.shape, 100_000_000), expected)
 
 
-@pytest.mark.parametrize(
-    ("classes", "file_class", "expected"), [(ONE_CLASS, 0, 1), (TWO_CLASSES, 0, 0), (TWO_CLASSES, 2, 2)]
-)
-def test_the_class_of_a_mask_is_that_of_its_path_or_the_only_one(
-    classes: ClassTable, file_class: int, expected: int
-) -> None:
-    asked = request(classes=classes, file_class=file_class)
-    image = image_of(read_nary_mat(mat({"n_ary_mask": LABELS}), asked, Case("a", "a", *SHAPE)))
-    assert (image.class_id, image.source) == (expected, "a.mat")
-
-
 def test_a_mask_whose_nuclei_all_have_the_label_1_gives_a_warning() -> None:
     said = read_nary_mat(mat({"n_ary_mask": LABELS > 0}), request(), Case("a", "a", *SHAPE))
     assert [finding.code for finding in said.findings] == ["binary-mask"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from every_format import write_challenge
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 
 from benchmarks.label_maps import draw_label_maps
@@ -106,6 +107,24 @@ def test_splitting_an_image_of_a_patient_into_tiles_changes_no_pooled_or_group_s
 
 
 # --- properties -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(st.lists(pairs_of_images(overlap=True, most=4), min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_the_order_of_cases_changes_no_byte(images, random):
+    cases = {
+        name: (instances_of(*reference), instances_of(*prediction))
+        for name, (reference, prediction) in zip(("b1", "a2", "c0", "a1"), images, strict=False)
+    }
+    groups = {name: "PQ"[index % 2] for index, name in enumerate(cases)}
+    shuffled = dict(random.sample(list(cases.items()), len(cases)))
+    one, two = (score_instances(challenge(), order, groups=groups) for order in (cases, shuffled))
+    assert as_json(one.metrics) == as_json(two.metrics)
+    assert as_json(one.details) == as_json(two.details)
+    assert one.objects == two.objects
+    assert [result.case for result in two.cases] == sorted(
+        two.challenge.cases, key=lambda case: (case.group, case.name)
+    )
 
 
 @settings(max_examples=40)
