@@ -16,10 +16,12 @@ from test_json_formats import point, points
 from test_json_formats import read as read_json
 
 from evaluation import Challenge, instances_from_labels, score_instances
+from evaluation.challenge.cases import LONGEST_SIDE_PX, MOST_PIXELS, read_cases
+from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import classification, every_nucleus
 from evaluation.metrics.curves import average_precision
 from evaluation.metrics.every_nucleus import HALF, ONE, join_halves
-from evaluation.model import CaseTable, PairSamples, PredictionSamples, Units, um_to_px
+from evaluation.model import CaseTable, Instances, PairSamples, PredictionSamples, Units, um_to_px
 
 SURE = (0.99999999, 0.99999998, 0.99999997)
 
@@ -84,6 +86,38 @@ def test_an_image_with_a_side_beyond_all_distances_is_refused():
     wide = replace(instances_from_labels(np.ones((1, 5), int), class_id=1), shape_yx=(1, 3_000_000_000))
     with pytest.raises(ValueError, match="3,000,000,000"):
         score_instances(challenge, {"a": (wide, wide)})
+
+
+def filled(height: int, width: int) -> Instances:
+    """One nucleus that fills an image."""
+    start = np.arange(height, dtype=np.int64) * width
+    one = np.ones(1, np.int16)
+    return Instances((height, width), one, one, start, start + width, np.zeros(height, np.int32))
+
+
+def test_a_nucleus_that_fills_the_largest_image_has_its_centroid_in_the_middle():
+    """Sums of coordinates of the pixels of a nucleus, twice: 63 bits hold them."""
+    for height, width in ((MOST_PIXELS // LONGEST_SIDE_PX, LONGEST_SIDE_PX), (LONGEST_SIDE_PX // 8, 10**6)):
+        assert height * width == MOST_PIXELS
+        image = filled(height, width)
+        assert image.centroids_yx().tolist() == [[(height - 1) / 2, (width - 1) / 2]]
+        assert image.centroid_pixels_yx().tolist() == [[height // 2, width // 2]]
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "got"),
+    [
+        (1, LONGEST_SIDE_PX + 1, "width '4000001'; expected a whole number of pixels, 1 to 4,000,000"),
+        (LONGEST_SIDE_PX, LONGEST_SIDE_PX, "16,000,000,000,000 pixels; expected at most 500,000,000,000"),
+    ],
+)
+def test_larger_images_are_refused(height, width, got):
+    with pytest.raises(ChallengeBroken, match=got):
+        read_cases(f"case,height,width\na,{height},{width}\n")
+    with pytest.raises(ValueError, match="px; expected"):
+        wide = filled(1, 1)
+        both = replace(wide, shape_yx=(height, width))
+        score_instances(Challenge.from_preset("dsb2018", name="x"), {"a": (both, both)})
 
 
 @given(st.integers(1, 10**7), st.integers(1, 999), st.integers(0, 3))

@@ -13,7 +13,7 @@ from evaluation.findings import Finding, did_you_mean, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.model import Case
 
-LONGEST_SIDE_PX = 999_999_999
+LONGEST_SIDE_PX, MOST_PIXELS = 4_000_000, 500_000_000_000  # sums of coordinates of all pixels have 63 bits
 SMALLEST, LARGEST = 1e-6, 1e6  # sizes: products and quotients of such numbers stay finite
 
 
@@ -58,10 +58,14 @@ def read_cases(text: str) -> tuple[Case, ...]:
         for column, value in (("case", name), ("group", group)):
             if not is_safe_name(value):
                 fault_at(where, f"{column} {quote(value)}", "a name of letters, digits and any of ' _-.+@', up to 200")
-        height, width = (whole_number(row[column]) for column in ("height", "width"))
+        sides = (whole_number(row[column]) for column in ("height", "width"))
+        height, width = (side if side and side <= LONGEST_SIDE_PX else None for side in sides)
         for column, number in (("height", height), ("width", width)):
             if number is None:
-                fault_at(where, f"{column} {quote(row[column])}", "a whole number of pixels, at least 1")
+                expected = f"a whole number of pixels, 1 to {LONGEST_SIDE_PX:,}"
+                fault_at(where, f"{column} {quote(row[column])}", expected)
+        if height and width and height * width > MOST_PIXELS:
+            fault_at(where, f"{height * width:,} pixels", f"at most {MOST_PIXELS:,}")
         stratum = row.get("stratum", "").strip()
         if stratum and not is_safe_name(stratum):
             fault_at(where, f"stratum {quote(stratum)}", "a name of letters, digits and any of ' _-.+@', up to 200")

@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_plain_validator_function
 
 from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, invalid
+from evaluation.challenge.cases import MOST_PIXELS
 from evaluation.challenge.formats import FORMATS, FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
 from evaluation.findings import fault, listed
@@ -489,14 +490,14 @@ class AuditRules(Rules):
 class LimitRules(Rules):
     """Bounds on untrusted input. They refuse inputs; they never change a score.
 
-    Nuclei times pixels stay below 2^63, so that every pixel of every nucleus has a number of its own.
+    Nuclei of both sides times pixels stay below 2^63: every pixel of every nucleus has a number of its own.
     """
 
     bytes_per_file: Annotated[int, Field(ge=1)] = 2_000_000_000
     files_per_submission: Annotated[int, Field(ge=1)] = 100_000
     bytes_per_submission: Annotated[int, Field(ge=1)] = 50_000_000_000
     archive_ratio: Annotated[int, Field(ge=1)] = 1100  # deflate reaches 1,032 on zeros
-    pixels_per_image: Annotated[int, Field(ge=1, le=10**12)] = 4_000_000_000
+    pixels_per_image: Annotated[int, Field(ge=1, le=MOST_PIXELS)] = 4_000_000_000
     instances_per_case: Annotated[int, Field(ge=1, le=8_000_000)] = 2_000_000
     overlaps_per_case: Annotated[int, Field(ge=0)] = 20_000_000  # see ``overlap_table``
     vertices_per_file: Annotated[int, Field(ge=3)] = 50_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import Challenge, RuleFault, is_safe_name
-from evaluation.challenge.cases import LARGEST, LONGEST_SIDE_PX, SMALLEST
+from evaluation.challenge.cases import LARGEST, LONGEST_SIDE_PX, MOST_PIXELS, SMALLEST
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.instances.labels import checked_class_ids, instances_from_labels, whole_labels
@@ -130,8 +131,10 @@ def check_same_shape(where: str, reference_yx: tuple[int, ...], prediction_yx: t
     if reference_yx != prediction_yx:
         sizes = f"the reference is {reference_yx} px, the prediction {prediction_yx} px (height, width)"
         raise ValueError(f"{where}: {sizes}; expected one size")
-    if max(reference_yx) > LONGEST_SIDE_PX:  # squared distances, and coordinates of 32 bits, hold no more
+    if max(reference_yx) > LONGEST_SIDE_PX:
         raise ValueError(f"{where}: a side of {max(reference_yx):,} px; expected {LONGEST_SIDE_PX:,} at most")
+    if math.prod(reference_yx) > MOST_PIXELS:
+        raise ValueError(f"{where}: {math.prod(reference_yx):,} px; expected {MOST_PIXELS:,} at most")
 
 
 def as_instances(challenge: Challenge, image: Instances | npt.ArrayLike) -> Instances:
