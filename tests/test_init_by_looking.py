@@ -153,7 +153,7 @@ def test_refresh_adds_what_is_new_and_keeps_what_was_edited(capsys):
         "a,Miller,20,30,0.25", "gone,X,5,5,", "b,b,7,9,"
     ]  # fmt: skip
     told = capsys.readouterr().out
-    assert "1 cases added, 1 sizes filled in, 2 rows kept" in told
+    assert "1 case added, 1 size filled in, 2 rows kept" in told
     assert "1 of its cases have no reference file" in told
     assert run(["init", "--refresh", "mine"]) == 0
     assert "0 cases added, 0 sizes filled in, 3 rows kept" in capsys.readouterr().out

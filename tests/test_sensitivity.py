@@ -6,12 +6,14 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import real_challenges as real
+import tifffile
 from every_format import toml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,7 @@ from evaluation.analysis.sensitivity import (
     ONE_PIXEL,
     PERTURBATIONS,
     CaseStudy,
+    advised_radius,
     compare_with_itself,
     join_studies,
     most_lost,
@@ -35,6 +38,7 @@ from evaluation.analysis.sensitivity import (
     summarise_studies,
 )
 from evaluation.authoring.demo import write_demo
+from evaluation.authoring.init import initialise_challenge
 from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import MatchingRules, rule_from
 from evaluation.commands.main import run
@@ -389,8 +393,8 @@ def discs(diameter: float, count: int, of_class_2: int = 0) -> Instances:
     "diameter, expected, is_warning",
     [
         (6, "costs 0.53 of IoU: match by centroid within 3 px, do not rank by outlines", True),
-        (12, "costs 0.28 of IoU: match by centroid within 5 px, report surface Dice at 1 px.", True),
-        (18, "costs 0.19 of IoU: match by centroid within 9 px, report surface Dice at 2 px.", True),
+        (12, "costs 0.28 of IoU: match by IoU > 0.5 and by centroid within 5 px, report surface Dice at 1 px.", True),
+        (18, "costs 0.19 of IoU: match by IoU > 0.5 and by centroid within 9 px, report surface Dice at 2 px.", True),
         (28, "costs 0.12 of IoU: match by IoU with a threshold of at most 0.8, report surface Dice at 2 px.", False),
         (50, "costs 0.07 of IoU: IoU can match and score.", False),
     ],
@@ -594,3 +598,33 @@ def test_advice_on_consep_is_to_match_by_centroid(shared_data, tmp_path):
     )
     assert most_lost(found["strata"][0], "iou", ONE_PIXEL) > 0.03
     assert most_lost(found["strata"][0], "centroid_6px", ONE_PIXEL) == 0
+
+
+# --- what init writes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("diameter", "radius"), [(12, 5), (40, None)])
+def test_init_writes_the_radius_that_sensitivity_advises(diameter: int, radius: int | None, tmp_path: Path) -> None:
+    labels, centres = np.zeros((400, 400), np.uint16), range(25, 400, 50)
+    rows, columns = np.ogrid[:400, :400]
+    for number, (row, column) in enumerate(product(centres, centres), 1):
+        labels[(rows - row) ** 2 + (columns - column) ** 2 <= diameter**2 / 4] = number
+    (tmp_path / "reference").mkdir()
+    tifffile.imwrite(tmp_path / "reference/a.tif", labels)
+    said = "\n".join(initialise_challenge(tmp_path, preset="recommended").lines())
+    found = study_sensitivity(tmp_path, workers=1)
+    assert advised_radius(found) == radius
+    rules = Challenge.load(tmp_path).matching.rules
+    assert (rules[0].rule, rules[0].threshold) == ("iou_above", 0.5)
+    assert rules[1].radius_px == (radius or 12)
+    assert (f"radius of {radius} px, as 'evaluation sensitivity' advises" in said) == (radius is not None)
+    advised = f"match by IoU > 0.5 and by centroid within {radius} px"
+    assert (advised in texts_of(found)[0]) == (radius is not None)
+
+
+def test_init_says_why_it_did_not_look_at_sizes(tmp_path: Path) -> None:
+    write_demo(tmp_path / "demo")
+    shutil.copytree(tmp_path / "demo/challenge/reference", tmp_path / "mine/reference")
+    said = initialise_challenge(tmp_path / "mine", preset="recommended").lines()
+    why = "Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says"
+    assert f"{why} (not all sizes of images are known)." in said

@@ -325,7 +325,7 @@ def give_advice(document: Document) -> list[Advice]:
     everything = document["strata"][0]
     if everything["nuclei"] == 0:
         return [("The reference has no nuclei, so there is nothing to advise.", True)]
-    classes = [of for of in document["strata"] if of["class"] is not None and of["size_px"] is None and of["nuclei"]]
+    classes = classes_in(document)
     judged = [of for of in classes if of["nuclei"] >= FEW] or [everything]
     decisive = max(judged, key=cost_of)
     return [
@@ -335,6 +335,33 @@ def give_advice(document: Document) -> list[Advice]:
         advise_on_resolution(decisive),
         *advise_on_small_nuclei(document),
         *advise_on_rare_classes([of for of in classes if of["nuclei"] < FEW]),
+    ]
+
+
+def classes_in(document: Document) -> list[Document]:
+    return [of for of in document["strata"] if of["class"] is not None and of["size_px"] is None and of["nuclei"]]
+
+
+def advised_radius(document: Document) -> int | None:
+    """The radius in px by which nuclei of this size should be matched; None where IoU suits them, or too few are known.
+
+    It is the radius that ``advise_on_size`` names.
+    """
+    everything = document["strata"][0]
+    judged = [of for of in classes_in(document) if of["nuclei"] >= FEW]
+    if not judged:
+        return None
+    decisive = max(judged, key=cost_of)
+    is_costly = cost_of(decisive) >= CHEAP and (cost_of(decisive) >= COSTLY or not safe_thresholds(document))
+    return centroid_radius(everything, decisive) if is_costly else None
+
+
+def safe_thresholds(document: Document) -> list[float]:
+    """The thresholds of IoU by which one pixel loses nearly no nucleus."""
+    return [
+        rule["threshold"]
+        for rule in document["rules"]
+        if rule["rule"] == "iou_above" and most_lost(document["strata"][0], rule["name"], ONE_PIXEL) <= BREAKS
     ]
 
 
@@ -361,13 +388,10 @@ def advise_on_size(document: Document, decisive: Document, *, several: bool) -> 
     start = f"{start} a one-pixel difference costs {cost:.2f} of IoU"
     if cost < CHEAP:
         return f"{start}: IoU can match and score.", False
-    everything = document["strata"][0]
-    safe = [
-        rule["threshold"]
-        for rule in document["rules"]
-        if rule["rule"] == "iou_above" and most_lost(everything, rule["name"], ONE_PIXEL) <= BREAKS
-    ]
+    everything, first, safe = document["strata"][0], document["rules"][0], safe_thresholds(document)
     how = f"centroid within {centroid_radius(everything, decisive)} px"
+    if first["is_own"] and first["rule"] == "iou_above" and first["threshold"] >= 0.5 and first["threshold"] in safe:
+        how = f"{first['words']} and by {how}"  # by the former no nucleus has two partners
     if cost < COSTLY and safe:
         how = f"IoU with a threshold of at most {max(safe):g}"
     tolerance = advised_tolerance(decisive)

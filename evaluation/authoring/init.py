@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.authoring.challenge_text import challenge_text, heading_of, table_text, tables_above
+from evaluation.analysis.sensitivity import advised_radius, study_sensitivity
+from evaluation.authoring.challenge_text import challenge_text, heading_of, table_text, tables_above, toml_value
 from evaluation.authoring.names import patients_of
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
-from evaluation.challenge.documents import parse_toml, read_rules, read_text, resolve_preset
+from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, read_text, resolve_preset
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, counted, fault, quote, render_findings
-from evaluation.findings.errors import ChallengeBroken, WrongUsage, faults_as
+from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
 from evaluation.formats import Request
 from evaluation.formats.images import DOCUMENTS, find_image, list_images
 from evaluation.leaderboard.gameable import gameable_ranking
@@ -23,6 +25,7 @@ from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
 from evaluation.submission.patterns import compile_pattern
 
+PIXELS_LOOKED_AT = 50_000_000  # of all images together: more would take minutes
 PUBLISH = """
 [publish]
 # What metrics.json holds on the platform, where everybody may read it: ranked (columns and floors of the ranking, and
@@ -135,6 +138,9 @@ def initialise_challenge(
     text = looked.text if looked else challenge_text(heading_of(preset), tables_above(preset, title))
     write_atomically(folder / CHALLENGE_FILE, text + ("" if "publish" in preset_rules else PUBLISH))
     write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
+    notes = list(looked.notes if looked else ())
+    if preset == RECOMMENDED and challenge.reference.overlap is not None and cases:
+        notes += suit_to_sizes(folder, challenge, cases)
     open_columns = tuple(column for column in columns if column != "index" or not cases)
     return StartedChallenge(
         folder,
@@ -143,8 +149,43 @@ def initialise_challenge(
         open_columns,
         drawn=challenge.reference.overlap is not None,
         findings=(*(looked.findings if looked else ()), *gameable_ranking(challenge)),
-        notes=looked.notes if looked else (),
+        notes=tuple(notes),
     )
+
+
+def suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[FoundCase]) -> list[str]:
+    """Write the radius that ``sensitivity`` advises for nuclei of this size into challenge.toml; what was done, or why
+    not, in words."""
+    pixels = [math.prod(case.size_yx) if case.size_yx else 0 for case in cases]
+    unknown = "" if all(pixels) else "not all sizes of images are known"
+    if unknown or sum(pixels) > PIXELS_LOOKED_AT or needed_columns(challenge, cases):
+        why = unknown or f"not looked at here, where images have more than {PIXELS_LOOKED_AT:,} px in all"
+        if not unknown and needed_columns(challenge, cases):
+            why = f"{CASES_FILE} is to be filled in first"
+        return [f"Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says ({why})."]
+    try:
+        document = study_sensitivity(folder)
+    except (EvaluationError, InputFault):
+        return ["Whether the matching rules suit the sizes is not known: the reference cannot be scored as it is."]
+    radius = advised_radius(document)
+    if radius is None:
+        return []
+    first, *others = challenge.matching.rules
+    near = next((rule for rule in others if rule.rule == "centroid_closest_first"), None)
+    if near is None:
+        return []
+    rules = [first, near.model_copy(update={"radius_px": float(radius)})]
+    text = read_text(folder / CHALLENGE_FILE)
+    tables = [
+        "\n".join(["", "[[matching.rules]]", *(f"{key} = {toml_value(value)}" for key, value in table.items()), ""])
+        for table in (rule.model_dump(exclude_none=True) for rule in rules)
+    ]
+    heading = "\n# The second radius suits the sizes of your nuclei: 'evaluation sensitivity'."
+    write_atomically(folder / CHALLENGE_FILE, text + heading + "".join(tables))
+    return [
+        f"The second matching rule has a radius of {radius} px, as 'evaluation sensitivity' advises for nuclei of this "
+        f"size. {first.short} stays the first: it gives no nucleus two partners."
+    ]
 
 
 def has_files(folder: Path) -> bool:
