@@ -156,7 +156,7 @@ def test_a_single_change_that_moves_the_first_place_is_named(tmp_path: Path) -> 
         "'half' is first in 1 of 2.",
         "1 of 1 single changes of the rules give another first rank: threshold 0.9 ('half').",
     )
-    shares = {(of.dimension, of.value): of.first for of in found.shares}
+    shares = {(varied.name, of.value): of.first for varied in found.varied for of in varied.values}
     assert shares["threshold", "0.9"] == (("half", 1.0),)
     assert shares["overlap", "keep"] == (("half", 0.5), ("narrow", 0.5))
 
@@ -422,7 +422,10 @@ def test_an_interrupted_audit_goes_on_and_what_changed_is_scored_again(
     assert changed.places[0].name == "few"
     other = run(tmp_path, audit=FEW | {"thresholds": [0.7]})  # other numbers of the same result
     assert scored.runs == 4 + 3
-    assert {of.value for of in other.shares if of.dimension == "threshold"} == {"as written", "0.7"}
+    assert {of.value for varied in other.varied if varied.name == "threshold" for of in varied.values} == {
+        "as written",
+        "0.7",
+    }
 
 
 def test_another_reference_is_another_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -543,7 +546,7 @@ def test_the_border_moves_the_order_of_table_1_more_than_the_matching_rule(table
     assert (border.comparisons, matching.comparisons) == (2, 2)
     assert (border.pairs_changed, matching.pairs_changed) == pytest.approx((1.5 / 6, 0.5 / 6))
     assert (border.first_changes, matching.first_changes) == (1, 1)
-    assert {(of.dimension, of.value): of.first for of in table_1.shares} == {
+    assert {(varied.name, of.value): of.first for varied in table_1.varied for of in varied.values} == {
         ("border", "removed"): (("Team 1", 0.5), ("Team 4", 0.5)),
         ("border", "dilated"): (("Team 1", 1.0),),
         ("matching", "strict"): (("Team 1", 0.5), ("Team 4", 0.5)),
@@ -583,8 +586,7 @@ def test_effects_and_shares_are_those_of_plain_loops(seed: int) -> None:
         assert effect.comparisons == len(alone)
         assert effect.pairs_changed == pytest.approx(np.mean(turned))
         assert effect.first_changes == sum(firsts[i] != firsts[j] for i, j in alone)
-    for share in found.shares:
-        index = [d.name for d in found.dimensions].index(share.dimension)
+    for index, share in ((index, share) for index, varied in enumerate(found.varied) for share in varied.values):
         value = found.dimensions[index].values.index(share.value)
         inside = [firsts[row] for row, setting in enumerate(settings) if setting[index] == value]
         parts = {f"t{t}": sum((t in of) / len(of) for of in inside) / len(inside) for t in range(6)}

@@ -46,6 +46,27 @@ def test_every_link_leads_to_a_page_and_every_page_leads_back(made: Path) -> Non
     assert all(links_of(page) == {board} | teams for page in cases)
 
 
+def test_a_team_reads_its_rank_and_what_its_errors_cost_on_the_first_of_four_screens(
+    made: Path, browser: Browser
+) -> None:
+    board = json.loads((made / "leaderboard.json").read_text())
+    for index, team in enumerate(board["teams"]):
+        with browser.open(made / "results" / team["name"] / "report.html", width=1440) as opened:
+            first = opened.page.locator("#skills")
+            assert first.get_by_text(f"Rank {index + 1} of 3 teams").is_visible()
+            rows = first.locator("#standing tbody tr")
+            best = [min(board["teams"], key=lambda of: of["columns"][column]["rank"]) for column in range(rows.count())]
+            assert [row.inner_text().split("\t")[1:] for row in rows.all()] == [
+                [f"{cell['value']:.4f}", f"{cell['rank']:g}", f"{of['columns'][column]['value']:.4f} ({of['name']})"]
+                for column, (cell, of) in enumerate(zip(team["columns"], best, strict=True))
+            ]
+            lost = [float(row.inner_text().split("\t")[1]) for row in first.locator("#errors tbody tr").all()]
+            assert len(lost) >= 3 and lost == sorted(lost, reverse=True)
+            bottom = opened.page.evaluate("document.querySelector('#errors').getBoundingClientRect().bottom")
+            assert bottom <= 1200
+            assert opened.page.evaluate("document.documentElement.scrollHeight") <= 4 * 900
+
+
 def test_from_the_board_to_a_team_and_a_case_and_back(made: Path, browser: Browser) -> None:
     with browser.open(made / "leaderboard.html") as opened:
         opened.follow(opened.page.locator("#board").get_by_role("link", name="namer + co @1"), "report.html")

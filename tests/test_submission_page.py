@@ -91,6 +91,7 @@ def test_tiles_have_the_values_of_their_paths_in_metrics_json(result, page):
         "detection.f1",
         "classification.balanced_accuracy",
         "segmentation.iou_class_mean",
+        "detection.macro_f1",
         "panoptic.pq",
     ]
     assert [tile.value for tile in tiles.tiles] == [at(metrics, tile.path) for tile in tiles.tiles]
@@ -135,7 +136,7 @@ def test_a_group_without_a_value_is_left_out_of_a_plot_and_told(page):
     """In P2 nothing was predicted, so nothing could be classified."""
     boxes = figure(page, "spread")
     assert len({one.name: one.dots for one in boxes.series}["balanced accuracy"]) == 1
-    assert "1 of 2 groups has no balanced accuracy" in boxes.description
+    assert "1 of 2 patients has no balanced accuracy" in boxes.description
 
 
 def test_lines_of_equal_f1_have_that_f1(page):
@@ -447,8 +448,8 @@ def test_one_nucleus_is_one_nucleus():
         of["pq"] = dict.fromkeys(of["pq"], 1.0)
     page = submission_page(metrics, details=details)
     words = " ".join(text for block in section(page, "skills").blocks for text in getattr(block, "paragraphs", ()))
-    assert "Of 1 reference nucleus 1 is matched and 0 missed; 1 prediction is spurious." in words
-    assert "Of the matched nuclei 1 has the right class." in words
+    assert "1 of 1 reference nucleus is matched: 0 false negatives, 1 false positive." in words
+    assert "1 of the matched nuclei has the right class." in words
     assert "By class" not in words
     assert "over 1 case." in figure(page, "spread").description
     assert figure(page, "precision-recall").description.endswith("Of 1 case 0 have more precision than recall.")

@@ -28,7 +28,6 @@ from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import select_instances, with_runs
 from evaluation.leaderboard.alike import Alike, Outlines, compare_outlines
 from evaluation.leaderboard.board import apply_method, load_ranked
-from evaluation.leaderboard.document import number
 from evaluation.leaderboard.gameable import against_tricks, gameable_ranking
 from evaluation.leaderboard.team_scores import (
     TeamScores,
@@ -44,7 +43,7 @@ from evaluation.matching import overlap_table
 from evaluation.model import Bool, Case, CaseResult, Float64, Instances, Int64
 from evaluation.model.intervals import merge_runs
 from evaluation.ranking.methods import needs_units
-from evaluation.results.documents import identity
+from evaluation.results.documents import identity, number
 from evaluation.results.version import __version__
 from evaluation.scoring.match import MatchedCase, match_case
 from evaluation.scoring.measure import measure_cases

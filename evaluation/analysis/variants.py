@@ -10,21 +10,20 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings import counted, quote
-from evaluation.leaderboard.document import number
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.ranking.kendall import count_pairs
 from evaluation.ranking.ranks import ROUNDING, rank_values
 from evaluation.results.csv_files import csv_table
-from evaluation.results.documents import as_json
+from evaluation.results.documents import as_json, encoded, number
 from evaluation.results.version import __version__
 
 NAMED_UP_TO = 3  # teams, changes of the rules
@@ -57,32 +56,56 @@ class Effect:
     pairs_changed: float | None = None
 
 
+class PlaceCount(NamedTuple):
+    """In how many variants a team has a rank."""
+
+    place: float
+    variants: int
+
+
 @dataclass(frozen=True, slots=True)
 class TeamPlaces:
     """Where a team stands in the variants.
 
-    published  its place in the published variant; None: not ranked there, or no variant is published
-    places     how many variants it has each place in, the best first
-    first      in how many it is first, ``alone`` of them without another team
-    credit     the same with shared first ranks in equal parts: those of all teams add up to the variants
+    published    its rank in the published variant; None: not ranked there, or no variant is published
+    places       the ranks it has, the best first
+    first        in how many variants it is first, ``first_alone`` of them without another team
+    first_share  share of the first ranks, shared ones in equal parts: those of all teams add up to 1
+    not_ranked   in how many variants it has no rank
     """
 
     name: str
     published: float | None
-    places: tuple[tuple[float, int], ...]
+    places: tuple[PlaceCount, ...]
     first: int
-    alone: int
-    credit: float
+    first_alone: int
+    first_share: float
+    not_ranked: int
+
+
+class Share(NamedTuple):
+    """How much of the first ranks a team has, shared ones in equal parts."""
+
+    team: str
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
 class ValueShare:
-    """How much of the first ranks each team has in the variants with a value: shared ones in equal parts."""
+    """Who is first in the variants with a value."""
 
-    dimension: str
     value: str
     variants: int
-    first: tuple[tuple[str, float], ...]
+    first: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """A dimension with who is first under each of its values."""
+
+    name: str
+    published: str | None
+    values: tuple[ValueShare, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +131,7 @@ class Audit:
     combined: Float64
     places: tuple[TeamPlaces, ...]
     effects: tuple[Effect, ...]
-    shares: tuple[ValueShare, ...]
+    varied: tuple[Varied, ...]
     unranked: tuple[Unranked, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -187,10 +210,9 @@ def audit_positions(
             effect_of(dimension.name, neighbours(chosen, index), position, first)
             for index, dimension in enumerate(dimensions)
         ),
-        shares=tuple(
-            share
-            for index, dimension in enumerate(dimensions)
-            for share in value_shares(dimension, chosen[:, index], teams, first)
+        varied=tuple(
+            Varied(of.name, of.published, value_shares(of, chosen[:, index], teams, first))
+            for index, of in enumerate(dimensions)
         ),
         unranked=tuple(unranked),
         notes=tuple(notes),
@@ -239,18 +261,16 @@ def credits(first: Bool) -> Float64:
     return np.asarray(first / np.maximum(first.sum(axis=1), 1)[:, None])
 
 
-def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> list[ValueShare]:
+def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> tuple[ValueShare, ...]:
     """The first ranks in the variants with each value of a dimension."""
     found = []
     for index, name in enumerate(dimension.values):
         of_value = first[value == index]
         if len(of_value):
             shares = credits(of_value).mean(axis=0)
-            ordered = sorted(zip(teams, shares.tolist(), strict=True), key=lambda item: (-item[1], item[0]))
-            found.append(
-                ValueShare(dimension.name, name, len(of_value), tuple((team, of) for team, of in ordered if of))
-            )
-    return found
+            ordered = sorted(map(Share, teams, shares.tolist()), key=lambda of: (-of.share, of.team))
+            found.append(ValueShare(name, len(of_value), tuple(of for of in ordered if of.share)))
+    return tuple(found)
 
 
 def team_places(teams: Sequence[str], position: Float64, first: Bool, published: int | None) -> tuple[TeamPlaces, ...]:
@@ -264,10 +284,11 @@ def team_places(teams: Sequence[str], position: Float64, first: Bool, published:
             TeamPlaces(
                 name=name,
                 published=None if math.isnan(place) else place,
-                places=tuple(sorted(places.items())),
+                places=tuple(PlaceCount(*of) for of in sorted(places.items())),
                 first=int(first[:, team].sum()),
-                alone=int(alone[:, team].sum()),
-                credit=math.fsum(credit[:, team].tolist()),
+                first_alone=int(alone[:, team].sum()),
+                first_share=math.fsum(credit[:, team].tolist()) / len(position),
+                not_ranked=int(np.isnan(position[:, team]).sum()),
             )
         )
 
@@ -317,8 +338,8 @@ def judge(
         nobody = int((~first.any(axis=1)).sum())
         last = [f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else []
         return "no", [words, *also, *last]
-    if champion.alone < variants:
-        shared = f"it is first in all {variants:,} variants, but shares it in {variants - champion.alone:,}."
+    if champion.first_alone < variants:
+        shared = f"it is first in all {variants:,} variants, but shares it in {variants - champion.first_alone:,}."
         return "shared", [f"{start} cannot be defended alone: {shared}", *also]
     held = f"{start} holds under all rules that were tried: it is first in {variants:,} of {variants:,} variants."
     if better is None:
@@ -331,7 +352,7 @@ def judge(
 
 
 def also_first(team: TeamPlaces, variants: int) -> str:
-    shared = f" (shared in {team.first - team.alone:,})" if team.first > team.alone else ""
+    shared = f" (shared in {team.first - team.first_alone:,})" if team.first > team.first_alone else ""
     return f"{quote(team.name, 40)} is first in {team.first:,}{shared} of {variants:,}."
 
 
@@ -372,46 +393,18 @@ def audit_json(audit: Audit) -> str:
 
 def audit_document(audit: Audit) -> dict[str, Any]:
     """The content of audit.json. Names of teams and values of rules are values, never keys."""
-    return {
-        "first_place": {
-            "defended": audit.verdict,
-            "answer": list(audit.answer),
-            "variants": audit.variants,
-        },
-        "challenge": dict(audit.identity) or None,
-        "software": {"version": __version__},
-        "dimensions": [
-            {
-                "name": dimension.name,
-                "published": dimension.published,
-                "values": [
-                    {
-                        "value": of.value,
-                        "variants": of.variants,
-                        "first": [{"team": team, "share": number(share)} for team, share in of.first],
-                    }
-                    for of in audit.shares
-                    if of.dimension == dimension.name
-                ],
-            }
-            for dimension in audit.dimensions
-        ],
-        "effects": [asdict(effect) | {"pairs_changed": number(effect.pairs_changed)} for effect in audit.effects],
-        "teams": [
-            {
-                "name": team.name,
-                "published": number(team.published),
-                "places": [{"place": number(place), "variants": times} for place, times in team.places],
-                "first": team.first,
-                "first_alone": team.alone,
-                "first_share": number(team.credit / audit.variants),
-                "not_ranked": audit.variants - sum(times for _, times in team.places),
-            }
-            for team in audit.places
-        ],
-        "not_ranked": [{"name": row.name, "code": row.code, "reason": row.reason} for row in audit.unranked],
-        "notes": list(audit.notes),
-    }
+    return encoded(  # type: ignore[no-any-return]
+        {
+            "first_place": {"defended": audit.verdict, "answer": audit.answer, "variants": audit.variants},
+            "challenge": audit.identity or None,
+            "software": {"version": __version__},
+            "dimensions": audit.varied,
+            "effects": audit.effects,
+            "teams": audit.places,
+            "not_ranked": [{"name": of.name, "code": of.code, "reason": of.reason} for of in audit.unranked],
+            "notes": audit.notes,
+        }
+    )
 
 
 def audit_csv(audit: Audit) -> str:

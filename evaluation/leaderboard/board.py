@@ -36,7 +36,6 @@ from evaluation.leaderboard.document import (
     TeamRow,
     leaderboard_csv,
     leaderboard_json,
-    number,
     optional,
 )
 from evaluation.leaderboard.gameable import gameable_ranking, stored_tricks
@@ -89,7 +88,7 @@ from evaluation.ranking.stability import (
     sample_weights,
     undrawn,
 )
-from evaluation.results.documents import identity, put
+from evaluation.results.documents import identity, number, put
 from evaluation.results.files import write_atomically
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.score import Result

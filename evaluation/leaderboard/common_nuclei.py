@@ -11,11 +11,11 @@ import numpy as np
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingRules
-from evaluation.leaderboard.document import number
 from evaluation.leaderboard.matched_nuclei import MatchedNuclei
 from evaluation.leaderboard.team_scores import groups_of
 from evaluation.metrics.every_nucleus import DISTANCES, SCORES
 from evaluation.ranking.common_nuclei import LEAST, SHARE, CommonPairs, compare_on_common
+from evaluation.results.documents import number
 
 FAMILIES = frozenset({"segmentation", "covered", "overall"})  # whose columns say what is compared
 

@@ -17,7 +17,7 @@ from evaluation.model import Float64
 from evaluation.ranking.differences import VERDICTS, Differences
 from evaluation.ranking.significance import Comparison
 from evaluation.results.csv_files import csv_table
-from evaluation.results.documents import as_json, rounded, software
+from evaluation.results.documents import as_json, number, software
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
 DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written; of more those with the first one
@@ -273,18 +273,6 @@ def team_test(test: Comparison, names: Sequence[str], index: int, *, few: bool) 
     else:
         entry |= {"better_than": int((row > 0).sum()), "worse_than": int((row < 0).sum())}
     return entry
-
-
-def number(value: float | None) -> float | int | None:
-    """Six decimals, whole numbers without a point; None for what is not known.
-
-    >>> number(2.0), number(2.5), number(float("nan"))
-    (2, 2.5, None)
-    """
-    if value is None or math.isnan(value):
-        return None
-    decimal = rounded(value) or 0.0
-    return int(decimal) if decimal.is_integer() else decimal
 
 
 def optional(values: Float64) -> tuple[float | None, ...]:

@@ -24,9 +24,9 @@ from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.titles import metric_title
 from evaluation.model import Int64, MatchCounts
 from evaluation.report.html import page_html
-from evaluation.report.leaderboard import leaderboard_page
+from evaluation.report.leaderboard import leaderboard_page, standing_of
 from evaluation.report.nuclei import OUTCOMES, NucleusTable, Seen, browser_section
-from evaluation.report.page import Cell, Column, Page, Section, Table, Text, identify_document
+from evaluation.report.page import Block, Cell, Column, Page, Section, Table, Text, identify_document
 from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.scenes import Scene
@@ -135,7 +135,7 @@ def read_again(
     return ReadResult(result, nuclei, *look_again(result, sources, workers=workers, progress=progress))
 
 
-def page_of_result(read: ReadResult, *, title: str = "") -> Page:
+def page_of_result(read: ReadResult, *, title: str = "", standing: Sequence[Block] = ()) -> Page:
     with reading("details.json"):
         return submission_page(
             read.result.metrics,
@@ -145,6 +145,7 @@ def page_of_result(read: ReadResult, *, title: str = "") -> Page:
             error_costs=read.costs,
             counts=read.counts,
             title=title,
+            standing=standing,
         )
 
 
@@ -349,7 +350,8 @@ def report_board(
         folder = output / "results" / name
         of_team = progress_of_round(progress, index, len(names))
         read = read_again(folder, Sources(challenge, paths[name]), workers=workers, progress=of_team)
-        write_page(replace(page_of_result(read, title=f"Result of {name}"), pages=(back(2),)), folder / "report.html")
+        page = page_of_result(read, title=f"Result of {name}", standing=standing_of(document, name))
+        write_page(replace(page, pages=(back(2),)), folder / "report.html")
         if index == 0:
             chosen = [unit.name for unit in worst_cases(read.result, CASES_UP_TO)]
         if index < TEAMS_UP_TO:

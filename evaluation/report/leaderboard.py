@@ -235,6 +235,45 @@ def board_table(document: Document) -> Table:
     return table_of("board", caption, [*teams, *shown_only], *columns, rest=TEAMS, note=note)
 
 
+def standing_of(document: Document, name: str) -> list[Block]:
+    """The rank of one entry in words, and its ranked scores beside the best of all teams."""
+    teams = document["teams"]
+    entry = next(entry for entry in (*teams, *document.get("shown", ())) if entry["name"] == name)
+    if "position" in entry:
+        words = f"Rank {shown(entry['position'])} of {counted(len(teams), 'team')}"
+        words += f", shared with {name_some(entry['equal'])}" * bool(entry["equal"])
+        if (among := place_interval(entry)).value is not None:
+            words += f"; rank {among.text} in 95 % of the bootstrap samples"
+        words += "; below the minimum, so ranked behind the others" * bool(entry.get("below_floor"))
+    else:
+        words = "This entry is shown and not ranked"
+
+    def value_of(team: Document, row: int) -> Cell:
+        value = team["columns"][row]["value"]
+        return Cell(value, decimal(value))
+
+    def best(row: int) -> Cell:
+        known = [(team["columns"][row]["rank"], team) for team in teams if team["columns"][row].get("rank") is not None]
+        if not known:
+            return Cell(None)
+        team = min(known, key=lambda of: of[0])[1]
+        cell = value_of(team, row)
+        return replace(cell, text=f"{cell.text} ({write_name(team['name'])})")
+
+    titles = column_titles(document)
+    table = table_of(
+        "standing",
+        "The scores that rank",
+        range(len(titles)),
+        Column("score", of=lambda row: titles[row]),
+        Column("value", 4, of=lambda row: value_of(entry, row)),
+        Column("rank", 1, of=lambda row: rank_cell(entry["columns"][row].get("rank"))),
+        Column("best", 4, "the team that ranks first in this score", best),
+        sortable=False,
+    )
+    return [Text((f"{words}.",)), table]
+
+
 def place_of(team: Document) -> str:
     if "position" not in team:
         return f"{MARK}{team['name']}"
@@ -500,7 +539,7 @@ def audit_sections(document: Document, audit: Document | None) -> list[Section]:
     """What an audit of the same challenge says."""
     if audit is None:
         return []
-    title = "Can the first place be defended?"
+    title = "Can the first rank be defended?"
     if audit["challenge"] != document["challenge"]:
         other = "The audit.json beside this leaderboard is of other rules or cases."
         return [Section("audit", title, (Text((other,)),))]
@@ -560,7 +599,7 @@ def common_section(document: Document) -> list[Section]:
 
     teams = table_of(
         "common-teams",
-        "Teams that each team is ahead of, pair by pair",
+        "Wins, pair by pair",
         found["teams"],
         Column("team", of=lambda team: write_name(team["name"])),
         Column("matched nuclei", 0, "reference nuclei that it matched", "matched"),
@@ -579,7 +618,7 @@ def common_section(document: Document) -> list[Section]:
         rest="pairs of leaderboard.json",
         note=f"Compared are two teams with at least {found['least']} common nuclei that are at least "
         f"{percent(found['share'])} of what each of them matched; else whoever matched more is ahead. In brackets: the "
-        "middle 95 % of the samples; (?) it contains 0: they cannot be told apart.",
+        "middle 95 % of the bootstrap samples; (?): it contains 0, so the difference is not significant.",
     )
     lead = (
         "Who outlines the same nuclei better? Two teams are compared on the reference nuclei that both matched, every "

@@ -226,8 +226,8 @@ def threshold_section(result: ResultDocuments, nuclei: NucleusTable | None) -> S
         curves = scores_of_pairs(nuclei, pairs, start)
         words = (
             f"Of {every_pair(pairs)} that the rule '{result.rule}' made, those with an IoU (rounded to six "
-            "decimals) above the threshold count as matched, all others as missed and spurious; all cases pooled. No "
-            "nucleus is matched anew."
+            "decimals) above the threshold stay matched, all others become false negatives and false positives; all "
+            "cases pooled. No nucleus is matched anew."
             + (f" The rule itself makes no pair up to {start:g}, so the curve begins there." if start else "")
         )
     return Section("thresholds", "Score against threshold", (threshold_figure(curves, words),), lead)
@@ -406,7 +406,7 @@ MATCHED, WRONG_CLASS, MISSED, SPURIOUS = range(len(STATES))
 ROWS_UP_TO = 20_000  # of nuclei on a page; of more, those with the largest loss are kept
 TITLE = "Cases and nuclei"
 LEAD = (
-    "Every nucleus of objects.csv, the largest loss first. Lost pixels are all of a missed or spurious nucleus, "
+    "Every nucleus of objects.csv, the largest loss first. Lost pixels are all of a false negative or false positive, "
     "all of a pair with different classes, and those on one side only of a pair with the same class."
 )
 

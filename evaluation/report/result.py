@@ -255,7 +255,7 @@ MISSING_CASE: Mapping[str, str] = {
 }
 UNIT: Mapping[str, str] = {
     "pooled": "Counts of all cases are added up, then each formula is applied once.",
-    "group": "Counts are added up in each group (patient), each formula is applied there, then groups are averaged.",
+    "group": "Counts are added up for each patient (group), each formula is applied there, then patients are averaged.",
     "case": "Each formula is applied to every case, then cases are averaged.",
 }
 UNDEFINED: Mapping[str, str] = {
@@ -301,7 +301,7 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
             words += f" Covered: the best {100 * metrics['coverage']:g} % of the reference nuclei."
         rows.append(("Segmentation", words))
     if (confidence := rules["confidence"]) is not None:
-        drawn = f"{confidence['samples']:,} samples of {confidence['resample'].replace('_', ' ')}"
+        drawn = f"{confidence['samples']:,} bootstrap samples of {confidence['resample'].replace('_', ' ')}"
         method = {"by_groups": "studentised bootstrap", "bca": "BCa bootstrap"}.get(
             confidence["method"], f"{confidence['method']} bootstrap"
         )

@@ -35,7 +35,7 @@ SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the 
 ABOUT: Mapping[str, str] = {
     "Classification": ", of matched nuclei",
     "Segmentation": ", of matched nuclei",
-    "Every nucleus": ", a missed one has the worst value",
+    "Every nucleus": ", false negatives at the worst value",
 }
 
 COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words

@@ -46,7 +46,7 @@ def audit_page(document: Document) -> Page:
 def first_place_section(document: Document) -> Section:
     """The answer, and the ranks of all teams."""
     blocks: tuple[Block, ...] = (answer_text(document), team_table(document))
-    return Section("first-place", "Can the first place be defended?", blocks)
+    return Section("first-place", "Can the first rank be defended?", blocks)
 
 
 def answer_text(document: Document) -> Text:
@@ -70,7 +70,7 @@ def team_table(document: Document) -> Table:
         Column("rank", 1, "by the challenge’s own rules", lambda team: rank_cell(team["published"])),
         Column("ranks", 1, "the best and the worst in all variants", ranks),
         Column("first", 0, "alone or with others", lambda team: share_cell(team["first"], variants)),
-        Column("part", 2, "shared first places in equal parts: those of all teams make 1", "first_share"),
+        Column("part", 2, "shared first ranks in equal parts: those of all teams make 1", "first_share"),
         Column("alone", 0, "variants in which no other team is first as well", "first_alone"),
         Column("not ranked", 0, "in how many variants it has no rank", "not_ranked"),
         rest="teams of audit.json",
@@ -125,7 +125,7 @@ def method_section(document: Document) -> Section:
 
     varied = table_of(
         "varied",
-        "What was varied, and the share of the first places under each value",
+        "What was varied, and the share of the first ranks under each value",
         rows,
         Column("rule", of=lambda row: row[0]["name"]),
         Column("values", of=name_values),
@@ -298,7 +298,7 @@ def definition_section(document: Document) -> Section:
 def tricks_page(document: Document) -> Page:
     """The page of the content of a tricks.json."""
     sections = [trick_section(document), entry_section(document), play_section(document)]
-    subtitle = "Can a team gain places by handing in something worse?"
+    subtitle = "Can a team gain ranks by handing in something worse?"
     return document_page("tricks", document, sections, subtitle=subtitle)
 
 
@@ -354,10 +354,10 @@ def entry_section(document: Document) -> Section:
         Column("shares its outlines with", of=lambda of: name_some(of["shares_outlines_with"])),
         rest="entries of tricks.json",
     )
-    none = "No team's absence or second entry gives the first place to another team; no two share their outlines."
+    none = "No team's absence or second entry gives the first rank to another team; no two share their outlines."
     lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
     return Section(
-        "entries", "Entries that decide the first place", (table if table.rows else Text((none,), "good"),), lead
+        "entries", "Entries that decide the first rank", (table if table.rows else Text((none,), "good"),), lead
     )
 
 
@@ -371,8 +371,8 @@ def play_section(document: Document) -> Section:
         sorted(moved, key=lambda play: (play["after"] - play["before"], play["trick"], play["team"])),
         Column("what is done", of=lambda play: words[play["trick"]]),
         Column("team", of=lambda play: write_name(play["team"])),
-        Column("place before", 1, of="before"),
-        Column("place after", 1, of="after"),
+        Column("rank before", 1, of="before"),
+        Column("rank after", 1, of="after"),
         Column("F1", 3, "change, pooled", of="f1_change"),
         Column("class score", 3, "change, pooled", of="class_score_change"),
         Column("works", of=lambda play: "yes" if play["pays"] else ""),

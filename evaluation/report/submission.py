@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from evaluation.findings import counted, percent, render_findings
 from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
@@ -57,6 +58,7 @@ BY_CLASS = (
     "segmentation.iou", "counting.mean_absolute_error",
 )  # fmt: skip
 MATRIX_CLASSES = 20
+FINDINGS_OPEN = 3  # or fewer stand open
 SAY_MORE = "evaluation explain PATH says how a score is computed."
 
 
@@ -70,6 +72,7 @@ def submission_page(
     counts: Sequence[MatchCounts] = (),
     title: str = "",
     classes: Sequence[str] = (),
+    standing: Sequence[Block] = (),
 ) -> Page:
     """The report of one result.
 
@@ -80,44 +83,57 @@ def submission_page(
     error_costs   what each kind of error costs (``analysis.error_costs``)
     counts        of its cases under the first matching rule, for curves of the class probabilities
     classes       in the order of the challenge, where details.json is not given
+    standing      its rank on a leaderboard (``standing_of``), which comes first
+
+    What stands below the nuclei is folded.
 
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
     result = ResultDocuments(metrics, details, tuple(classes))
-    sections: list[Section | None] = [verdict_section(result, error_costs), class_section(result)]
-    if error_costs is not None:
-        sections.append(cost_section(error_costs))
+    sections: list[Section | None] = [verdict_section(result, error_costs, standing)]
+    if details is not None:
+        sections.append(findings_section(result, illustration))
     if nuclei is not None:
         sections.append(browser_section([Seen("", nuclei, illustration.scenes if illustration else {})]))
-    if details is not None:
-        if "true_positives" in node_at(details, "pooled.rules")[result.rule]["counts"]:
-            sections.append(confusion_section(result))
-        sections += [unit_section(result), case_section(result)]
-        sections.append(roc_section(list(details["classes"])[1:], counts))
-    if nuclei is not None:
-        sections.append(size_section(nuclei))
-    sections += [threshold_section(result, nuclei), coverage_section(result), alternatives_section(result)]
-    sections.append(scores_section(result))
-    if details is not None or metrics["undefined"]:
-        sections.append(undefined_section(result))
-    if details is not None:
-        sections += [findings_section(result, illustration), rules_section(result)]
+    sections.append(class_section(result, folded=nuclei is not None))
+    sections += folded_sections(result, nuclei, error_costs, counts)
+    sections.sort(key=lambda section: section is not None and section.folded)
     subtitle = str(metrics["challenge"]["name"])
     shown = tuple(section for section in sections if section is not None and section.blocks)
     return Page(title or "Result of a submission", subtitle, identify_document(metrics), shown)
 
 
+def folded_sections(
+    result: ResultDocuments, nuclei: NucleusTable | None, costs: Document | None, counts: Sequence[MatchCounts]
+) -> list[Section | None]:
+    """What stands behind the scores, each part closed at first."""
+    details = result.details
+    sections = [
+        cost_section(costs) if costs is not None else None,
+        *((case_section(result), unit_section(result)) if details is not None else ()),
+        size_section(nuclei) if nuclei is not None else None,
+        threshold_section(result, nuclei),
+        coverage_section(result),
+        roc_section(list(details["classes"])[1:], counts) if details is not None else None,
+        alternatives_section(result),
+        scores_section(result),
+        undefined_section(result) if details is not None or result.metrics["undefined"] else None,
+        rules_section(result) if details is not None else None,
+    ]
+    return [None if section is None else replace(section, folded=True) for section in sections]
+
+
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
 
-def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
-    """What was found in words, the skills side by side, and the rank among earlier results."""
+def verdict_section(result: ResultDocuments, costs: Document | None, standing: Sequence[Block] = ()) -> Section:
+    """The rank, what was found in words, the skills side by side, and which errors cost most."""
     rows = skill_rows([(result, result.main)])
     first = {row.skill: row.path for row in reversed(rows)}
     chosen = [(skill, first[skill]) for skill in SKILLS if skill in first]
     tiles = [skill_tile(result, *of) for of in chosen or [(metric_title(path), path) for path in result.paths[:4]]]
     board = result.metrics.get("leaderboard")
-    if result.metrics["undefined"].get("leaderboard", {}).get("position") == NO_STORED_RESULTS:
+    if standing or result.metrics["undefined"].get("leaderboard", {}).get("position") == NO_STORED_RESULTS:
         board = None
     if board:
         path, among = "leaderboard.position", f"of {board['submissions']} ranked, this one included"
@@ -125,50 +141,68 @@ def verdict_section(result: ResultDocuments, costs: Document | None) -> Section:
             tiles.append(Tile("Rank", None, result.why(path), path, "warning"))
         else:
             tiles.append(Tile("Rank", f"{board['position']:g}", among, path))
-    sentences = verdict_sentences(result, costs)
-    blocks: list[Block] = [Text(tuple(sentences))] if sentences else []
-    blocks.append(Tiles(tuple(tiles)))
-    if rows:
-        blocks.append(score_table("main-scores", "Main scores", {"score": result}, result.main))
+    sentences = verdict_sentences(result)
+    blocks: list[Block] = [*standing[:1], *([Text((" ".join(sentences),))] if sentences else [])]
+    blocks += [Tiles(tuple(tiles)), *standing[1:]]
+    if costs is not None and (errors := error_table(result, costs)).rows:
+        blocks.append(errors)
     if board:
         blocks.append(rank_table(result))
     counted = all(path.startswith("counting.") for path in result.paths)
     rule = "" if counted else ", under the first matching rule"
     lead = f"All numbers: {AGGREGATIONS.get(result.main, result.main)}{rule}."
-    return Section("skills", "What was found", tuple(blocks), lead)
+    return Section("skills", "Scores", tuple(blocks), lead)
 
 
-def verdict_sentences(result: ResultDocuments, costs: Document | None) -> list[str]:
-    """How many nuclei are matched and of the right class, which class is worst, and which error costs most."""
+def verdict_sentences(result: ResultDocuments) -> list[str]:
+    """How many nuclei are matched and of the right class, and which class is best and worst."""
     sentences = []
     if result.details is not None:
         counts = result.details["pooled"]["rules"][result.rule]["counts"]
         if "true_positives" in counts:
-            matched, missed, spurious = (
-                counts[key] for key in ("true_positives", "false_negatives", "false_positives")
-            )
+            matched, missed, extra = (counts[key] for key in ("true_positives", "false_negatives", "false_positives"))
             right = sum(row[index] for index, row in enumerate(counts["confusion_matrix"]) if index)
             sentences.append(
-                f"Of {counted(matched + missed, 'reference nucleus', 'reference nuclei')} "
-                f"{counted(matched, 'is', 'are')} matched and {missed:,} missed; "
-                f"{counted(spurious, 'prediction is', 'predictions are')} spurious."
-                + f" Of the matched nuclei {counted(right, 'has', 'have')} the right class."
-                * (matched > 0)
+                f"{matched:,} of {counted(matched + missed, 'reference nucleus', 'reference nuclei')} "
+                f"{'is' if matched == 1 else 'are'} matched: {counted(missed, 'false negative')}, "
+                f"{counted(extra, 'false positive')}."
             )
+            if matched:
+                sentences.append(f"{right:,} of the matched nuclei {'has' if right == 1 else 'have'} the right class.")
     path = "panoptic.per_class.{}.pq." + result.main
     known = [(value, name) for name in result.classes if (value := result.value(path.format(name))) is not None]
     if len(known) > 1:
         (low, worst), (high, best) = min(known), max(known)
         if low < high:
             sentences.append(f"By class, PQ is highest for {best} ({high:.3f}) and lowest for {worst} ({low:.3f}).")
-    if costs is not None:
-        main = f"{main_score(result)}.{result.main}"
-        gains = [(kind["cost"].get(main) or 0.0, kind["kind"]) for kind in costs["kinds"]]
-        if gains and max(gains)[0] >= 0.0005:
-            gain, kind = max(gains)
-            score = metric_title(main)
-            sentences.append(f"The error “{words_of(kind)}” costs most: without it {score} would be {gain:.3f} higher.")
     return sentences
+
+
+def error_table(result: ResultDocuments, costs: Document) -> Table:
+    """The kinds of errors that occur, the costliest first: of how many nuclei, and what each skill loses by them."""
+    first: dict[str, str] = {}
+    for path, value in costs["as_is"].items():
+        if value is not None:
+            first.setdefault(path.partition(".")[0], path)
+    main = f"{main_score(result)}.{result.main}"
+    paths = sorted(first.values(), key=lambda path: path != main)
+    kinds = [kind for kind in costs["kinds"] if kind["reference"] or kind["prediction"]]
+
+    def gain(kind: Document, path: str) -> Cell:
+        value = kind["cost"].get(path)
+        return Cell(value, shade=None if value is None else min(max(value, 0.0), 1.0))
+
+    return table_of(
+        "errors",
+        "Errors, the costliest first",
+        sorted(kinds, key=lambda kind: -(kind["cost"].get(main) or 0.0)),
+        Column("error", of=lambda kind: words_of(kind["kind"])),
+        *(Column(f"{metric_title(path)} lost", 3, of=with_key(gain, path)) for path in paths),
+        Column("reference nuclei", 0, of="reference"),
+        Column("predictions", 0, of="prediction"),
+        sortable=False,
+        note="Lost: how much higher the score would be without errors of this kind.",
+    )
 
 
 def skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
@@ -207,15 +241,16 @@ def rank_table(result: ResultDocuments) -> Table:
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
-def class_section(result: ResultDocuments) -> Section | None:
-    """Scores of each class."""
+def class_section(result: ResultDocuments, *, folded: bool) -> Section | None:
+    """Scores of each class, and which classes are taken for which."""
     paths = [
         ".per_class.{}.".join(path.split("."))
         for path in BY_CLASS
         if any(result.has(".per_class.{}.".join(path.split(".")).format(name)) for name in result.classes)
     ]
+    confused = confusion_table(result)
     if not paths:
-        return None
+        return None if confused is None else Section("classes", "Classes", (confused,), folded=folded)
     titles = [metric_title(path.replace(".per_class.{}", "")) for path in paths]
 
     def score(name: str, path: str) -> Cell:
@@ -234,14 +269,17 @@ def class_section(result: ResultDocuments) -> Section | None:
         rest="classes of metrics.json",
         note="–: undefined; the reasons stand below.",
     )
-    return Section("classes", "Classes", (table,))
+    return Section("classes", "Classes", (table, *(() if confused is None else (confused,))), folded=folded)
 
 
-def confusion_section(result: ResultDocuments) -> Section:
-    """Counts with the share of each row; for many classes the most frequent confusions."""
-    assert result.details is not None
-    matrix = result.details["pooled"]["rules"][result.rule]["counts"]["confusion_matrix"]
-    names = list(result.details["classes"])
+def confusion_table(result: ResultDocuments) -> Table | None:
+    """Counts with the share of each row; for many classes the most frequent confusions; None where none are known."""
+    if result.details is None:
+        return None
+    matrix = result.details["pooled"]["rules"][result.rule]["counts"].get("confusion_matrix")
+    if matrix is None:
+        return None
+    names = [*result.details["classes"]]
     order = [*range(1, len(names)), 0]  # "none" last
 
     def count(row: int, column: int) -> Cell:
@@ -253,27 +291,22 @@ def confusion_section(result: ResultDocuments) -> Section:
 
     if len(names) <= MATRIX_CLASSES + 1:
         columns = (Column(names[column], 0, of=with_key(count, column)) for column in order)
-        title = "Numbers of nuclei, and the share of each row"
+        title = "Confusion matrix of all cases: nuclei, and the share of each row"
         head = Column("reference \\ prediction", of=lambda row: names[row])
-        table = table_of("confusion", title, order, head, *columns, sortable=False)
-    else:
-        found = [(row, column) for row in order for column in order if row != column and matrix[row][column]]
-        found.sort(key=lambda pair: (-matrix[pair[0]][pair[1]], pair))
-        table = table_of(
-            "confusion",
-            "The most frequent confusions",
-            found[:50],
-            Column("reference", of=lambda pair: names[pair[0]]),
-            Column("prediction", of=lambda pair: names[pair[1]]),
-            Column("nuclei", 0, of=lambda pair: matrix[pair[0]][pair[1]]),
-            Column("of the row, %", 1, of=lambda pair: in_percent(matrix[pair[0]][pair[1]] / sum(matrix[pair[0]]))),
-            note=show_rest(len(found), 50, "confusions of details.json"),
-        )
-    lead = (
-        "Rows are classes of the reference, columns what was predicted. In the row 'none' are spurious predictions, in "
-        "the column 'none' missed nuclei. All cases pooled."
+        note = "Row 'none': false positives; column 'none': false negatives."
+        return table_of("confusion", title, order, head, *columns, sortable=False, note=note)
+    found = [(row, column) for row in order for column in order if row != column and matrix[row][column]]
+    found.sort(key=lambda pair: (-matrix[pair[0]][pair[1]], pair))
+    return table_of(
+        "confusion",
+        "The most frequent confusions",
+        found[:50],
+        Column("reference", of=lambda pair: names[pair[0]]),
+        Column("prediction", of=lambda pair: names[pair[1]]),
+        Column("nuclei", 0, of=lambda pair: matrix[pair[0]][pair[1]]),
+        Column("of the row, %", 1, of=lambda pair: in_percent(matrix[pair[0]][pair[1]] / sum(matrix[pair[0]]))),
+        note=show_rest(len(found), 50, "confusions of details.json"),
     )
-    return Section("confusion-section", "Which classes are confused", (table,), lead)
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
@@ -307,7 +340,7 @@ def cost_section(costs: Document) -> Section:
 
 def words_of(kind: str) -> str:
     """A kind of error in words."""
-    return kind.replace("_", " ")
+    return {"missed": "false negative", "spurious": "false positive"}.get(kind, kind.replace("_", " "))
 
 
 # --- everything else --------------------------------------------------------------------------------------------------
@@ -354,7 +387,8 @@ def scores_section(result: ResultDocuments) -> Section | None:
     caption = "Scores under the first matching rule, as in metrics.json"
     head = Column("path", of=str)
     table = table_of("scores", caption, paths, head, *columns, rest="scores of metrics.json", note=SAY_MORE)
-    return Section("scores-section", "All scores", (table,), folded=True)
+    main = score_table("main-scores", "Main scores", {"score": result}, result.main)
+    return Section("scores-section", "All scores", (*((main,) if main.rows else ()), table))
 
 
 def undefined_section(result: ResultDocuments) -> Section:
@@ -372,7 +406,7 @@ def undefined_section(result: ResultDocuments) -> Section:
         blocks = [table]
     if result.details is not None:
         blocks += mean_blocks(result)
-    return Section("undefined", "What has no value, and what was left out", tuple(blocks), folded=True)
+    return Section("undefined", "What has no value, and what was left out", tuple(blocks))
 
 
 def mean_blocks(result: ResultDocuments) -> list[Block]:
@@ -408,14 +442,15 @@ def findings_section(result: ResultDocuments, illustration: SecondPass | None) -
     lines = [str(line) for line in result.details["findings"]]
     lines += render_findings(illustration.findings if illustration else ())
     shown = [*lines[:50], *filter(None, [show_rest(len(lines), 50, "findings of details.json")])]
-    return Section("findings", "Findings", (Text(tuple(shown or ["Nothing was found to be wrong or unusual."])),))
+    text = Text(tuple(shown or ["Nothing was found to be wrong or unusual."]), "warning" if lines else "good")
+    return Section("findings", "Findings", (text,), folded=not 0 < len(lines) <= FINDINGS_OPEN)
 
 
 def rules_section(result: ResultDocuments) -> Section:
     rows: Sequence[tuple[str, str]] = rules_in_words(result.rules)
     columns = (Column("rule", of=lambda rule: rule[0]), Column("in words", of=lambda rule: rule[1]))
     table = table_of("rules", "Rules that decided the scores", rows, *columns, sortable=False)
-    return Section("rules-section", "The rules that were applied", (table,), folded=True)
+    return Section("rules-section", "The rules that were applied", (table,))
 
 
 # --- groups (patients) and cases --------------------------------------------------------------------------------------
@@ -474,7 +509,7 @@ def first_anchor(unit: Unit, anchors: Mapping[str, str]) -> str:
 
 def unit_section(result: ResultDocuments) -> Section:
     """The main scores over groups, or over cases where these are the groups; precision against recall; the groups."""
-    what = "group" if result.are_grouped else "case"
+    what = "patient" if result.are_grouped else "case"
     blocks: list[Block] = []
     for anchor, title, paths in SPREAD:
         chosen = [path for path in paths if result.has(path)]
@@ -571,9 +606,9 @@ def group_table(result: ResultDocuments) -> Table:
     anchors = case_anchors(result)
     return table_of(
         "groups",
-        "Groups (patients); each leads to its first case",
+        "Patients (groups); each leads to its first case",
         result.groups,
-        Column("group", of=lambda unit: Cell(unit.name, anchor=first_anchor(unit, anchors))),
+        Column("patient", of=lambda unit: Cell(unit.name, anchor=first_anchor(unit, anchors))),
         *unit_columns(result),
         Column("cases", 0, of=lambda unit: len(unit.cases)),
         rest="groups of details.json",
@@ -597,7 +632,7 @@ def case_section(result: ResultDocuments) -> Section:
         [unit for unit in result.cases if unit.name in anchors],
         Column("case", of=name),
         *unit_columns(result),
-        *([Column("group", of=lambda unit: unit.group)] if result.are_grouped else []),
+        *([Column("patient", of=lambda unit: unit.group)] if result.are_grouped else []),
         note=note,
     )
     return Section("cases-section", "Cases", (table,))
@@ -612,7 +647,11 @@ def unit_columns(result: ResultDocuments) -> list[Column]:
     ]
     keys: tuple[tuple[str, str], ...] = (("in the reference", "reference"), ("predicted", "prediction"))
     if result.cases and "true_positives" in result.cases[0].counts:
-        keys = (("matched", "true_positives"), ("missed", "false_negatives"), ("spurious", "false_positives"))
+        keys = (
+            ("matched", "true_positives"),
+            ("false negatives", "false_negatives"),
+            ("false positives", "false_positives"),
+        )
     for index, (title, key) in enumerate(keys):
 
         def count(unit: Unit, key: str = key, is_first: bool = index == 0) -> Cell:

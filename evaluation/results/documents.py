@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from functools import reduce
 from itertools import chain
 from operator import getitem
@@ -141,6 +141,35 @@ def rounded_list(values: Float64) -> list[float]:
     for index in np.flatnonzero(~is_sure).tolist():
         found[index] = round_one(float(values[index]))
     return found
+
+
+def number(value: float | None) -> float | int | None:
+    """Six decimals, whole numbers without a point; None for what is not known.
+
+    >>> number(2.0), number(2.5), number(float("nan"))
+    (2, 2.5, None)
+    """
+    if value is None or math.isnan(value):
+        return None
+    decimal = rounded(value) or 0.0
+    return int(decimal) if decimal.is_integer() else decimal
+
+
+def encoded(value: Any) -> Any:
+    """A record as JSON holds it: the fields of a dataclass or a named tuple are keys, numbers are as in ``number``.
+
+    >>> encoded({"a": Interval(0.5, math.nan), "b": (1.0, "c", None)})
+    {'a': {'low': 0.5, 'high': None, 'reason': None}, 'b': [1, 'c', None]}
+    """
+    if isinstance(value, float):
+        return number(value)
+    if is_dataclass(value):
+        return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(value, "_asdict"):
+        return encoded(value._asdict())
+    if isinstance(value, Mapping):
+        return {key: encoded(of) for key, of in value.items()}
+    return list(map(encoded, value)) if isinstance(value, list | tuple) else value
 
 
 def as_json(document: Mapping[str, Any]) -> str:

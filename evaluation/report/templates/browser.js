@@ -5,9 +5,10 @@
   const root = document.querySelector(".browser");
   const find = (selector) => root.querySelector(selector);
   const STATES = ["matched", "wrong class", "missed", "spurious"];
+  const WORDS = ["matched", "wrong class", "false negative", "false positive"];
   const COLOURS = STATES.map((state) => getComputedStyle(root).getPropertyValue(`--picture-${state.replace(" ", "-")}`));
   const ORDER = [2, 3, 1, 0]; // of states that lost as much
-  const PAGE = 24;
+  const PAGE = 8;
   const LETTERS = new Map([..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"].map((letter, at) => [letter, at - 32]));
   const count = columns.case.length;
   const element = (tag, text = "", name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
@@ -148,7 +149,7 @@
     const state = columns.state[row];
     const kind = (columns.kind[row] || "").replace("_", " ");
     const more = ["split", "merged", "poor outline"].includes(kind) ? ` (${kind})` : "";
-    return `${STATES[state][0].toUpperCase()}${STATES[state].slice(1)}${more}`;
+    return `${WORDS[state][0].toUpperCase()}${WORDS[state].slice(1)}${more}`;
   };
   const classWords = (row) => {
     const [reference, prediction] = [columns.reference_class[row], columns.prediction_class[row]];
