@@ -149,7 +149,7 @@ def test_nuclei_are_drawn_in_their_colour(opened: OpenedPage) -> None:
         count += Math.abs(data[at] - 230) < 25 && Math.abs(data[at + 1] - 159) < 25 && data[at + 2] < 40;
       return count;
     }""")
-    assert card.inner_text().startswith("Missed") and orange > 100
+    assert card.inner_text().startswith("False negative") and orange > 100
 
 
 def test_a_nucleus_is_looked_at_by_keyboard_alone(opened: OpenedPage) -> None:
@@ -158,7 +158,7 @@ def test_a_nucleus_is_looked_at_by_keyboard_alone(opened: OpenedPage) -> None:
     first.focus()
     page.keyboard.press("Enter")
     dialog = page.locator("dialog.nucleus")
-    assert dialog.is_visible() and "Missed" in dialog.inner_text()
+    assert dialog.is_visible() and "False negative" in dialog.inner_text()
     assert dialog.locator(".where").inner_text().startswith("1 of ")
     page.keyboard.press("ArrowRight")
     assert dialog.locator(".where").inner_text().startswith("2 of ")
@@ -169,6 +169,7 @@ def test_a_nucleus_is_looked_at_by_keyboard_alone(opened: OpenedPage) -> None:
 
 
 def test_a_case_of_the_table_leads_to_its_nuclei(opened: OpenedPage, rows: list[Row]) -> None:
+    opened.page.get_by_role("heading", name="Cases", exact=True).click()
     opened.page.locator("#cases").get_by_role("link", name="P2_1").click()
     assert found(opened) == sum(row["case"] == "P2_1" for row in rows)
     opened.page.locator(".browser").get_by_role("button", name="Clear").click()
