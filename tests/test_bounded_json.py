@@ -196,7 +196,7 @@ ANY_KEYS = st.recursive(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @example('[{"a":{"a":1}},{"a":1,"b":{"b":2},"a":3}]')
 @example('[{"0123456-------0123456":1,"0123456=======0123456":1}]')
 @given(ANY_KEYS)

@@ -112,15 +112,6 @@ def test_order_and_names_of_keys_in_a_real_submission_change_nothing(
     assert find(tmp_path, puma_challenge()) == expected
 
 
-def test_real_submission_with_an_image_output(shared_data: Path) -> None:
-    challenge = puma_challenge(socket="melanoma-tissue-mask-segmentation")
-    files = find(shared_data / "puma" / "submission", challenge).files
-    assert files[PUMA_CASES[0].name][0].name == (
-        "80873d95-fc44-4393-a39a-617bd8725d20/output/images/melanoma-tissue-mask-segmentation/"
-        "b7624ea3-e18e-493d-ad7c-7db0390ed998.tif"
-    )
-
-
 def test_real_submission_against_other_cases_names_the_close_ones(shared_data: Path) -> None:
     layout = find(shared_data / "puma" / "submission", puma_challenge(case_key="{case}.tiff"))
     assert lines(layout)[0] == (
@@ -187,57 +178,43 @@ def test_folder_of_the_submission_may_be_a_link(tmp_path: Path) -> None:
 # --- the case of a job ------------------------------------------------------------------------------------------------
 
 
+def with_inputs(*inputs: dict[str, Any]) -> dict[str, Any]:
+    return {**make_job(), "inputs": list(inputs)}
+
+
+def slide(**described: Any) -> dict[str, Any]:
+    return with_inputs({"image": {"name": "z"}, "socket": {"slug": "z"}}, {"image": {"name": "a"}, **described})
+
+
+TWO_INPUTS = with_inputs(*make_job()["inputs"], {"image": {"name": "b"}, "interface": {"slug": "mask"}})
+MY_CASE = {"cases": [Case("my case", "P", 9, 8)], "case_key": "{case}.json"}
+
+
 @pytest.mark.parametrize(
-    "described",
+    ("job", "rules", "cases"),
     [
-        {"socket": {"slug": "slide"}},
-        {"interface": {"slug": "slide"}},
-        {"socket": {"slug": "slide"}, "interface": {"slug": "other"}},
-        {"socket": None, "interface": {"slug": "slide"}},
+        *((slide(**described), {"input": "slide"}, {"a"}) for described in (
+            {"socket": {"slug": "slide"}}, {"interface": {"slug": "slide"}},
+            {"socket": {"slug": "slide"}, "interface": {"slug": "other"}},
+            {"socket": None, "interface": {"slug": "slide"}})),
+        (TWO_INPUTS, {"input": "slide"}, {"a"}), (TWO_INPUTS, {"input": "mask"}, {"b"}),
+        *((with_inputs({"file": file, "image": None, "socket": {"slug": "s"}}), MY_CASE, {"my case"}) for file in (
+            "https://grand-challenge.org/media/1/2/my%20case.json", "https://x/my%20case.json?key=a/b",
+            "my case.json")),
+        (make_job("P1-a.tif"), {"case_key": "{group}-{case}.tif"}, {"a"}),
+        *((make_job(name), {"case_key": "{case}.tif"}, set()) for name in (
+            "A.tif", "a.TIF", "a.tif.tif", "x/a.tif", "a")),
+        (make_job("Mu\u0308ller"), {"cases": [Case("M\u00fcller", "P", 9, 8)]}, {"M\u00fcller"}),
     ],
-)
-def test_socket_and_interface_are_the_same_and_socket_goes_first(tmp_path: Path, described: dict[str, Any]) -> None:
-    job = make_job()
-    job["inputs"] = [{"image": {"name": "z"}, "socket": {"slug": "z"}}, {"image": {"name": "a"}, **described}]
-    folder = write(tmp_path, [job], FILES_OF_BOTH[0])
-    assert set(find(folder, make_challenge(input="slide")).files) == {"a"}
+)  # fmt: skip
+def test_an_input_names_the_case(tmp_path: Path, job: Any, rules: Any, cases: set[str]) -> None:
+    assert set(find(write(tmp_path, [job], FILES_OF_BOTH[0]), make_challenge(**rules)).files) == cases
 
 
-def test_input_that_names_the_case_is_told_by_the_challenge(tmp_path: Path) -> None:
-    job = make_job()
-    job["inputs"].append({"image": {"name": "b"}, "interface": {"slug": "mask"}})
-    write(tmp_path, [job], FILES_OF_BOTH[0])
-    assert set(find(tmp_path, make_challenge(input="slide")).files) == {"a"}
-    assert set(find(tmp_path, make_challenge(input="mask")).files) == {"b"}
-    assert lines(find(tmp_path, make_challenge(input="slides")))[0].startswith(
+def test_an_input_that_is_not_there_is_told(tmp_path: Path) -> None:
+    assert lines(find(write(tmp_path, [TWO_INPUTS], FILES_OF_BOTH[0]), make_challenge(input="slides")))[0].startswith(
         "[invalid-job] 'predictions.json', job 'job-1': 0 inputs 'slides'; expected one input"
     )
-
-
-@pytest.mark.parametrize(
-    "file",
-    ["https://grand-challenge.org/media/1/2/my%20case.json", "https://x/my%20case.json?key=a/b", "my case.json"],
-)
-def test_file_input_names_the_case_by_its_last_part(tmp_path: Path, file: str) -> None:
-    job = make_job()
-    job["inputs"] = [{"file": file, "image": None, "socket": {"slug": "s"}}]
-    challenge = make_challenge([Case("my case", "P", 9, 8)], case_key="{case}.json")
-    assert set(find(write(tmp_path, [job], FILES_OF_BOTH[0]), challenge).files) == {"my case"}
-
-
-def test_key_of_a_case_may_hold_its_group(tmp_path: Path) -> None:
-    write(tmp_path, [make_job("P1-a.tif")], FILES_OF_BOTH[0])
-    assert set(find(tmp_path, make_challenge(case_key="{group}-{case}.tif")).files) == {"a"}
-
-
-def test_key_of_a_case_must_be_met_exactly(tmp_path: Path) -> None:
-    for name in ("A.tif", "a.TIF", "a.tif.tif", "x/a.tif", "a"):
-        assert find(write(tmp_path, [make_job(name)]), make_challenge(case_key="{case}.tif")).files == {}
-
-
-def test_accents_that_were_taken_apart_match(tmp_path: Path) -> None:
-    write(tmp_path, [make_job("Mu\u0308ller")], FILES_OF_BOTH[0])
-    assert set(find(tmp_path, make_challenge([Case("M\u00fcller", "P", 9, 8)])).files) == {"M\u00fcller"}
 
 
 @pytest.mark.parametrize(
@@ -280,29 +257,34 @@ def test_image_output_is_the_one_image_in_its_folder(tmp_path: Path, suffix: str
     assert layout.files == {"a": (CaseFile(f"job-1/output/images/nuclei/6f4b{suffix}", 1),)}
 
 
-def test_image_output_without_an_image_is_told(tmp_path: Path) -> None:
-    assert lines(of_one_job(tmp_path, [MASKS], "images/nuclei/1.png")) == [
-        "[missing-output] case 'a', 'images/nuclei': no image in the folder; expected one .mha, .tif or .tiff. Write "
-        "one for every case, also when no nucleus was found."
-    ]
+TISSUE = {**NUCLEI, "slug": "tissue", "relative_path": "tissue.json"}
 
 
-def test_image_output_with_two_images_is_told(tmp_path: Path) -> None:
-    assert lines(of_one_job(tmp_path, [MASKS], "images/nuclei/1.tif", "images/nuclei/2.mha")) == [
-        "[duplicate-file] case 'a', 'images/nuclei': 2 images in the folder; expected one image for each case. Write "
-        "one only."
-    ]
+@pytest.mark.parametrize(
+    ("outputs", "names", "line"),
+    [
+        ([MASKS], ["images/nuclei/1.png"],
+         "[missing-output] case 'a', 'images/nuclei': no image in the folder; expected one .mha, .tif or .tiff. Write "
+         "one for every case, also when no nucleus was found."),
+        ([MASKS], ["images/nuclei/1.tif", "images/nuclei/2.mha"],
+         "[duplicate-file] case 'a', 'images/nuclei': 2 images in the folder; expected one image for each case. Write "
+         "one only."),
+        ([TISSUE], ["tissue.json", "nuclei.json"],
+         "[missing-output] case 'a', 'nuclei': no such output among 'tissue'; expected an output 'nuclei' of every "
+         "job. Give the algorithm this output."),
+        ([NUCLEI, NUCLEI], ["nuclei.json"],
+         "[duplicate-file] case 'a': two outputs for 'nuclei'; expected every output once. Leave out one of them."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_outputs_is_told(tmp_path: Path, outputs: Any, names: list[str], line: str) -> None:
+    assert lines(of_one_job(tmp_path, outputs, *names)) == [line]
 
 
-def test_output_of_another_socket_is_not_taken(tmp_path: Path) -> None:
-    tissue = {**NUCLEI, "slug": "tissue", "relative_path": "tissue.json"}
-    assert lines(of_one_job(tmp_path, [tissue], "tissue.json", "nuclei.json")) == [
-        "[missing-output] case 'a', 'nuclei': no such output among 'tissue'; expected an output 'nuclei' of every job. "
-        "Give the algorithm this output."
-    ]
-    layout = of_one_job(tmp_path, [tissue, NUCLEI], "tissue.json", "nuclei.json")
-    assert layout.files["a"][0].name == "job-1/output/nuclei.json"
-    assert layout.findings == ()
+@pytest.mark.parametrize("outputs", [[TISSUE, NUCLEI], [{**NUCLEI, "super_kind": "Value"}]])
+def test_the_output_of_the_socket_is_taken_also_a_value_that_was_stored_as_a_file(tmp_path: Path, outputs: Any) -> None:
+    layout = of_one_job(tmp_path, outputs, "tissue.json", "nuclei.json")
+    assert [file.name for file in layout.files["a"]] == ["job-1/output/nuclei.json"]
+    assert "missing-output" not in {finding.code for finding in layout.findings}
 
 
 def test_outputs_for_each_class_are_found_by_name_alias_and_slug(tmp_path: Path) -> None:
@@ -343,17 +325,6 @@ def test_outputs_of_classes_are_counted(tmp_path: Path, policy: str, slugs: list
         missing_class_file=policy,
     )
     assert [finding.code for finding in layout.findings] == codes
-
-
-def test_value_that_was_stored_as_a_file_is_read(tmp_path: Path) -> None:
-    layout = of_one_job(tmp_path, [{**NUCLEI, "super_kind": "Value"}], "nuclei.json")
-    assert layout.files["a"][0].name == "job-1/output/nuclei.json"
-
-
-def test_same_output_twice_is_told(tmp_path: Path) -> None:
-    assert lines(of_one_job(tmp_path, [NUCLEI, NUCLEI], "nuclei.json")) == [
-        "[duplicate-file] case 'a': two outputs for 'nuclei'; expected every output once. Leave out one of them."
-    ]
 
 
 # --- what is forged ---------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def test_the_order_of_cases_changes_no_byte(images, random):
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(pairs_of_images(overlap=True))
 def test_found_and_missed_make_up_the_reference_and_found_and_spurious_the_prediction(pair):
     (reference, classes), (prediction, predicted) = pair
