@@ -340,12 +340,9 @@ def test_overlap_and_ignore_rules_that_contradict_each_other_are_left_out_and_to
     [
         ({"thresholds": [i / 2000 for i in range(1, 1000)]}, "audit"),
         ({"ignore": ["clip"]}, "audit.ignore"),
-        (
-            {"matching": [document()["matching"]["rules"][0]]},
-            "audit.matching",
-        ),
+        ({"matching": [document()["matching"]["rules"][0]]}, "audit.matching"),
     ],
-)
+)  # fmt: skip
 def test_lists_that_contradict_the_challenge_are_refused(audit: Any, where: str) -> None:
     with pytest.raises(ChallengeBroken) as caught:
         plan_of(**audit)

@@ -325,14 +325,10 @@ def pairs(mask: np.ndarray) -> str:
 @pytest.mark.parametrize(
     "layout",
     [
-        "{image}/masks/{n}.png",
-        "{image}/mask_{n}.png",
-        "train/{image}/Masks/{hash}.png",
-        "{image}_{n:03}.tif",
-        "{image}-nucleus{n}.npy",
-        "masks/{image}_cell_{n}.tif",
+        "{image}/masks/{n}.png", "{image}/mask_{n}.png", "train/{image}/Masks/{hash}.png", "{image}_{n:03}.tif",
+        "{image}-nucleus{n}.npy", "masks/{image}_cell_{n}.tif",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("value", [1, 255])
 @pytest.mark.parametrize("sides", [("ref", "pred"), ("pred",)])
 def test_a_file_for_each_nucleus_is_an_image_with_all_of_them(layout, value, sides, capsys) -> None:

@@ -134,23 +134,11 @@ def test_the_overview_of_the_metrics_names_every_family_aggregation_and_reason()
 @pytest.mark.parametrize(
     "table",
     [
-        Challenge,
-        ClassRules,
-        ReferenceRules,
-        IgnoreRules,
-        SubmissionRules,
-        MetricRules,
-        AggregationRules,
-        AuditRules,
-        ConfidenceRules,
-        RankingRules,
-        RankingColumn,
-        Floor,
-        LimitRules,
-        *MATCHING_RULES.values(),
+        Challenge, ClassRules, ReferenceRules, IgnoreRules, SubmissionRules, MetricRules, AggregationRules, AuditRules,
+        ConfidenceRules, RankingRules, RankingColumn, Floor, LimitRules, *MATCHING_RULES.values(),
     ],
     ids=lambda table: table.__name__,
-)
+)  # fmt: skip
 def test_every_rule_is_described(table: type[BaseModel]):
     page = text_of("docs/challenge.md")
     for name in table.model_fields:

@@ -225,14 +225,11 @@ def test_what_readers_must_not_raise_is_said_with_its_traceback():
 @pytest.mark.parametrize(
     "message",
     [
-        b"x" * 100,
-        guard.SIZES.pack(1 << 40, 0),
-        guard.SIZES.pack(3, 0) + b"abc",
-        guard.SIZES.pack(6, 0) + b"\x92\x92\xa1a\x01\x90",
-        guard.SIZES.pack(3, 9) + b"\x92\xc0\x90",
+        b"x" * 100, guard.SIZES.pack(1 << 40, 0), guard.SIZES.pack(3, 0) + b"abc",
+        guard.SIZES.pack(6, 0) + b"\x92\x92\xa1a\x01\x90", guard.SIZES.pack(3, 9) + b"\x92\xc0\x90",
     ],
     ids=["text", "huge", "not packed", "unknown", "buffers"],
-)
+)  # fmt: skip
 def test_what_is_no_answer_of_a_reader_is_a_finding(message):
     assert "ended with no answer" in refusal("garbage", message)
 
@@ -348,16 +345,9 @@ RING = (
     "np.zeros((3, 2)), np.array([0, 3]), np.zeros(1, np.int32), np.zeros(1, bool), np.ones(1, np.int16), np.array([7])"
 )
 BAD_RECORDS = [
-    "Annotations((1,))",
-    "Annotations((), ('text',))",
-    "Annotations(None)",
-    "Finding('no-such-code', 'a', 'b', 'c')",
-    "Finding('not-json', 1, 'b', 'c')",
-    "Finding('not-json', 'a', 'b', 'c', count=-1)",
-    "Counts(np.array([-1]))",
-    "Counts(np.array([0.5]))",
-    "Counts(None)",
-    f"Outlines({RING.replace('[0, 3]', '[0, 4]')})",
+    "Annotations((1,))", "Annotations((), ('text',))", "Annotations(None)", "Finding('no-such-code', 'a', 'b', 'c')",
+    "Finding('not-json', 1, 'b', 'c')", "Finding('not-json', 'a', 'b', 'c', count=-1)", "Counts(np.array([-1]))",
+    "Counts(np.array([0.5]))", "Counts(None)", f"Outlines({RING.replace('[0, 3]', '[0, 4]')})",
     f"Outlines({RING.replace('[0, 3]', '[0, 9, 3]')})",
     f"Outlines({RING.replace('np.zeros(1, np.int32)', 'np.full(1, 5, np.int32)')})",
     f"Outlines({RING.replace('np.zeros((3, 2))', 'np.full((3, 2), np.nan)')})",
@@ -367,10 +357,9 @@ BAD_RECORDS = [
     "LabelRuns((2, 2), np.array([0]), np.array([3]), np.array([1]))",
     "LabelRuns((2, 2), np.array([0]), np.array([9]), np.array([1]))",
     "LabelRuns((2, 2), np.array([1, 0]), np.array([2, 1]), np.array([1, 1]))",
-    "LabelRuns('ab', np.array([0]), np.array([1]), np.array([1]))",
-    "LabelImage(1)",
+    "LabelRuns('ab', np.array([0]), np.array([1]), np.array([1]))", "LabelImage(1)",
     "Instances((2, 2), np.ones(1, np.int16), np.array([1]), np.array([0]), np.array([1]), np.array([1]))",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("record", BAD_RECORDS)

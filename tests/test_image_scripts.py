@@ -167,14 +167,11 @@ def test_a_build_without_registry_takes_debian_and_the_index_of_the_machine(mach
     ("found", "code", "told"),
     [
         ({"dependencies": [{"name": "a", "version": "1", "vulns": []}]}, 0, "1 packages, 0 known faults."),
-        (
-            {"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}]},
-            1,
-            "a 1: CVE-1; repaired in 2",
-        ),
+        ({"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}]}, 1,
+         "a 1: CVE-1; repaired in 2"),
         (None, 0, "Packages were NOT checked for known faults: no list of faults could be reached."),
     ],
-)
+)  # fmt: skip
 def test_known_faults_of_packages_fail_and_an_index_that_is_not_reached_does_not(tmp_path, found, code, told):
     stub = tmp_path / "pip-audit"
     write = "" if found is None else f"cat >\"${{@: -1}}\" <<'END'\n{json.dumps(found)}\nEND\n"

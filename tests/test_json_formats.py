@@ -279,12 +279,8 @@ OUTLINES_ARE = "expected 'Polygon' or 'MultiPolygon'. Write each nucleus as an o
 NO_NUMBERS = [None, 7, [], [1], "12", {"x": 1}, [None, 1], ["1", "2"], [True, 1], [1, False], [1e10, 0], [0, -1.1e9],
               [[1], 2], [10**30, 1], [None] * 2]  # fmt: skip
 EMPTY = [
-    shape([]),
-    shape([], HOLE),
-    spot(kind="Polygon"),
-    spot(kind="MultiPolygon"),
-    spot([RING], [], kind="MultiPolygon"),
-]
+    shape([]), shape([], HOLE), spot(kind="Polygon"), spot(kind="MultiPolygon"), spot([RING], [], kind="MultiPolygon"),
+]  # fmt: skip
 FAR = polygons(polygon([[1e6, 0, 0], [0, 0, 0], [0, 1e308, 0]]))
 
 REFUSED = [  # how the lines begin, behind the name of the file

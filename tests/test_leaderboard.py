@@ -625,16 +625,9 @@ def ranked(table: ScoreTable, **more: Any) -> Board:
 
 
 METHODS = (
-    "sum_of_ranks",
-    "mean_of_ranks",
-    "median_of_ranks",
-    "absolute",
-    "aggregate_then_rank",
-    "rank_then_aggregate",
-    "test_then_rank",
-    "ranked_pairs",
-    "better_teams",
-)
+    "sum_of_ranks", "mean_of_ranks", "median_of_ranks", "absolute", "aggregate_then_rank", "rank_then_aggregate",
+    "test_then_rank", "ranked_pairs", "better_teams",
+)  # fmt: skip
 EDGES = {
     "one team": [[[0.5, 0.6, 0.7]]],
     "two teams": [[[0.5, 0.6, 0.7], [0.4, 0.5, 0.6]]],

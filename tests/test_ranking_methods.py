@@ -85,21 +85,10 @@ def literal_rank(value, values, *, higher: bool = False) -> int:
 # --- real leaderboards ------------------------------------------------------------------------------------------------
 
 BOARDS = (
-    "dentex",
-    "isles22",
-    "neurips-cellseg",
-    "panther-task1",
-    "puma-track1-task1",
-    "puma-track1-task2",
-    "puma-track2-task2",
-    "seg_a",
-    "topbrain-track2",
-    "topcow-track1-task1",
-    "topcow-track1-task3",
-    "topcow-track2-task1",
-    "topcow-track2-task3",
-    "usenhance",
-)
+    "dentex", "isles22", "neurips-cellseg", "panther-task1", "puma-track1-task1", "puma-track1-task2",
+    "puma-track2-task2", "seg_a", "topbrain-track2", "topcow-track1-task1", "topcow-track1-task3",
+    "topcow-track2-task1", "topcow-track2-task3", "usenhance",
+)  # fmt: skip
 # The files do not say what is better. In every column one direction gives the published positions, and only one.
 LOWER_IS_BETTER = {
     ("isles22", "lesion_count_diff"),

@@ -214,17 +214,9 @@ def test_every_name_of_an_input_is_taken_out_of_the_public_line(tmp_path, capsys
 # --- tables that a spreadsheet opens ----------------------------------------------------------------------------------
 
 ODD = [
-    '=HYPERLINK("http://x","y")',
-    "@SUM(A1)",
-    "+1+1",
-    "-2+3",
-    "x" * 100_000,
-    "a\n=2",
-    "\x1b[31mred",
-    " =1",
-    "＝1",
+    '=HYPERLINK("http://x","y")', "@SUM(A1)", "+1+1", "-2+3", "x" * 100_000, "a\n=2", "\x1b[31mred", " =1", "＝1",
     "a;=1",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ODD)

@@ -39,15 +39,9 @@ from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.score import Result
 
 METHODS = (
-    "sum_of_ranks",
-    "mean_of_ranks",
-    "median_of_ranks",
-    "aggregate_then_rank",
-    "rank_then_aggregate",
-    "test_then_rank",
-    "ranked_pairs",
-    "better_teams",
-)
+    "sum_of_ranks", "mean_of_ranks", "median_of_ranks", "aggregate_then_rank", "rank_then_aggregate", "test_then_rank",
+    "ranked_pairs", "better_teams",
+)  # fmt: skip
 
 
 # --- floors -----------------------------------------------------------------------------------------------------------

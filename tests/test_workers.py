@@ -313,19 +313,14 @@ def test_workers_stand_in_front_of_the_main_process_where_memory_runs_out():
 @pytest.mark.parametrize(
     ("plan", "line"),
     [
-        (
-            POOL_OF_TWO,
-            "[worker-died] one of 2 workers: ended without an answer, most often killed for memory; expected enough "
-            "memory for all workers at once. Run again with '--workers 1' or with more memory.",
-        ),
-        (
-            ALONE,
-            "[worker-died] the only worker: ended without an answer, most often killed for memory; expected enough "
-            "memory for the largest case, by our estimate 5,400 MB. Run with more memory.",
-        ),
+        (POOL_OF_TWO,
+         "[worker-died] one of 2 workers: ended without an answer, most often killed for memory; expected enough "
+         "memory for all workers at once. Run again with '--workers 1' or with more memory."),
+        (ALONE, "[worker-died] the only worker: ended without an answer, most often killed for memory; expected enough "
+         "memory for the largest case, by our estimate 5,400 MB. Run with more memory."),
     ],
     ids=["two", "one"],
-)
+)  # fmt: skip
 def test_a_killed_worker_ends_everything(importable, plan, line):
     with pytest.raises(WorkerDied) as died:
         list(outcomes_of(kill_worker, [(1,), (2,), (3,)], plan))
