@@ -48,9 +48,8 @@ EXPECTED: dict[str, float | str] = {
     "via": "a project of the VGG Image Annotator, which is not read; export as COCO",
     "labelstudio": "a JSON export of Label Studio, which is not read; export as COCO",
     "darwin": "an export of V7 Darwin, which is not read; export as COCO",
-    **dict.fromkeys(
-        ("napari_points", "cellprofiler", "qupath_table"), "expected files with nuclei: label images, outlines"
-    ),
+    **dict.fromkeys(("napari_points", "cellprofiler"), 0.8),
+    "qupath_table": "measurements of QuPath in um, not read; export GeoJSON",
 }
 
 
@@ -719,3 +718,50 @@ def test_points_have_no_region_to_leave_out(capsys) -> None:
         Path(side).mkdir()
         Path(side, "a.csv").write_text("x,y,class\n3,4,a\n8,9,b\n")
     assert "which mark no region" in str(compared(capsys, "ref", "pred", "--ignore", "b"))
+
+
+@pytest.mark.parametrize("file, header, row", [
+    ("a.csv", "index,axis-0,axis-1", "{n},{y},{x}"),
+    ("Nuclei.csv", "ImageNumber,ObjectNumber,AreaShape_Center_X,AreaShape_Center_Y", "1,{n},{x},{y}"),
+    ("Nuclei.csv", "ImageNumber,ObjectNumber,Location_Center_X,Location_Center_Y", "3,{n},{x},{y}"),
+    ("a.csv", "label,area,centroid-0,centroid-1", "{n},100,{y},{x}"),
+    ("q.csv", "Image,Object ID,Classification,Centroid X px,Centroid Y px", "a.tif,{n},Tumor,{x},{y}"),
+    ("Results.csv", " ,Area,Mean,X,Y", "{n},100,{n},{x},{y}"),
+    ("a_table.csv", "labelimage_oid,Predicted Class,Center of the object_0,Center of the object_1", "{n},N,{x},{y}"),
+    ("a.csv", "axis-2,x,y", "0,{x},{y}"),
+    ("a.txt", "x,y", "{x},{y}"),
+])  # fmt: skip
+def test_tables_of_points_of_other_tools_are_read(file: str, header: str, row: str, capsys) -> None:
+    """On a scene that is not the same with x and y swapped, so that these two cannot be mixed up."""
+    put("ref/a.tif", R)
+    rows = [row.format(n=n, x=x, y=y) for n, (y, x) in enumerate(((9.5, 9.5), (9.5, 35.5)), start=1)]
+    Path("pred").mkdir()
+    Path("pred", file).write_text("\n".join([header, *rows]) + "\n")
+    check(compared(capsys), 0.8)
+
+
+@pytest.mark.parametrize("header, row, told", [
+    ("index,axis-0,axis-1,axis-2", "0,0,9.5,9.5", "points of napari with more than two axes"),
+    ("label,centroid-0,centroid-1,centroid-2", "1,0,9.5,9.5", "a table of scikit-image with more than two axes"),
+    ("index,shape-type,vertex-index,axis-0,axis-1", "0,polygon,0,5,5", "shapes of napari"),
+    ("ID,TRACK_ID,POSITION_X,POSITION_Y", "1,1,9.5,9.5", "spots of TrackMate"),
+    ("Image,Centroid X µm,Centroid Y µm", "a.tif,1,1", "measurements of QuPath in um"),
+    ("ImageNumber,ObjectNumber,AreaShape_Area", "1,1,100", "a table of CellProfiler without places"),
+    ("image,xmin,ymin,xmax,ymax", "a,5,5,15,15", "a table of boxes without outlines"),
+    ("labelimage_oid,Predicted Class", "1,N", "a table of ilastik without places"),
+])  # fmt: skip
+@pytest.mark.parametrize("suffix", [".csv", ".txt"])
+def test_other_tables_are_named_with_what_to_do(header: str, row: str, told: str, suffix: str, capsys) -> None:
+    put("ref/a.tif", R)
+    Path("pred").mkdir()
+    Path(f"pred/a{suffix}").write_text(f"{header}\n{row}\n", encoding="utf-8")
+    check(compared(capsys), f"no labels, but 'a{suffix}', {told}")
+
+
+@pytest.mark.parametrize("column", ["ImageNumber", "Frame", "Slice"])
+@pytest.mark.parametrize("second", [1, 2])
+def test_points_of_images_that_are_only_counted_are_not_put_on_one(column: str, second: int, capsys) -> None:
+    put("ref/a.tif", R)
+    Path("pred").mkdir()
+    Path("pred/all.csv").write_text(f"{column},x,y\n1,9.5,9.5\n{second},35.5,9.5\n")
+    check(compared(capsys), 0.8 if second == 1 else f"2 images by number (in the column '{column}')")

@@ -336,7 +336,7 @@ def test_a_challenge_none_of_whose_nuclei_lie_in_an_image_is_refused(tmp_path, c
     assert run(arguments) == 0
     said = capsys.readouterr().out
     assert said.count("Written: ") == 6
-    assert "[outside-image] case 'c1': 1 of 1 nuclei lies outside the image" in said
+    assert "[outside-image] case 'c1': 1 of 1 nucleus lies outside the image" in said
     for case in ("c2", "c3"):
         (submission / f"{case}.geojson").write_text(
             away if case == "c2" else '{"type": "FeatureCollection", "features": []}'

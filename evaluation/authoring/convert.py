@@ -32,7 +32,7 @@ from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.class_probabilities import COLUMN_PREFIX
-from evaluation.formats.detect import Detected, detect_format
+from evaluation.formats.detect import Detected, detect_format, foreign_table
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.images import FoundImage, find_image
@@ -647,7 +647,8 @@ def detect(source: Path) -> Detected:
     """The format of a file, by its content. Raises WrongUsage if it is of none, InputFault for damaged files."""
     detected = None if source.is_dir() else detect_format(source)
     if detected is None:
-        what = foreign_file(source) or ("a folder; convert its files one by one" if source.is_dir() else "")
+        table = "" if source.is_dir() else foreign_table(source)
+        what = foreign_file(source) or table or ("a folder; convert its files one by one" if source.is_dir() else "")
         raise WrongUsage(
             fault("unknown-format", quote(source.name), wording="foreign", got=what)
             if what

@@ -46,7 +46,7 @@ from evaluation.formats.case_array import CaseArray
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.coco_document import read_document
 from evaluation.formats.csv_columns import CLASS_COLUMNS, ID_COLUMNS
-from evaluation.formats.detect import Detected, columns_of, detect_format
+from evaluation.formats.detect import Detected, columns_of, detect_format, foreign_table
 from evaluation.formats.images import DOCUMENTS, find_image, list_images
 from evaluation.formats.imports import READERS, find_stores, kind_of
 from evaluation.formats.label_image import read_image, suffix_of
@@ -81,6 +81,7 @@ VOLUME_SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".nhdr", ".mhd")
 KAGGLE = {"pixel_order": "column", "first_pixel": 1}
 NUMBERED = ("hovernet_mat", "conic_array", "pannuke_masks")  # formats with numbers for classes alone
 PANNUKE = ("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial")
+UNKNOWN = "of no format that is known"
 UNKNOWN_YX = (1 << 20, 1 << 20)
 
 
@@ -206,7 +207,8 @@ def see_files(named: Sequence[tuple[str, Path]], workspace: Path, *, imports: bo
             if not is_note:
                 files.left_out.append((name, error.findings[0].got))
             continue
-        if is_note and (detected is None or detected.format != "yolo_txt"):
+        is_read = suffix != UNKNOWN if detected is None else detected.format in ("yolo_txt", "points_csv")
+        if is_note and not is_read:
             if not file.stat().st_size:
                 files.blank.append(Seen(name, file, Detected("yolo_txt"), ".txt"))
         elif detected is None:
@@ -351,7 +353,7 @@ def detect_file(path: Path) -> tuple[Detected | None, str]:
             if (suffix := suffix_of(path.name)) in VOLUME_SUFFIXES:
                 return None, f"an image as scanners make it ({suffix}), most often a volume; {VOLUMES}"
             with path.open("rb") as stream:
-                return None, foreign_file(path) or what_it_is(stream.read(16)) or "of no format that is known"
+                return None, foreign_file(path) or foreign_table(path) or what_it_is(stream.read(16)) or UNKNOWN
         if detected.format != "label_image":
             return detected, SUFFIXES.get(detected.format, ".json")
         with path.open("rb") as stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -21,6 +21,32 @@ from evaluation.model import Bool, Case, Float64, Int16, Int64, um_to_px
 CASE_COLUMNS = ("case", "image_id", "ImageId", "image", "id")
 NAMED_CASE_COLUMNS = CASE_COLUMNS[:-1]  # where "id" may be that of a nucleus
 CLASS_COLUMNS = ("class", "cell_type", "label", "type")
+# The headers of x and y in px, the likeliest first, and those of the class: tables of other tools count px as we do.
+POINT_COLUMNS = (
+    ("x", "y", CLASS_COLUMNS),
+    ("axis-1", "axis-0", CLASS_COLUMNS),  # napari: of rows and columns the row comes first
+    ("centroid-1", "centroid-0", ("class", "cell_type", "type")),  # scikit-image, whose label is an id
+    ("location_center_x", "location_center_y", CLASS_COLUMNS),  # CellProfiler
+    ("areashape_center_x", "areashape_center_y", CLASS_COLUMNS),
+    ("centroid x px", "centroid y px", ("class", "classification")),  # QuPath
+    ("center of the object_0", "center of the object_1", ("predicted class",)),  # ilastik
+)
+MORE_AXES = ("axis-2", "vertex-index", "centroid-2")
+IMAGE_NUMBERS = ("imagenumber", "slice", "frame", "timestep")  # count images, which they do not name
+WITH_XY = "with columns x and y in px"
+ONE_EACH = f"write a table for each image, {WITH_XY}"
+# Headers that all occur in a table that is not read, what it is, and what to do. A micro sign in lower case is a mu.
+OTHER_TABLES = (
+    (("shape-type", "vertex-index"), "shapes of napari", "export their labels layer (.tif)"),
+    (("axis-0", "axis-1", "axis-2"), "points of napari with more than two axes", ONE_EACH),
+    (("centroid-2",), "a table of scikit-image with more than two axes", ONE_EACH),
+    (("position_x", "track_id"), "spots of TrackMate, in units of the image", f"write a table {WITH_XY}"),
+    (("centroid x \u03bcm",), "measurements of QuPath in um", "export GeoJSON (File > Export objects as GeoJSON)"),
+    (("centroid_x_um",), "measurements of QuPath in um", "export GeoJSON (File > Export objects as GeoJSON)"),
+    (("imagenumber",), "a table of CellProfiler without places", "export with MeasureObjectSizeShape"),
+    (("xmin", "xmax", "ymin", "ymax"), "a table of boxes without outlines", f"write outlines, or a table {WITH_XY}"),
+    (("labelimage_oid",), "a table of ilastik without places", "export the feature 'Center of the object', too"),
+)
 ID_COLUMNS = ("id", "instance", "label")
 PROBABILITY_COLUMNS = ("probability", "score", "confidence")
 
@@ -28,6 +54,25 @@ PROBABILITY_COLUMNS = ("probability", "score", "confidence")
 def find_case(cases: Mapping[str, Case], key: str) -> Case | None:
     """The case that a file calls ``key``; folders before the name of an image file do not count."""
     return cases.get(key) or cases.get(key.replace("\\", "/").rpartition("/")[2])
+
+
+def point_columns(names: Collection[str]) -> tuple[str, str, tuple[str, ...]] | None:
+    """The headers of x, y and the class in a table of points; None if x or y is missing, or there are more axes.
+
+    names  of the columns, in lower case
+    """
+    if {*MORE_AXES} & {*names} and not {"x", "y"} <= {*names}:
+        return None
+    return next((of_tool for of_tool in POINT_COLUMNS if {*of_tool[:2]} <= {*names}), None)
+
+
+def other_table(names: Collection[str]) -> str:
+    """What a table without columns of points is, and what to do; "" if nothing is known of it.
+
+    >>> other_table(["index", "shape-type", "vertex-index", "axis-0", "axis-1"])
+    'shapes of napari, not read; export their labels layer (.tif)'
+    """
+    return next((f"{what}, not read; {todo}" for needed, what, todo in OTHER_TABLES if {*needed} <= {*names}), "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +113,15 @@ def rows_of_cases(table: Table, column: int, cases: Mapping[str, Case]) -> CaseR
     order = np.argsort(case_of_row, kind="stable")
     order = order[case_of_row[order] >= 0]
     return CaseRows(table.take(order), tuple(case for _, case in found.values()), case_of_row[order], unknown)
+
+
+def check_one_image(table: Table, request: Request) -> None:
+    """Refuse a table that has no column of cases and counts several images. Raises InputFault ("other-case")."""
+    if table.find(NAMED_CASE_COLUMNS) is None and (column := table.find(IMAGE_NUMBERS)) is not None:
+        numbers = table.categories(column)[0]
+        if len(numbers) > 1:
+            what, count = table.names[column], len(numbers)
+            raise InputFault(fault("other-case", request.where, wording="images-by-number", what=what, count=count))
 
 
 def check_counts(rows: CaseRows, request: Request) -> None:

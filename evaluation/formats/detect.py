@@ -24,12 +24,14 @@ from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told
 from evaluation.findings import listed, quote
 from evaluation.formats import hovernet_mat, rle_csv
+from evaluation.formats.csv_columns import POINT_COLUMNS, other_table, point_columns
 
 PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
 YOLO_LINE = re.compile(rb"[0-9]{1,5}(?: +[0-9.eE+-]+){6,}\s*?(?:\n|$)", re.ASCII)
 NO_KEYS: Mapping[str, Detected] = MappingProxyType({})
+HEADER_BYTES = 1 << 16
 CUT = 64  # bytes of a chunk that are looked at again with the next one, for words that are cut
 # What decides, in this order: a word of the file, the format that has it, and the shape of its nuclei.
 JSON_WORDS = (
@@ -64,7 +66,7 @@ XML_WORDS = (
 TABLES = (  # a format, columns that tell it, how many of them have to be there, and how many columns in all
     ("nucls_csv", {"coords_x", "coords_y"}, 2, 2),
     ("rle_csv", {name.casefold() for name in rle_csv.CODE_COLUMNS}, 1, 1),
-    ("points_csv", {"x", "y"}, 2, 2),
+    *(("points_csv", {*of_tool[:2]}, 2, 2) for of_tool in POINT_COLUMNS),
     ("counts_csv", {"case", "image_id", "imageid", "image"}, 1, 2),
 )
 
@@ -156,12 +158,20 @@ def columns_of(head: bytes) -> set[str]:
     return {name.strip().strip('"').casefold() for name in re.split("[,;\t]", line)}
 
 
+def foreign_table(path: Path) -> str:
+    """What a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
+    with path.open("rb") as stream:
+        return other_table(columns_of(stream.read(HEADER_BYTES).removeprefix(b"\xef\xbb\xbf")))
+
+
 def detect_table(head: bytes) -> Detected | None:
     """The format of a CSV file by the names of its columns; of numbers with blanks between them that of YOLO."""
     if YOLO_LINE.match(head):
         return Detected("yolo_txt", sign="lines of a class and pairs of numbers")
     columns = columns_of(head)
     for format, needed, least, in_all in TABLES:
+        if (format == "points_csv" and not point_columns(columns)) or (format == "counts_csv" and other_table(columns)):
+            continue
         if len(here := columns & needed) >= least and len(columns) >= in_all:
             return Detected(format, sign=f"the columns {listed(sorted(here), last='and')}")
     return None

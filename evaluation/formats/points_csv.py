@@ -19,10 +19,13 @@ from evaluation.formats.class_probabilities import most_probable, read_class_pro
 from evaluation.formats.coordinates import um_and_spacing
 from evaluation.formats.csv_columns import (
     CASE_COLUMNS,
-    CLASS_COLUMNS,
     NAMED_CASE_COLUMNS,
+    POINT_COLUMNS,
     check_case,
     check_counts,
+    check_one_image,
+    other_table,
+    point_columns,
     read_classes,
     read_coordinates,
     read_probabilities,
@@ -40,9 +43,9 @@ NO_HEADER = "If the file has no header, its columns must be named in challenge.t
 def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Case) -> Annotations:
     """The points of one case. If there is a column for the case (``NAMED_CASE_COLUMNS``), all rows must name this one.
 
-    x, y         px, um or mm, as the rules say; um and mm become px by the spacing of the case. A row with neither is
-                 no nucleus, but its case is mentioned
-    class        in the first of the columns class, cell_type, label and type, by name or number
+    x, y         px, um or mm, as the rules say, in the columns of ``POINT_COLUMNS``; um and mm become px by the spacing
+                 of the case. A row with neither is no nucleus, but its case is mentioned
+    class        in the first of the columns class, cell_type, label and type, or that of the tool, by name or number
     probability  in the first of the columns probability, score and confidence
     probability_<class>  the probability of each class, one column for every class or none. Without a column for the
                  class a point has the most probable one, of equal ones the earlier in the challenge
@@ -54,6 +57,7 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
         table = table_of(stream, request, 1)
         if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
             check_case(table, column, request, case)
+        check_one_image(table, request)
         points, _ = points_of(table, request, np.repeat(spacings_um([case]), len(table)))
     return Annotations((points,))
 
@@ -84,10 +88,13 @@ def points_of(table: Table, request: Request[PointsCsvRules], spacing_um: Float6
 
     spacing_um  float64 (R,), um for a px at each row
     """
-    x, y = table.need("x", fix=NO_HEADER), table.need("y", fix=NO_HEADER)
+    names = [name.casefold() for name in table.names]
+    x_name, y_name, classes = point_columns(names) or POINT_COLUMNS[0]
+    fix = (other_table(names) and f"The file is {other_table(names)}.") or NO_HEADER
+    x, y = table.need(x_name, fix=fix), table.need(y_name, fix=fix)
     is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
     table = table.take(is_nucleus)
-    class_column = table.find(CLASS_COLUMNS)
+    class_column = table.find(classes)
     class_id, kept, faults = read_classes(table, class_column, request)
     table, class_id = table.take(kept), class_id[kept]
     is_nucleus[is_nucleus] = kept
