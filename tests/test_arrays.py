@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from label_pictures import picture
+from test_label_formats import image_of
+from test_label_formats import npy_file as npy
+from test_mat_formats import refusals
 
 from evaluation.challenge import LimitRules, format_rules
-from evaluation.findings.errors import InputFault
 from evaluation.formats.conic_array import read_conic_array_collection
 from evaluation.formats.pannuke_masks import read_pannuke_masks, read_pannuke_masks_collection
 from evaluation.formats.request import Request
@@ -43,24 +44,6 @@ def request(kind: str, classes: ClassTable, *, limit: int = LIMIT, file_class: i
         limits=LimitRules(bytes_per_file=limit),
         file_class=file_class,
     )
-
-
-def npy(array: Any) -> io.BytesIO:
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream
-
-
-def refusals(function: Callable[[], Any]) -> list[str]:
-    with pytest.raises(InputFault) as error:
-        function()
-    return [str(finding) for finding in error.value.findings]
-
-
-def image_of(annotations: Annotations) -> LabelImage:
-    (part,) = annotations.parts
-    assert isinstance(part, LabelImage)
-    return part
 
 
 # --- CoNIC ------------------------------------------------------------------------------------------------------------

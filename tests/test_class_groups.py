@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
-from literal import instances_of
+from test_published_faults import challenge, squares
 
-from evaluation import Challenge, score_instances
+from evaluation import score_instances
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.model import Instances
-
-TWO_SQUARES = np.zeros((2, 20, 20), bool)
-TWO_SQUARES[0, 2:6, 2:6] = TWO_SQUARES[1, 10:14, 10:14] = True
-
-
-def squares(*classes: int) -> Instances:
-    return instances_of(TWO_SQUARES, classes)
-
-
-def challenge(families: list[str], preset: str = "monusac2020", undefined: str = "worst", **metrics: Any) -> Challenge:
-    return Challenge.from_preset(
-        preset,
-        name="test",
-        classes=[{"name": name} for name in "abc"],
-        metrics={"families": families, "boundary": "open", **metrics},
-        aggregation={"unit": "case", "undefined": undefined},
-        ranking={"columns": []},
-    )
 
 
 def test_an_image_without_a_nucleus_of_any_group_is_left_out_and_charged_nothing():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,8 @@ from label_pictures import picture
 from skimage.measure import label
 from skimage.morphology import dilation
 from skimage.morphology import disk as footprint
+from test_label_formats import npy_file as npy
+from test_mat_formats import refusals
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
@@ -54,12 +55,6 @@ def tiff(image: Any, **options: Any) -> io.BytesIO:
     return stream
 
 
-def npy(image: Any) -> io.BytesIO:
-    stream = io.BytesIO()
-    np.save(stream, image)
-    return stream
-
-
 def drawn(picture: str) -> Any:
     return np.array([[LETTERS[letter] for letter in row] for row in picture.split()], np.uint8)
 
@@ -80,12 +75,6 @@ def shown(part: LabelImage) -> str:
 def classes(part: LabelImage) -> list[int]:
     assert part.class_of_instance is not None
     return [int(class_id) for class_id in part.class_of_instance]
-
-
-def refusals(function: Callable[[], Any]) -> list[str]:
-    with pytest.raises(InputFault) as error:
-        function()
-    return [str(finding) for finding in error.value.findings]
 
 
 # --- what is restored -------------------------------------------------------------------------------------------------

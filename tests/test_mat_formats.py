@@ -17,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from label_pictures import picture
+from test_label_formats import LABELS, ONE_CLASS, SHAPE, TWO_CLASSES, image_of
+from test_label_formats import mat_file as mat
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.decoding.mat_file import MatFile
@@ -29,14 +31,7 @@ from evaluation.formats.request import Request
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Annotations, Case, ClassTable, LabelImage
 
-SHAPE = (20, 31)
 LIMIT = 10_000_000
-LABELS = np.zeros(SHAPE, np.int32)
-LABELS[2:9, 5:20] = 7
-LABELS[12:19, 3:4] = 300
-LABELS[0, 30] = 2
-ONE_CLASS = ClassTable(("nucleus",), {"nucleus": 1})
-TWO_CLASSES = ClassTable(("tumour", "stroma"), {"tumour": 1, "stroma": 2, "debris": -1}, {10: 1, 20: 2, 30: -1})
 HEADER = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Mon Jan  1 00:00:00 2024 HDF5 schema 1.00 ."
 MATLAB_CLASSES = {"f8": "double", "f4": "single", "b1": "logical"}
 
@@ -52,12 +47,6 @@ def request(
         limits=LimitRules(bytes_per_file=limit),
         file_class=file_class,
     )
-
-
-def mat(variables: dict[str, Any], **options: Any) -> io.BytesIO:
-    stream = io.BytesIO()
-    scipy.io.savemat(stream, variables, **options)
-    return stream
 
 
 def mat_7_3(
@@ -104,12 +93,6 @@ def refusals(function: Callable[[], Any]) -> list[str]:
 def refusal(stream: io.BytesIO, shape_yx: tuple[int, int] = SHAPE, limit: int = LIMIT) -> str:
     (line,) = refusals(lambda: read_guarded(stream, "nary_mat", shape_yx, limit))
     return line.replace(" case 'a', 'a.mat':", "")
-
-
-def image_of(annotations: Annotations) -> LabelImage:
-    (part,) = annotations.parts
-    assert isinstance(part, LabelImage)
-    return part
 
 
 # --- MATLAB 7.3 -------------------------------------------------------------------------------------------------------

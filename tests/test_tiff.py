@@ -8,7 +8,7 @@ import random
 import struct
 import tracemalloc
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -221,21 +221,78 @@ def set_entry(content: bytearray, tag: int, *values: tuple[int, int]) -> None:
         struct.pack_into(ENTRY[kind], content, place + 12 * index, number, kind, 1, value)
 
 
-@pytest.mark.parametrize("kind", [8, 9])
-@pytest.mark.parametrize("tag", [256, 257, 258, 259, 277, 278, 322, 323])
-def test_numbers_of_an_unusual_type_are_refused(tag: int, kind: int) -> None:
-    options: dict[str, Any] = {"tile": (16, 16)} if tag in (322, 323) else {}
-    content = bytearray(tiff_file(LABELS, compression="zlib", metadata=None, **options).getvalue())
-    set_entry(content, tag, (kind, 16))
-    assert refusal(bytes(content), ".tif").startswith(f"[wrong-format] a damaged header (tag {tag} of type {kind});")
+def changed(edit: Callable[[bytearray], object], **options: Any) -> bytes:
+    """A TIFF of one page, after an edit of its bytes."""
+    content = bytearray(tiff_file(LABELS, metadata=None, **options).getvalue())
+    edit(content)
+    return bytes(content)
 
 
-@pytest.mark.parametrize("tag", [256, 259, 273, 279])
-def test_a_tag_that_is_there_twice_is_refused(tag: int) -> None:
-    content = bytearray(tiff_file(LABELS, compression="zlib", metadata=None).getvalue())
-    place = entry_place(content, 262)
-    content[place : place + 12] = content[entry_place(content, tag) : entry_place(content, tag) + 12]
-    assert refusal(bytes(content), ".tif").startswith(f"[wrong-format] a damaged header (tag {tag} twice); expected")
+def with_entry(tag: int, *values: tuple[int, int], **options: Any) -> bytes:
+    return changed(lambda content: set_entry(content, tag, *values), **options)
+
+
+def with_tag_262(kind: str, *numbers: int) -> bytes:
+    """Another tag in the place of one that nobody needs."""
+    return changed(lambda content: struct.pack_into(kind, content, entry_place(content, 262), *numbers))
+
+
+def with_tag_twice(tag: int) -> bytes:
+    def edit(content: bytearray) -> None:
+        place, other = entry_place(content, 262), entry_place(content, tag)
+        content[place : place + 12] = content[other : other + 12]
+
+    return changed(edit, compression="zlib")
+
+
+def with_a_page_that_follows_itself() -> bytes:
+    def edit(content: bytearray) -> None:
+        (first,) = struct.unpack_from("<I", content, 4)
+        (tags,) = struct.unpack_from("<H", content, first)
+        struct.pack_into("<I", content, first + 2 + 12 * tags, first)
+
+    return changed(edit)
+
+
+TILED = {"tile": (16, 16), "compression": "zlib"}
+STACK = np.zeros((3, *SHAPE), np.uint16)
+DAMAGED, ALONE = "[wrong-format] a damaged header", "expected one image, alone in its file. Write only the label image."
+LOSSLESS = (
+    "expected whole numbers of 8, 16, 32 or 64 bits, without compression or with a lossless one (deflate, LZW, zstd). "
+    "Write it again, for example with tifffile.imwrite(path, labels, compression='zlib')."
+)
+
+REFUSED = [
+    *((with_entry(tag, (kind, 16), **(TILED if tag in (322, 323) else {"compression": "zlib"})),
+       f"{DAMAGED} (tag {tag} of type {kind});")
+      for kind in (8, 9) for tag in (256, 257, 258, 259, 277, 278, 322, 323)),
+    *((with_tag_twice(tag), f"{DAMAGED} (tag {tag} twice); expected") for tag in (256, 259, 273, 279)),
+    *((with_entry(322, (4, width), (4, height), **TILED), f"{DAMAGED} (tiles of {width:,} x {height:,} pixels)")
+      for width, height in ((1 << 31, 16), (16, 0), (0, 16), (1, 1), (17, 16), (60_000, 60_000))),
+    # reaches less than 2^24 px over the edge
+    (with_entry(322, (4, 16), (4, 60_000), **TILED), f"{DAMAGED} (tag 324 with 4 values)"),
+    (with_entry(278, (3, 0)), f"{DAMAGED} (strips without rows)"),
+    *((with_entry(tag, (3, value)), f"[unsupported-format] a TIFF file with {what}; {LOSSLESS}")
+      for tag, value, what in (
+          (258, 24, "24 bits a pixel"), (258, 0, "0 bits a pixel"), (259, 6, "compression 6"),
+          (259, 7, "compression 7"), (259, 34712, "compression 34712"), (259, 65000, "compression 65000"))),
+    *((with_tag_262("<HHIHxx", tag, 3, 1, value), f"[unsupported-format] a TIFF file with {what}; {LOSSLESS}")
+      for tag, value, what in (
+          (266, 2, "bits in reversed order"), (317, 3, "predictor 3 for 32 bits"),
+          (317, 9, "predictor 9 for 32 bits"))),
+    *((content[:end], CUT_OFF) for offset in (1 << 50, (1 << 62) - 1, (1 << 64) - 1) for end in (None, 12)
+      for content in [b"II+\0\x08\0\0\0" + offset.to_bytes(8, "little") + bytes(100)]),
+    (with_a_page_that_follows_itself(), f"{DAMAGED} (a page that follows itself); expected a TIFF file."),
+    (tiff_file(STACK, photometric="minisblack", metadata=None).getvalue(), f"[several-images] 3 pages; {ALONE}"),
+    *((tiff_file(STACK, photometric="minisblack", truncate=True, **options).getvalue(),
+       f"[several-images] a stack of 3 images; {ALONE}") for options in ({}, {"imagej": True})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "line"), REFUSED, ids=range(len(REFUSED)))
+@pytest.mark.usefixtures("little_memory")
+def test_a_file_is_refused_with_this_line(content: bytes, line: str) -> None:
+    assert refusal(content, ".tif").startswith(line)
 
 
 def segment_tags(content: bytearray) -> dict[int, tuple[int, int, int]]:
@@ -281,51 +338,6 @@ def test_a_strip_with_fewer_or_more_rows_than_the_image_is_told(compression: str
     assert refusal(bytes(content), ".tif").startswith(CUT_OFF)
 
 
-@pytest.mark.parametrize(("width", "height"), [(16, 60_000), (1 << 31, 16), (16, 0), (0, 16), (1, 1), (17, 16)])
-@pytest.mark.usefixtures("little_memory")
-def test_tiles_of_impossible_sizes_are_refused(width: int, height: int) -> None:
-    content = bytearray(tiff_file(LABELS, tile=(16, 16), compression="zlib", metadata=None).getvalue())
-    set_entry(content, 322, (4, width), (4, height))
-    if height == 60_000:  # reaches less than 2^24 px over the edge
-        assert refusal(bytes(content), ".tif").startswith("[wrong-format] a damaged header (tag 324 with 4 values)")
-    else:
-        expected = f"[wrong-format] a damaged header (tiles of {width:,} x {height:,} pixels)"
-        assert refusal(bytes(content), ".tif").startswith(expected)
-
-
-def test_strips_without_rows_are_refused() -> None:
-    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
-    set_entry(content, 278, (3, 0))
-    assert refusal(bytes(content), ".tif").startswith("[wrong-format] a damaged header (strips without rows)")
-
-
-@pytest.mark.parametrize(
-    ("tag", "value", "what"),
-    [
-        (258, 24, "24 bits a pixel"),
-        (258, 0, "0 bits a pixel"),
-        (259, 6, "compression 6"),
-        (259, 7, "compression 7"),
-        (259, 34712, "compression 34712"),
-        (259, 65000, "compression 65000"),
-    ],
-)
-def test_other_bits_and_compressions_are_refused(tag: int, value: int, what: str) -> None:
-    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
-    set_entry(content, tag, (3, value))
-    assert refusal(bytes(content), ".tif").startswith(f"[unsupported-format] a TIFF file with {what}; expected whole")
-
-
-@pytest.mark.parametrize(
-    ("tag", "value", "what"),
-    [(266, 2, "bits in reversed order"), (317, 3, "predictor 3 for 32 bits"), (317, 9, "predictor 9 for 32 bits")],
-)
-def test_other_orders_and_predictors_are_refused(tag: int, value: int, what: str) -> None:
-    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
-    struct.pack_into("<HHIHxx", content, entry_place(content, 262), tag, 3, 1, value)
-    assert refusal(bytes(content), ".tif").startswith(f"[unsupported-format] a TIFF file with {what}; expected whole")
-
-
 def test_pages_of_two_types_are_not_joined(tmp_path: Path) -> None:
     from test_label_formats import TWO_CLASSES, case_of, request
 
@@ -337,13 +349,6 @@ def test_pages_of_two_types_are_not_joined(tmp_path: Path) -> None:
         writer.write(LABELS, metadata=None)
     with path.open("rb") as stream, pytest.raises(InputFault, match="a TIFF file with uint64 and int32 side by side"):
         read_label_image(stream, request(".tif", TWO_CLASSES, class_channel=1), case_of(SHAPE))
-
-
-@pytest.mark.parametrize("offset", [1 << 50, (1 << 62) - 1, (1 << 64) - 1])
-def test_a_bigtiff_that_points_far_beyond_its_end_is_cut_off(offset: int) -> None:
-    content = b"II+\0\x08\0\0\0" + offset.to_bytes(8, "little") + bytes(100)
-    assert refusal(content, ".tif").startswith(CUT_OFF)
-    assert refusal(content[:12], ".tif").startswith(CUT_OFF)
 
 
 def test_a_tile_larger_than_the_limit_is_refused_although_the_image_is_not() -> None:
@@ -365,40 +370,6 @@ def test_tiff_whose_strip_decompresses_to_far_more_than_the_image_gives_no_more(
     for place, kind, value in ((offset, types[0], len(content)), (count, types[1], len(bomb))):
         struct.pack_into("<H" if kind == 3 else "<I", content, place, value)
     assert refusal(bytes(content) + bomb, ".tif").startswith(CUT_OFF)
-
-
-def test_tiff_with_a_page_that_follows_itself_is_refused() -> None:
-    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
-    (first,) = struct.unpack_from("<I", content, 4)
-    (tags,) = struct.unpack_from("<H", content, first)
-    struct.pack_into("<I", content, first + 2 + 12 * tags, first)
-    assert refusal(bytes(content), ".tif").startswith(
-        "[wrong-format] a damaged header (a page that follows itself); expected a TIFF file."
-    )
-
-
-def test_tiff_with_several_pages_is_refused() -> None:
-    stack = np.zeros((3, *SHAPE), np.uint16)
-    expected = "expected one image, alone in its file. Write only the label image."
-    pages = tiff_file(stack, photometric="minisblack", metadata=None)
-    assert refusal(pages, ".tif") == f"[several-images] 3 pages; {expected}"
-
-
-@pytest.mark.parametrize("options", [{"truncate": True}, {"imagej": True, "truncate": True}])
-def test_tiff_of_a_stack_with_a_single_header_is_refused(options: dict[str, Any]) -> None:
-    stream = tiff_file(np.zeros((3, *SHAPE), np.uint16), photometric="minisblack", **options)
-    assert refusal(stream, ".tif") == (
-        "[several-images] a stack of 3 images; expected one image, alone in its file. Write only the label image."
-    )
-
-
-def test_tiff_with_lossy_compression_is_refused() -> None:
-    stream = tiff_file(np.zeros((32, 32), np.uint8), compression="jpeg")
-    assert refusal(stream, ".tif", (32, 32)) == (
-        "[unsupported-format] a TIFF file with compression 7; expected whole numbers of 8, 16, 32 or 64 bits, without "
-        "compression or with a lossless one (deflate, LZW, zstd). Write it again, for example with "
-        "tifffile.imwrite(path, labels, compression='zlib')."
-    )
 
 
 # --- sizes of images --------------------------------------------------------------------------------------------------
