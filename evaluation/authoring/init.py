@@ -28,8 +28,8 @@ from evaluation.submission.patterns import compile_pattern
 PIXELS_LOOKED_AT = 50_000_000  # of all images together: more would take minutes
 PUBLISH = """
 [publish]
-# What metrics.json holds on the platform, where everybody may read it: ranked (columns and floors of the ranking, and
-# their parts) | all (every score). details.json, for administrators, holds all. What scores tell of the reference:
+# What metrics.json holds on the platform, where everybody may read it: ranked (columns and minimum scores, with
+# their parts) | all (every score). details.json, for administrators, holds all. What scores reveal:
 # docs/security.md.
 metrics = "ranked"
 """
