@@ -139,17 +139,6 @@ def test_a_group_without_a_value_is_left_out_of_a_plot_and_told(page):
     assert "1 of 2 patients has no balanced accuracy" in boxes.description
 
 
-def test_lines_of_equal_f1_have_that_f1(page):
-    found = figure(page, "precision-recall")
-    lines = [one.dots for one in found.series if one.is_curve]
-    values = [float(label.text.removeprefix("F1 ")) for label in found.labels]
-    assert len(lines) == len(values) > 3
-    for value, line in zip(values, lines, strict=True):
-        f1 = [2 * dot.x * dot.y / (dot.x + dot.y) for dot in line]
-        assert f1 == pytest.approx([value] * 41)
-        assert max(dot.y for dot in line) <= 1 + 1e-9
-
-
 def test_the_confusion_matrix_has_rows_of_the_reference_and_none_last(page):
     """By hand: P1_a calls one epithelial nucleus a lymphocyte, misses the neutrophil, adds one; P2 misses all."""
     found = table(page, "confusion")
@@ -452,7 +441,6 @@ def test_one_nucleus_is_one_nucleus():
     assert "1 of the matched nuclei has the right class." in words
     assert "By class" not in words
     assert "over 1 case." in figure(page, "spread").description
-    assert figure(page, "precision-recall").description.endswith("Of 1 case 0 have more precision than recall.")
 
 
 def test_only_true_shares_read_all_or_none(result):

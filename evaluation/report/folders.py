@@ -425,7 +425,7 @@ def case_page(case: str, seen: Mapping[str, TeamCases], first: ResultDocuments) 
         Column("team", of=lambda name: Cell(name, page=links[name])),
         *columns,
     )
-    sections = [Section("scores", "What was found", (Text((best_and_worst(values, score),)), table))]
+    sections = [Section("scores", "Scores", (Text((best_and_worst(values, score),)), table))]
     browser = browser_section(
         [
             Seen(name, read.nuclei.of_case(case), {case: read.scenes[case]} if case in read.scenes else {})

@@ -140,7 +140,7 @@ def method_section(document: Document) -> Section:
         "In each variant all teams are ranked anew. Shares of variants are no probabilities: they say how much of "
         "what was tried agrees."
     )
-    return Section("varied-rules", "The method", blocks, lead)
+    return Section("varied-rules", "The method", blocks, lead, folded=True)
 
 
 def unranked_table(teams: Sequence[Document]) -> Table:
@@ -289,7 +289,7 @@ def definition_section(document: Document) -> Section:
         f"{document['nuclei']:,} nuclei in {document['cases']:,} cases, {document['empty_cases']:,} of them without "
         f"nuclei. {document['one_pixel_nuclei']:,} nuclei are a single pixel."
     )
-    return Section("definitions", "How it is computed", (Text((counted, *DEFINITIONS)),))
+    return Section("definitions", "How it is computed", (Text((counted, *DEFINITIONS)),), folded=True)
 
 
 # --- tricks: which attempts to game the ranking work, for whom --------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -27,7 +26,6 @@ from evaluation.report.page import (
     Column,
     Dot,
     Figure,
-    Label,
     Page,
     Section,
     Series,
@@ -51,7 +49,7 @@ from evaluation.report.result import (
     rules_in_words,
 )
 from evaluation.report.skills import SKILLS, score_table, skill_rows
-from evaluation.report.tables import bar_cell, in_percent, show_rest, shown_number, table_of, with_key
+from evaluation.report.tables import bar_cell, in_percent, show_rest, table_of, with_key
 
 BY_CLASS = (
     "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",
@@ -508,7 +506,7 @@ def first_anchor(unit: Unit, anchors: Mapping[str, str]) -> str:
 
 
 def unit_section(result: ResultDocuments) -> Section:
-    """The main scores over groups, or over cases where these are the groups; precision against recall; the groups."""
+    """The main scores over groups, or over cases where these are the groups; the groups."""
     what = "patient" if result.are_grouped else "case"
     blocks: list[Block] = []
     for anchor, title, paths in SPREAD:
@@ -519,7 +517,6 @@ def unit_section(result: ResultDocuments) -> Section:
             blocks.append(spread_figure(result, anchor, f"{what}s", chosen, title))
     if not blocks:
         blocks.append(Text(("None of the main scores was asked for, so there is nothing to plot.",)))
-    blocks += precision_recall(result, what)
     if result.are_grouped:
         blocks.append(group_table(result))
     lead = f"Every point is one {what}."
@@ -557,46 +554,6 @@ def spread_figure(result: ResultDocuments, anchor: str, what: str, paths: list[s
 def sentence(parts: list[str]) -> str:
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def precision_recall(result: ResultDocuments, what: str) -> list[Figure]:
-    """Precision against recall of each unit, with lines of equal F1."""
-    anchors, dots = case_anchors(result), []
-    for unit in result.groups if result.are_grouped else result.cases:
-        recall, precision, f1 = (unit.value(f"detection.{name}") for name in ("recall", "precision", "f1"))
-        if recall is not None and precision is not None:
-            text = f"{unit.name}, F1 {shown_number(f1)}"
-            dots.append(Dot(recall, precision, text, first_anchor(unit, anchors)))
-    if not dots:
-        return []
-    low = max(0.0, math.floor(20 * min(min(float(dot.x), float(dot.y or 0)) for dot in dots) - 0.5) / 20)
-    step = 0.1 if low < 0.6 else 0.05 if low < 0.85 else 0.02
-    lines, labels = [], []
-    for f1 in (round(step * index, 2) for index in range(1, round(1 / step))):
-        start = max(f1 / (2 - f1), low, 0.01)
-        xs = [start + (1 - start) * part / 40 for part in range(41)]
-        end = f1 / (2 - f1)
-        if end > low:
-            curve = tuple(Dot(x, f1 * x / (2 * x - f1)) for x in xs)
-            lines.append(Series("", curve, "@line", dash="dot", is_curve=True))
-            labels.append(Label(1, end, f"F1 {f1:g}", "right"))
-    above = sum(float(dot.y or 0) > float(dot.x) for dot in dots)
-    every = f"Of {counted(len(dots), what)} {above:,} {'has' if above == 1 else 'have'}"
-    ends = (low, 1 + 0.04 * (1 - low))
-    dots = dots[:: -(-len(dots) // POINTS_SHOWN) or 1]
-    return [
-        plot(
-            "precision-recall",
-            f"Precision and recall of detection, a point for each {what}",
-            "Lower right: too many predictions; upper left: too few. Thin lines join points of equal F1. "
-            f"{every} more precision than recall.",
-            [Series(f"{what}s", tuple(dots)), *lines],
-            x=Axis("recall", ends),
-            y=Axis("precision", ends),
-            height=440,
-            labels=labels,
-        )
-    ]
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
