@@ -50,10 +50,6 @@ def values_of(row: tuple[Any, ...]) -> list[Any]:
     return [cell.value if isinstance(cell, Cell) else cell for cell in row]
 
 
-def texts(page: Page) -> list[str]:
-    return [text for s in page.sections for b in s.blocks if isinstance(b, Text) for text in b.paragraphs]
-
-
 def test_the_answer_stands_first_and_looks_like_what_it_is() -> None:
     document = made()
     first = audit_page(document).sections[0].blocks[0]

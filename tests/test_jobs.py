@@ -429,7 +429,7 @@ def test_ten_thousand_unknown_jobs_are_told_in_one_line_and_in_time(tmp_path: Pa
     assert "; 9,997 more)" in line
 
 
-# --- the catalogue ----------------------------------------------------------------------------------------------------
+# --- slugs ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("alias", "name"), [("T-cell", "T cell"), ("T cell", "T-cell")])
