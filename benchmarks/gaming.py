@@ -313,10 +313,10 @@ def play_presets(
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 INTRODUCTION = """\
-# What pays: attempts to game a ranking
+# Gaming: attempts to game a ranking
 
 Can a ranking be won without being better? Each of {tricks} tricks was played on the submission of every team in {fields} fields,
-and the teams were ranked again by the rules of every preset. A trick **pays** if the team stands higher although its
+and the teams were ranked again by the rules of every preset. A trick **works** if the team ranks higher although its
 submission became worse: its pooled detection F1 (IoU above 0.5), or its pooled class score (the mean over classes of the F1 of
 detection with the right class), fell by more than 0.005.
 
@@ -332,17 +332,17 @@ the same tricks on the submissions of a challenge.
   nucleus. {real}
 - {left_out}
 
-| preset | pays | of plays | by participants | by the reference | largest climb | what pays most often |
+| preset | works | of plays | by participants | by the reference | largest climb | what works most often |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 READING = """
 What this says:
 
 - **Scores of matched pairs** (three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
-  best nuclei loses in one column and gains in the others. It also pays to empty the hardest cases, and to hand in a nucleus in
+  best nuclei loses in one column and gains in the others. It also works to empty the hardest cases, and to submit a nucleus in
   several sizes: the best of them is matched.
-- **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) pay for emptying images. An image whose
-  reference is empty counts 0 with a single spurious nucleus and drops out without; and a class, or the nuclei, of one image
+- **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) reward emptying images. An image whose
+  reference is empty counts 0 with a single false positive and drops out without; and a class, or the nuclei, of one image
   weigh as much as those of any other.
 - **Class-aware matching** (conic2022, pannuke, puma2024) rewards leaving out the nuclei that are named wrong: a wrong name is
   two errors, silence is one. Only the reference knows which they are, but a cut by the confidence of the class comes near it.
@@ -351,10 +351,10 @@ What this says:
 
 Under `recommended` of a nucleus and its copies one at most takes part in matching
 ([own duplicates](matching.md#own-duplicates)); none of these copies paid. The more probable one takes part, so a participant who
-gives the copies a higher confidence chooses which: of 162 such plays in 9 made fields (all nuclei, the surest half, or all as
+gives the copies a higher confidence chooses which: of 162 such plays in 9 made fields (all nuclei, the most confident half, or all as
 another class once more, a pixel larger) 8 paid, of three teams whose outlines are about a pixel too small.
 
-That few tricks of this list pay under `recommended` in these fields is no proof for all; what is proved, and where it fails,
+That few tricks of this list work under `recommended` in these fields is no proof for all; what is proved, and where it fails,
 stands with the [covered](metrics.md#covered-how-good-is-the-better-half-and-are-the-classes-right) and
 [overall](metrics.md#overall-outlines-and-classes-over-all-nuclei) scores. No sum of ranks is safe from *clones*: a
 second entry of a team can turn the order of two others. Rank one entry for each team.
@@ -367,7 +367,7 @@ teams did this, and it paid in so many plays (`python -m benchmarks.class_column
 
 {class_columns}
 
-No name that lowers the class score can pay where that score is the column: the first 0 is no finding. That macro F1 follows the skill which made the
+No name that lowers the class score can work where that score is the column: the first 0 is no finding. That macro F1 follows the skill which made the
 teams better where classes are rare is one; its price is the second column, since a wrong name is two errors and silence is one. Where
 two of the eight teams find 30 to 50 % of the nuclei, all of these columns follow detection (a correlation with F1 of {lowest:.2f} to {highest:.2f}) more than the
 skill in naming.
@@ -376,7 +376,7 @@ skill in naming.
 
 In brackets: for how many teams of all fields.
 
-| name | what is done | pays under |
+| name | what is done | works under |
 | --- | --- | --- |
 """
 

@@ -1,7 +1,7 @@
 """Tricks: what a participant could do to the nuclei of a submission to stand higher without being better.
 
 Every trick is played on every team, one team at a time; what comes of it is scored and ranked as any submission is.
-A trick *pays* if the team stands higher although its pooled detection F1, or its pooled class score (the mean over
+A trick *pays*, or works, if the team ranks higher although its pooled detection F1, or its pooled class score (mean over
 classes of the F1 of detection with the right class), has fallen by more than 0.005.
 """
 
@@ -422,9 +422,9 @@ TRICKS: tuple[Trick, ...] = (
     Trick("largest_75", "keep the largest 75 % of the nuclei of each image", keep(area, 0.75)),
     Trick("largest_50", "keep the largest 50 % of the nuclei of each image", keep(area, 0.5)),
     Trick("largest_25", "keep the largest 25 % of the nuclei of each image", keep(area, 0.25)),
-    Trick("surest_75", "keep the surest 75 % of each image", keep(confidence, 0.75), points=True),
-    Trick("surest_50", "keep the surest 50 % of each image", keep(confidence, 0.5), points=True),
-    Trick("surest_25", "keep the surest 25 % of each image", keep(confidence, 0.25), points=True),
+    Trick("surest_75", "keep the most confident 75 % of each image", keep(confidence, 0.75), points=True),
+    Trick("surest_50", "keep the most confident 50 % of each image", keep(confidence, 0.5), points=True),
+    Trick("surest_25", "keep the most confident 25 % of each image", keep(confidence, 0.25), points=True),
     Trick("isolated_75", "keep the 75 % that lie farthest from others", keep(loneliness, 0.75), points=True),
     Trick("isolated_50", "keep the 50 % that lie farthest from others", keep(loneliness, 0.5), points=True),
     Trick("random_50", "keep half of the nuclei, whichever", keep(pseudo_random, 0.5)),
@@ -457,7 +457,7 @@ TRICKS: tuple[Trick, ...] = (
         "every nucleus once more, a pixel larger and as another class",
         with_larger(all_of_them, renames=True),
     ),
-    Trick("larger_surest", "the surest half of each image once more, a pixel larger", with_larger(surest_half)),
+    Trick("larger_surest", "the most confident half of each image once more, a pixel larger", with_larger(surest_half)),
     Trick("larger_rare", "all but the commonest class once more, a pixel larger", with_larger(not_common)),
     Trick(
         "larger_rare_other",
@@ -642,7 +642,7 @@ def are_points(challenge: Challenge) -> bool:
 
 
 def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None) -> dict[str, Any]:
-    """Play every trick on every team of a folder: the content of tricks.json, which says what pays.
+    """Play every trick on every team of a folder: the content of tricks.json, which says what works.
 
     Raises WrongUsage, ChallengeBroken ("contradictory-rules" where numbers of nuclei are all that is known).
     """
