@@ -1,8 +1,8 @@
 """Tricks: what a participant could do to the nuclei of a submission to stand higher without being better.
 
 Every trick is played on every team, one team at a time; what comes of it is scored and ranked as any submission is.
-A trick *pays*, or works, if the team ranks higher although its pooled detection F1, or its pooled class score (mean over
-classes of the F1 of detection with the right class), has fallen by more than 0.005.
+A trick *pays*, or works, if the team ranks higher although its pooled detection F1, or its pooled class score (mean
+over classes of the F1 of detection with the right class), has fallen by more than 0.005.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from evaluation.model import Case
 
 
 class RuleFault(ValueError):
-    """What a validator finds. The findings' ``where`` is a key of its table, or "" for the value itself."""
+    """Faults that a validator found. The ``where`` of a finding is a key of its table, or "" for the value itself."""
 
     def __init__(self, *findings: Finding) -> None:
         super().__init__(*findings)

@@ -61,7 +61,7 @@ def read_rules(path: Path) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """What a TOML document says. Raises ValueError for what is none, and what tomllib would take long for.
+    """The content of a TOML document. Raises ValueError for what is none, and what tomllib would take long for.
 
     A key a.b.c… of n parts takes it time and memory by the square of n, and each key below a table of n parts by n.
     """

@@ -197,7 +197,7 @@ class CentroidClosestFirst(RadiusRule):
 
 
 class InFileOrder(CentroidClosestFirst):
-    """The published fault ``file_order`` in the place of the rule that is written: see ``scoring.published_faults``."""
+    """The published fault ``file_order``, which replaces the rule that is written: see ``scoring.published_faults``."""
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching.rules import match_in_file_order

@@ -381,7 +381,7 @@ class RankingColumn(Rules):
 
 
 class Floor(Rules):
-    """What a team needs to be ranked before those that lack it: a number of metrics.json, and how much at least."""
+    """A minimum score: a number of metrics.json, and its least value; teams below it are ranked behind the others."""
 
     path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
     at_least: float
@@ -432,7 +432,7 @@ class RankingRules(Rules):
 
     @property
     def missing_rank(self) -> Missing:
-        """What becomes of a team without any value in a column."""
+        """How a team without any value in a column is ranked: last there ("worst"), or not at all."""
         return "worst" if self.missing == "worst" else "unranked"
 
     @model_validator(mode="after")

@@ -79,7 +79,7 @@ class ExecutorPool(Pool):
 
 
 def run_packed(version: str, packed: bytes, beside: int) -> Any:
-    """What a worker is sent. It has to run the program that sent it: another one may come to other numbers.
+    """Run the tasks that a worker was sent, with the program that sent them: another one may give other numbers.
 
     beside   tasks that are worked on at once; on this machine at most as many as it has processors
     """

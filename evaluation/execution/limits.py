@@ -84,7 +84,7 @@ def left_in_groups(root: Path) -> list[int]:
 
 
 def text_of(path: Path) -> str:
-    """What is in a small file; nothing if it is not there."""
+    """The text of a small file; empty if it is not there."""
     try:
         return path.read_text("utf-8", "replace")
     except OSError:

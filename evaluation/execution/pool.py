@@ -48,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What became of the task with this number: an outcome, or an error."""
+    """The outcome of the task with this number, or its error."""
 
     number: int
     outcome: Any = None
@@ -340,7 +340,7 @@ def begin_work(mask: set[int]) -> None:
 
 
 def work(pipe: Connection, tasks: Mapping[int, Task]) -> None:
-    """What a worker does until it is killed. ``tasks``: those that it knows already, by their numbers."""
+    """Work on tasks until the process is killed. ``tasks``: those that the worker knows already, by their numbers."""
     from evaluation.decoding.guard import of_thread
 
     while True:

@@ -166,7 +166,7 @@ def batches(
 
 
 def run_job(job: Job[Outcome], workers: int | None = None, executor: Executor | None = None) -> Outcome:
-    """What a job comes to. ``workers`` and ``executor`` as in ``run_work``; what these raise, the job may catch."""
+    """The result of a job. ``workers`` and ``executor`` as in ``run_work``; what these raise, the job may catch."""
     step: Callable[[], Work] = partial(next, job)
     while True:
         try:

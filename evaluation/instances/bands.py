@@ -117,7 +117,7 @@ def any_overlaps(
 
 
 def again_and_again(erode: Callable[[Ends, Ends], Ends], ends: Ends, times: int) -> Ends:
-    """Erode so many times; what loses no pixel once will never lose one."""
+    """Erode ``times`` times, or until nothing is lost any more."""
     before = -1
     for _ in range(times):
         pixels = int(np.maximum(ends[1] - ends[0], 0).sum())

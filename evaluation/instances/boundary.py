@@ -72,7 +72,7 @@ def boundaries_of(
 
 
 def boundaries_of_runs(runs: ChosenRuns, *, border: BorderRule) -> Boundaries:
-    """The same of chosen runs, of one image or of several."""
+    """The boundaries of chosen runs, of one image or of several."""
     entries = len(runs.images_yx)
     crowded = crowded_entries(runs, entries)[runs.entry]
     found = [
@@ -223,7 +223,7 @@ def boundary_of_any(runs: ChosenRuns, border: BorderRule) -> Pieces:
 def between_rows(
     inner: tuple[Int64, Int64], cover: tuple[Int64, Int64], runs: ChosenRuns, border: BorderRule
 ) -> tuple[Int64, Int64]:
-    """What of ``inner`` is under ``cover`` one row above and one row below; starts and stops on the number line.
+    """The parts of ``inner`` that lie under ``cover`` both one row above and one row below, on the number line.
 
     Beyond an open edge of the image the rows on the edge go on.
     """
@@ -239,7 +239,7 @@ def between_rows(
 
 
 def covered_by_all(starts: Sequence[Int64], stops: Sequence[Int64], covers: int) -> tuple[Int64, Int64]:
-    """What lies under each of several covers, given as intervals in any order; those of one cover do not overlap.
+    """The intervals that lie under every cover; those of one cover are in any order and do not overlap.
 
     Behind the t-th stop and before the next, all covers lie on one another from the start number ``t + covers`` on.
     """
@@ -260,7 +260,7 @@ def without(start: Int64, stop: Int64, inner_start: Int64, inner_stop: Int64) ->
 
 
 def merged(lists: Sequence[Int64]) -> Int64:
-    """Several ascending lists as one; a stable sort merges them in one go."""
+    """Merge several ascending lists into one, by a stable sort."""
     return np.sort(np.concatenate(lists), kind="stable")
 
 

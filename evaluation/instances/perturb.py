@@ -28,7 +28,7 @@ class Canvas:
         return self.shape_yx[1] + 3  # a run that grew on both sides does not touch the next line
 
     def place(self, instances: Instances, border: BorderRule = "closed") -> tuple[Int64, Int64]:
-        """Start and stop of all runs on the line, sorted; under ``open`` what is at the border goes on by a pixel."""
+        """Start and stop of all runs on the line, sorted; under ``open`` runs at the border are a pixel longer."""
         height, width = self.shape_yx
         row, column = np.divmod(instances.run_start, width)
         start = (instances.run_instance.astype(np.int64) * (height + 2) + row + 1) * self.stride + column + 1
@@ -41,7 +41,7 @@ class Canvas:
         return np.sort(start), np.sort(stop)
 
     def read(self, instances: Instances, start: Int64, stop: Int64) -> Instances:
-        """The instances with other runs, cut at the border of the image; those that are left without pixels leave."""
+        """The instances with other runs, cut at the border of the image; instances without pixels are left out."""
         height, width = self.shape_yx
         line = start // self.stride
         index, row = np.divmod(line, height + 2)
@@ -54,7 +54,7 @@ class Canvas:
 
 
 def dilate_instances(instances: Instances, px: int = 1) -> Instances:
-    """Every nucleus with the pixels whose 4-neighbour belongs to it, ``px`` times; inside the image.
+    """Grow every nucleus ``px`` times by the pixels of the image that have a 4-neighbour in it.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> dilate_instances(instances_from_labels(np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]]))).areas_px().tolist()
@@ -70,7 +70,7 @@ def dilate_instances(instances: Instances, px: int = 1) -> Instances:
 
 
 def erode_instances(instances: Instances, px: int = 1, *, border: BorderRule = "closed") -> Instances:
-    """Every nucleus without the pixels that have a 4-neighbour outside it, ``px`` times; what vanishes is gone.
+    """Shrink every nucleus ``px`` times by its pixels with a 4-neighbour outside it; nuclei that vanish are left out.
 
     border  whether what lies beyond the image border is outside: ``closed`` if it is, ``open`` if nuclei go on there
 
@@ -90,7 +90,7 @@ def erode_instances(instances: Instances, px: int = 1, *, border: BorderRule = "
 
 
 def shift_instances(instances: Instances, dy: int = 0, dx: int = 1) -> Instances:
-    """Every nucleus ``dy`` rows down and ``dx`` columns to the right; what leaves the image is gone.
+    """Move every nucleus ``dy`` rows down and ``dx`` columns to the right; pixels that leave the image are lost.
 
     >>> from evaluation.instances.labels import instances_from_labels
     >>> shift_instances(instances_from_labels(np.array([[1, 1, 0]])), dx=2).run_start.tolist()

@@ -318,7 +318,7 @@ class RowSlots:
         return len(self.ring_of_slot)
 
     def runs(self, start: Int64, stop: Int64, width: int) -> RingRuns:
-        """Positions as runs of rings."""
+        """Turn positions on the number line into runs of rings."""
         slot = start // (width + 1)
         ring = self.ring_of_slot[slot]
         first = start - slot - self.base[ring] * width

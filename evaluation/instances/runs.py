@@ -21,7 +21,7 @@ def empty_region() -> Region:
 
 
 def subtract_runs(start: Int64, stop: Int64, away_start: Int64, away_stop: Int64) -> tuple[Int64, Int64, Int64]:
-    """What is left of each run (any order, may overlap) outside the sorted disjoint runs ``away``.
+    """The parts of each run (any order, may overlap) that lie outside the sorted disjoint runs ``away``.
 
     Returns the index of the run, start and stop of each piece; the pieces of a run come one after the other.
 
@@ -54,7 +54,7 @@ class Cover:
 
 
 def cover_depth(start: Int64, stop: Int64) -> Cover:
-    """By how many runs each pixel is covered; the runs may come in any order. Pixels under no run are left out.
+    """Count the runs that cover each pixel; the runs may come in any order. Pixels under no run are left out.
 
     >>> import numpy as np
     >>> cover = cover_depth(np.array([0, 2]), np.array([5, 9]))

@@ -187,7 +187,7 @@ def grouped(units: Units, groups: Groups | None) -> Int64:
 
 
 def safe_to_multiply(matrix: Numbers) -> Numbers:
-    """The same counts as Python's whole numbers, which have no end, if some unit has 2^31 pairs or more."""
+    """The counts as Python's whole numbers, which cannot overflow, if some unit has 2^31 pairs or more."""
     return matrix.astype(object) if matrix.sum(axis=(1, 2)).max(initial=0) >= 2**31 else matrix
 
 

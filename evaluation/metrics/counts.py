@@ -38,7 +38,7 @@ class Hits:
 
 
 def hits(units: Units) -> Hits:
-    """Classes ignored: ``tp`` matched pairs, ``fp`` spurious predictions, ``fn`` missed nuclei."""
+    """Counts without classes: ``tp`` matched pairs, ``fp`` false positives, ``fn`` false negatives."""
     return kept_hits(units, 0, lambda m: (m[:, 1:, 1:].sum(axis=(1, 2)), m[:, 0].sum(axis=1), m[:, :, 0].sum(axis=1)))
 
 

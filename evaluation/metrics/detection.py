@@ -84,7 +84,7 @@ def macro_f1(units: Units) -> Scores:
 
 
 def hovernet_class_f1(units: Units, class_id: int) -> Scores:
-    """F_c of HoVer-Net: F1 of a class in which a wrong class costs twice what a missed or spurious nucleus does.
+    """F_c of HoVer-Net: F1 of a class in which a wrong class costs twice what a false negative or positive does.
 
     ``2 t / (2 t + 2 f + 2 g + s + m)``, in [0, 1], with t matched pairs of the class on both sides, f pairs in which
     only the prediction has the class, g pairs in which only the reference has it, s spurious predictions and m missed

@@ -357,7 +357,7 @@ COVERED = (
 
 
 def all_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores:
-    """Mean over all nuclei: the sum over pairs / (pairs + missed + spurious), missed and spurious ones at the worst.
+    """Mean over all nuclei: the sum over pairs / (pairs + fn + fp); false negatives and positives have the worst value.
 
     They count 0, or the distance cap, and no distance counts more than the cap. Classes are ignored. Undefined
     "no-instances" if both sides are empty.
@@ -368,7 +368,7 @@ def all_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores
 
 
 def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores:
-    """Mean over classes of the mean over all nuclei of the class, missed and spurious ones at the worst.
+    """Mean over classes of the mean over all nuclei of the class; false negatives and positives have the worst value.
 
     Of a class: the sum over the pairs whose reference has it / (those pairs + its missed + its spurious nuclei). A
     class counts in a unit if a pair, a missed or a spurious nucleus has it. Take it pooled: averaged inside patients,
@@ -385,7 +385,7 @@ def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> 
 
 
 def accuracy(units: Units) -> Scores:
-    """Share of all nuclei that were found and named right: right pairs / (pairs + missed + spurious), in [0, 1].
+    """Share of all nuclei that were found and named right: right pairs / (pairs + fn + fp), in [0, 1].
 
     Undefined "no-instances" if both sides are empty.
     """
@@ -410,7 +410,7 @@ def class_mean_accuracy(units: Units) -> Scores:
 
 
 def all_of_class(confusion: Int64, class_id: int) -> Int64:
-    """Pairs whose reference has a class, missed and spurious nuclei of it, int64 (B,)."""
+    """Pairs whose reference has a class, plus its false negatives and false positives, int64 (B,)."""
     number: Int64 = confusion[:, class_id].sum(axis=1) + confusion[:, 0, class_id]
     return number
 

@@ -123,7 +123,7 @@ class Ranking(Protocol):
         """How many entries of each unit stand before an index, int64 (B,)."""
 
     def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
-        """All units, some at a time. ``tie`` int64 (T,) numbers the ties. Unless ``every`` one is wanted, those behind
+        """Go through all units. ``tie`` int64 (T,) numbers the ties. Unless ``every`` one is wanted, those behind
         which precision can only rise until the next step are left out (``is_peak``)."""
 
 
@@ -341,7 +341,7 @@ def wins_by_steps(ranking: Ranking, positive: Bool, tie: Int64, negatives: Int64
 
 
 def wins_by_kernel(case: Int64, positive: Bool, tie: Int64, weights: Any) -> Int64:
-    """The same from how often the positive entries of each case win against the negative ones of each case.
+    """Wins of each unit from how often the positive entries of each case win against the negative ones of each case.
 
     That number, counted in the same way, is ``kernel`` (U, U), so that the wins in a unit with weights w are
     ``w kernel w``. Products of floats go through BLAS; below 2^53 they are whole numbers.

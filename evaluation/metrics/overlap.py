@@ -537,7 +537,7 @@ def shapes_from(row: Whole, first: Whole, last: Whole, runs: Int64, largest: int
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """What finds objects of the other side of a case.
+    """A search for the objects of the other side of a case.
 
     case        int64 (K,) of each object
     references  how many of the objects, from the first, belong to the reference; both sides of a case have one
@@ -608,7 +608,7 @@ class Search:
 
 
 def tree_of(points: Float64) -> Any:
-    """What finds the nearest of points. scipy is imported here, since ``explain`` starts without it."""
+    """A search tree for the nearest of points. scipy is imported here, since ``explain`` starts without it."""
     from scipy.spatial import cKDTree
 
     return cKDTree(points)
@@ -740,7 +740,7 @@ def contenders(pieces: Pieces, upper: Whole, squared: Whole, enough: Whole) -> t
 
 
 def highest(pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:
-    """The piece of each task with the highest bound, and that."""
+    """For each task its piece with the highest bound, and that bound."""
     if len(upper) == 0:
         return pieces, upper
     begin = np.flatnonzero(np.append(True, pieces.task[1:] != pieces.task[:-1]))
@@ -788,7 +788,7 @@ def raise_by_ends(squared: Whole, shapes: Shapes, pieces: Pieces, upper: Whole) 
 
 
 def every_pixel(pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:
-    """The pieces cut into pieces of one column, and the bounds that those have from them."""
+    """Cut each piece into single pixels, which keep the bound of their piece."""
     number = (pieces.last - pieces.first).astype(np.int64) + 1
     of_piece = np.repeat(np.arange(len(number)), number)
     column = (expand(np.zeros_like(number), number) + pieces.first[of_piece]).astype(pieces.first.dtype)

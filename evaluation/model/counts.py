@@ -75,7 +75,7 @@ class MetricChoice:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MatchCounts:
-    """What was counted and measured in one case under one matching rule.
+    """The counts and measures of one case under one matching rule.
 
     confusion      int64 (C + 1, C + 1), rows reference, columns prediction, index 0 "none": ``confusion[0, c]`` are
                    spurious predictions of class c, ``confusion[c, 0]`` missed nuclei, ``confusion[0, 0]`` is 0
@@ -130,7 +130,7 @@ class PredictionList:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedCounts:
-    """What is counted in one case whatever the matching rule.
+    """The counts of one case that do not depend on the matching rule.
 
     sums   by name, statistics that add up over cases (see ``CaseTable``)
     hits   bool (M, K): which prediction found a nucleus of its class at which IoU threshold, taken in order of

@@ -42,7 +42,7 @@ class Instances:
         return len(self.class_id)
 
     def part(self, runs: slice) -> Instances:
-        """All instances, with some of the runs."""
+        """All instances, each with those of the given runs that are its own."""
         return replace(
             self,
             run_start=self.run_start[runs],
@@ -146,7 +146,7 @@ class Instances:
 
 
 def keys_of_nature(instances: Instances) -> list[npt.NDArray[Any]]:
-    """What tells instances in one place apart, as keys of ``np.lexsort``: the last one counts first."""
+    """Keys of ``np.lexsort`` that order instances with the same position: the last one counts first."""
     keys: list[npt.NDArray[Any]] = [instances.class_id]
     if instances.probability is not None:
         keys.insert(0, -instances.probability)

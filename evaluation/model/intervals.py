@@ -90,7 +90,7 @@ def merge_runs(start: Int64, stop: Int64) -> tuple[Int64, Int64]:
 
 
 def outside(start: Int64, stop: Int64, away_start: Int64, away_stop: Int64) -> tuple[Int64, Int64]:
-    """What of the first intervals lies outside the second ones: what they share with the gaps between those.
+    """The parts of the first intervals outside the second ones: their overlaps with the gaps between those.
 
     >>> import numpy as np
     >>> start, stop = outside(np.array([0, 6]), np.array([5, 9]), np.array([2, 5]), np.array([3, 8]))

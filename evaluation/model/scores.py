@@ -137,7 +137,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTable:
-    """What is ranked: the values of teams in columns, on the whole data set and in each of its units.
+    """The values of teams in the ranked columns, on the whole data set and in each of its units.
 
     teams    (T,) names, in ascending order
     columns  (K,) paths of metrics.json

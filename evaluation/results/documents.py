@@ -63,7 +63,7 @@ def metrics_document(
 
 
 def published_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
-    """What of metrics.json participants may read: the numbers at ``paths``, their parts, intervals, reasons, and ranks.
+    """The part of metrics.json for participants: the numbers at ``paths``, their parts, intervals, reasons and ranks.
 
     Raises pydantic's ValidationError as ``metrics_document`` does.
     """
@@ -92,7 +92,7 @@ def with_parts(path: str) -> list[tuple[str, ...]]:
 
 
 def identity(challenge: Challenge) -> dict[str, str]:
-    """Which challenge: its name and version, and the hashes of the rules that scores and that places depend on."""
+    """The challenge: its name and version, and the hashes of the rules that scores and that ranks depend on."""
     hashes = {"hash": challenge.hash, "ranking_hash": challenge.ranking_hash}
     return {"name": challenge.name, "version": challenge.version, **hashes}
 
@@ -244,7 +244,7 @@ def details_document(
 
 
 def coverage_curves(challenge: Challenge, units: Mapping[str, Mapping[str, UnitScores]]) -> dict[str, Any]:
-    """What the pages draw: the quality of the best share of the reference nuclei, pooled, over the share.
+    """The curves that pages draw: the quality of the best share of the reference nuclei, pooled, over the share.
 
     ``{"coverage": [0.05, …, 1], "rules": {rule: {"iou": […], "iou_class_mean": […], …}}}``; null where it is undefined.
     """
