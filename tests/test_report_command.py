@@ -237,7 +237,7 @@ def test_without_output_a_summary_is_printed(made: Path, capsys: pytest.CaptureF
     code, out, _ = report(capsys, "--results", made / "results" / "finder")
     assert code == 0
     metrics = read(made / "results" / "finder" / "metrics.json")
-    for text in ("Detection", "Which classes are confused", f"{metrics['panoptic']['pq']['group_mean']:.3f}"):
+    for text in ("Detection", "Only on the page: Classes", f"{metrics['panoptic']['pq']['group_mean']:.3f}"):
         assert text in out
 
 

@@ -411,7 +411,7 @@ def test_the_radius_is_less_than_half_of_what_neighbours_keep():
     for index in range(100):
         y, x = divmod(index, 10)
         crowd[24 * y : 24 * y + 22, 13 * x : 13 * x + 12] = index + 1
-    assert "match by centroid within 6 px" in texts_of(summary(instances_from_labels(crowd)))[0]
+    assert "by centroid within 6 px" in texts_of(summary(instances_from_labels(crowd)))[0]
 
 
 def test_where_no_tolerance_forgives_a_pixel_distances_are_left():

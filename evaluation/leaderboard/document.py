@@ -17,7 +17,7 @@ from evaluation.model import Float64
 from evaluation.ranking.differences import VERDICTS, Differences
 from evaluation.ranking.significance import Comparison
 from evaluation.results.csv_files import csv_table
-from evaluation.results.documents import as_json, number, software
+from evaluation.results.documents import as_json, encoded, number, software
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
 DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written; of more those with the first one
@@ -148,15 +148,14 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
         "units": {"number": board.units, "kind": board.unit_name},
         "unit_names": list(board.unit_names),
         "columns": [column_entry(column, board.compared, few=few) for column in board.columns],
-        "teams": [team_entry(row, paths, few=few) for row in board.teams],
-        "not_ranked": [
-            {"name": row.name, "code": row.code, "reason": row.reason, "columns": cells(paths, row.values, ())}
-            for row in board.unranked
-        ],
-        "shown": [
-            {"name": entry.name, "columns": with_units(cells(paths, entry.values, ()), entry.by_unit)}
-            for entry in board.shown
-        ],
+        "teams": encoded([team_entry(row, paths, few=few) for row in board.teams]),
+        "not_ranked": encoded(
+            [
+                {"name": row.name, "code": row.code, "reason": row.reason, "columns": cells(paths, row)}
+                for row in board.unranked
+            ]
+        ),
+        "shown": encoded([{"name": row.name, "columns": cells(paths, row)} for row in board.shown]),
         "methods": list(board.methods),
         "common_nuclei": board.common_nuclei,
         "stability": board.stability,
@@ -170,43 +169,34 @@ def leaderboard_document(board: Board) -> dict[str, Any]:
     return document
 
 
-def cells(paths: Sequence[str], values: Sequence[float | None], ranks: Sequence[float | None]) -> list[dict[str, Any]]:
-    """The values and ranks of a team, column by column; without ranks for a team that has none."""
-    if not ranks:
-        return [{"path": path, "value": number(value)} for path, value in zip(paths, values, strict=bool(values))]
-    return [
-        {"path": path, "value": number(value), "rank": number(rank)}
-        for path, value, rank in zip(paths, values, ranks, strict=True)
-    ]
+OF_COLUMN = {"value": "values", "rank": "ranks", "ranked_by": "ranked_by", "by_unit": "by_unit"}
 
 
-def with_units(columns: list[dict[str, Any]], by_unit: Sequence[Sequence[float | None]]) -> list[dict[str, Any]]:
-    """The cells of a team with its values in each unit, as far as these are known."""
-    for cell, values in zip(columns, by_unit, strict=False):
-        cell["by_unit"] = [number(value) for value in values]
-    return columns
+def cells(paths: Sequence[str], row: TeamRow | Shown | Unranked) -> list[dict[str, Any]]:
+    """What is known of an entry in each column; nothing of one that was not scored."""
+    known = {key: values for key, field in OF_COLUMN.items() if (values := getattr(row, field, ()))}
+    names = zip(paths, *known.values(), strict=True) if known else ()
+    return [dict(zip(("path", *known), of, strict=True)) for of in names]
 
 
 def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": row.name,
-        "position": number(row.position),
-        "combined": number(row.combined),
-        "columns": with_units(cells(paths, row.values, row.ranks), row.by_unit),
-        "equal": list(row.equal),
-        "rank_interval": None if row.low is None else {"low": number(row.low), "high": number(row.high)},
-        "probability_of_first": number(row.first),
-        "first_alone": number(row.alone),
-        "first_shared": number(row.shared),
+        "position": row.position,
+        "combined": row.combined,
+        "columns": cells(paths, row),
+        "equal": row.equal,
+        "rank_interval": None if row.low is None else {"low": row.low, "high": row.high},
+        "probability_of_first": row.first,
+        "first_alone": row.alone,
+        "first_shared": row.shared,
     }
-    for cell, value in zip(entry["columns"], row.ranked_by, strict=False):
-        cell["ranked_by"] = number(value)
     if row.floor_values:
-        entry |= {"floors": [number(value) for value in row.floor_values], "below_floor": row.below_floor}
+        entry |= {"floors": row.floor_values, "below_floor": row.below_floor}
     if row.unit_places:
-        entry["unit_places"] = [number(place) for place in row.unit_places]
+        entry["unit_places"] = row.unit_places
     if few:
-        entry["places"] = [{"place": number(place), "share": number(share)} for place, share in row.places]
+        entry["places"] = [{"place": place, "share": share} for place, share in row.places]
     return entry
 
 

@@ -161,6 +161,8 @@ def encoded(value: Any) -> Any:
     >>> encoded({"a": Interval(0.5, math.nan), "b": (1.0, "c", None)})
     {'a': {'low': 0.5, 'high': None, 'reason': None}, 'b': [1, 'c', None]}
     """
+    if value is None or isinstance(value, str | int):
+        return value
     if isinstance(value, float):
         return number(value)
     if is_dataclass(value):
