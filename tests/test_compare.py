@@ -91,9 +91,9 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
         "results", "leaderboard.csv", "leaderboard.json", "compare.html", "images.csv"
     }  # fmt: skip
     page = Path("out/compare.html").read_text()
-    table = page.split('id="scores"')[1].split("</table>")[0]
-    for title in ("detection F1", "IoU", "PQ"):
-        assert re.search(rf"{title}( \(class mean\))? ↑", table), title
+    table = page.split('id="compared-scores"')[1].split("</table>")[0].replace("\u00a0", " ")
+    for title in ("Detection: F1", "Matched nuclei: IoU", "Panoptic quality"):
+        assert f"{title} ↑" in table, title
     assert "1.000 (1.000 to 1.000)<" in table
     assert ">0.857 (0.857 to 0.857)<" in table
     assert "On common nuclei" in page
@@ -112,13 +112,14 @@ def test_a_comparison_fits_a_screen_and_has_the_numbers_of_the_field(capsys):
     for row in (
         "Detection: F1",
         "Threat score at IoU 0.5 ",
-        "at 0.5 to 0.95",
+        "at IoU 0.5 to 0.95",
         "AJI",
         "Dice of the foreground",
         "pooled",
     ):
         assert row in printed, row
     assert "covered" not in printed and "mean over images" in printed
+    assert "'second' is first of 2 models.\n'second' ranks first in all 4 images; 4 images are too few" in printed
     assert "sum of ranks" not in printed.casefold() and "On common" not in printed
     ranked = compared(capsys, "reference", "first", "second", "--ranking")
     assert "1\u2002second" in ranked and len(ranked.splitlines()) > len(printed.splitlines())
@@ -470,7 +471,7 @@ def test_overlaps_are_kept_where_both_sides_can_hold_them_and_told_where_one_can
     for model in ("copy", "labels"):
         assert found.value("segmentation.iou.pooled", model) == 1
     assert [note for note in found.notes if "overlap" in note] == [
-        "Outlines of the reference overlap, which files of prediction 'labels' cannot hold: 1 of 2 lose pixels to "
+        "Outlines of the reference overlap, which the files of 'labels' cannot hold: 1 of 2 lose pixels to "
         "others (overlap = class_order)."
     ]
 
@@ -1119,16 +1120,70 @@ def test_the_page_shows_scores_then_images_from_the_worst_on_their_tissue(browse
     with browser.open(path, width=1440) as opened:
         assert opened.page.locator(".subtitle").inner_text() == "2 models, 3 images"
         words = opened.page.locator(".case-view figcaption").all_inner_texts()
-        assert words == [f"Case image_{image}, {model}" for image in (2, 1, 0) for model in ("good", "poor")]
+        assert words == [f"image_{image}, {model}" for image in (2, 1, 0) for model in ("good", "poor")]
         data = json.loads(opened.page.locator("#page_browser").text_content())
         assert [len(case["windows"]) for case in data["cases"]] == [1, 1, 1]  # the tissue
-        first = opened.page.locator("#scores tbody tr").first
-        assert first.locator("th").inner_text() == "detection F1 ↑"
+        first = opened.page.locator("#compared-scores tbody tr").first
+        assert first.locator("th").inner_text() == "Detection: F1 ↑"
         assert first.locator("td").nth(1).inner_text().startswith("0.8")
         open_sections = opened.page.locator("main > section:not(:has(> .folded)) h2").all_inner_texts()
         assert open_sections == ["Scores", "Images"]
         assert opened.page.evaluate("document.documentElement.scrollHeight") < 2700
         opened.check()
+
+
+def test_the_page_of_one_model_has_its_scores_and_its_images_first(browser, tmp_path):
+    put("reference/a.tif", FOUR)
+    put("masks/a.tif", THREE)
+    assert run(["compare", "reference", "masks", "--report", "--output", "out", "--workers", "1"]) == 0
+    with browser.open(Path("out/compare.html").resolve(), width=390) as opened:
+        assert opened.page.locator(".subtitle").inner_text() == "1 model, 1 image"
+        assert opened.page.locator("main > section:not(:has(> .folded)) h2").all_inner_texts() == ["Scores", "Images"]
+        assert opened.page.locator(".case-view figcaption").all_inner_texts() == ["a"]
+        assert "wrong class" not in opened.page.locator(".legend").inner_text()
+        titles = opened.page.locator("#compared-scores tbody th").all_inner_texts()
+        assert titles[:5] == ["Detection: F1 ↑", "– precision ↑", "– recall ↑", "Matched nuclei: IoU ↑", "– Dice ↑"]
+        assert "interval" not in opened.page.locator("#compared").inner_text()  # there is none
+        opened.check()
+
+
+@pytest.mark.parametrize(("models", "drawn"), [(1, 12), (2, 12), (5, 4)])
+def test_a_page_draws_at_most_24_whole_images(browser, models, drawn):
+    images = {f"i{number:02}": FOUR for number in range(12)}
+    found = evaluation.compare(images, {f"m{number}": images for number in range(models)})
+    data = next(b.data for s in found.page().sections for b in s.blocks if hasattr(b, "data"))
+    assert min(data["overview"], 12) == drawn
+
+
+def test_scores_of_one_class_are_not_said_to_be_of_detection(capsys):
+    """The first score below a heading carries it, whichever that is."""
+    put("reference/a.tif", FOUR)
+    put("masks/a.tif", THREE)
+    run(["compare", "reference", "masks"])
+    printed = capsys.readouterr().out
+    assert "Matched nuclei: IoU ↑" in printed and "balanced accuracy" not in printed
+    assert "pooled" not in printed  # of one image it is the same
+
+
+def test_what_files_of_several_models_cannot_hold_is_told_once(capsys):
+    demo = write_demo(Path("demo"))
+    run(["compare", str(demo.challenge / "reference"), *(str(demo.submissions[name]) for name in ("finder", "namer"))])
+    printed = capsys.readouterr().out
+    (line,) = (line for line in printed.splitlines() if "lose pixels" in line)
+    assert "which the files of 'finder' and 'namer' cannot hold: 151 of 315" in line
+    assert len(printed.splitlines()) <= 30
+    assert "'finder' ranks first in 3 of 4 patients; 4 patients are too few" in printed
+    assert "[own-duplicates] prediction 'finder', case" in printed and "(also prediction 'namer', case" in printed
+
+
+def test_points_of_one_class_have_no_scores_of_classes(capsys):
+    for folder in ("reference", "dots"):
+        Path(folder).mkdir()
+        Path(f"{folder}/a.csv").write_text("x,y\n10,12\n30,40\n5,50\n")
+    run(["compare", "reference", "dots"])
+    printed = capsys.readouterr().out
+    assert "Detection: F1 ↑" in printed and "accuracy" not in printed
+    assert "–: all cases have the same number of reference nuclei." in printed
 
 
 # --- masks, stacks and records ----------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import Finding, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
+from evaluation.leaderboard.verdict import names_of
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
@@ -136,10 +137,11 @@ def compare_paths(
         parties = parties_of(found, of_models, planned)
         results: dict[str, Result] = {}
         scenes: dict[str, Mapping[str, Scene]] = {}
-        tissue = link_tissue(found, of_models, workspace / "tissue") if pictures and len(of_models) > 1 else None
+        tissue = link_tissue(found, of_models, workspace / "tissue") if pictures else None
         signs = [line for side in sides for line in (f"Files of {quote(str(side.path), 120)}:", *side.signs)]
         notes: list[str] = signs if explain else []
         findings = list(planned.findings)
+        lost: dict[str, list[str]] = {}
         for number, party in enumerate(parties):
             target = workspace / f"challenge_{number}" if number or folder is None else folder
             made = make_challenge(found, party, target, wanted, keep=target is folder)
@@ -159,14 +161,13 @@ def compare_paths(
                     scenes[model] = draw_scenes(made.folder, submitted, own, tissue, workers)
                 hints = hints_about_files(made.folder, submitted, result)
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
-                twins = [finding for finding in result.findings if finding.code == "own-duplicates"]
-                findings += [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in twins]
                 check_found(found, wanted.ignore, result)
                 asked = tuple(map(about_labels, result.findings))
                 results[model] = replace(result, challenge=challenge, findings=asked)
-                notes += about_overlaps(model, own, result)
+                lost.setdefault(about_overlaps(own, result), []).append(model)
             notes += made.notes
             findings += made.findings
+        notes += [words.format(names=names_of(models)) for words, models in lost.items() if words]
         apart = [model for other in parties[1:] if not parties[0].ranks(other) for model in other.models]
         return comparison_of(results, tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(findings)), apart, scenes)
 
@@ -255,15 +256,15 @@ def parties_of(reference: FoundSide, models: Mapping[str, FoundSide], planned: C
     return parties
 
 
-def about_overlaps(model: str, challenge: Challenge, result: Result) -> list[str]:
-    """A note if outlines of the reference lose pixels, since the files of a model cannot hold that they overlap."""
+def about_overlaps(challenge: Challenge, result: Result) -> str:
+    """A note if outlines of the reference lose pixels, since the files of models cannot hold that they overlap."""
     reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
     lost = sum(of.outlines_that_lost_pixels for of in reports)
     if not lost:
-        return []
+        return ""
     outlines = f"{lost:,} of {sum(of.outlines for of in reports):,} lose pixels to others"
-    why = f"Outlines of the reference overlap, which files of prediction {quote(model)} cannot hold"
-    return [f"{why}: {outlines} (overlap = {challenge.reference.overlap})."]
+    why = "Outlines of the reference overlap, which the files of {names} cannot hold"
+    return f"{why}: {outlines} (overlap = {challenge.reference.overlap})."
 
 
 @contextmanager
@@ -467,6 +468,9 @@ def document_of(
     if wanted.ignore:
         ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
     special = OF_POINTS if points else wanted.tables(len(party.plan), foreign=len(party.foreign))
+    if points and len(party.plan) == 1:
+        families = [name for name in OF_POINTS["metrics"]["families"] if name != "classification"]
+        special = {**special, "metrics": {**special["metrics"], "families": families}}
     return {
         **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
         "classes": [
@@ -499,7 +503,7 @@ def rules_in_a_sentence(
     number = len(set(groups.values()))
     unit = "images" if number == len(groups) else f"{number} patients"
     few = f"no intervals, since {number} {unit.split()[-1]} are too few" if 1 < number < FEWEST_GROUPS else ""
-    intervals = few or ("with 95 % intervals" if number > 1 else "no intervals of one alone")
+    intervals = few or ("with 95 % intervals" if number > 1 else "no intervals, since there is one")
     return f"Rules: preset '{RECOMMENDED}': {matched}; means over {unit}, {intervals}."
 
 

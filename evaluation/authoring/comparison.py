@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding, listed
+from evaluation.findings import Finding, listed, quote
 from evaluation.leaderboard.board import board_of_challenge, with_pairs
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.resampled import tables_of_result
@@ -117,11 +117,6 @@ class Comparison:
 
     def page(self) -> Page:
         """The page that ``report`` writes."""
-        if self.board is None:
-            from evaluation.report.submission import submission_page
-
-            ((model, result),) = self.results.items()
-            return submission_page(result.metrics, details=result.details, title=f"{result.challenge.name}: {model}")
         from evaluation.report.comparison import comparison_page
         from evaluation.report.folders import read_nuclei
 
@@ -135,7 +130,7 @@ class Comparison:
         cases = self.challenge.cases
         return comparison_page(
             documents,
-            leaderboard_document(self.board),
+            None if self.board is None else leaderboard_document(self.board),
             nuclei,
             self.scenes,
             title=self.challenge.name,
@@ -210,10 +205,17 @@ def comparison_of(
                 assert path is not None
                 path.write_text(results[model].objects, encoding="utf-8")
             board = with_pairs(board, challenge, challenge.ranking, objects, alike=False)
-    reported = [*findings, *(finding for result in results.values() for finding in result.findings)]
+    reported = [*findings, *(of_model(one, model, results) for model in results for one in results[model].findings)]
     if any(finding.code == "not-paired" for finding in findings):
         reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
     return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board, scenes or {})
+
+
+def of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Finding:
+    """A finding with the name of the model, if there are several and it is not of the reference."""
+    if len(models) == 1 or "'reference/" in finding.where:
+        return finding
+    return replace(finding, where=f"prediction {quote(model)}, {finding.where}")
 
 
 def values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:

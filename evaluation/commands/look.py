@@ -80,16 +80,19 @@ def compare(
             )
     except ChallengeBroken as broken:
         raise ReferenceBroken(*broken.findings) from None
-    from evaluation.report.terminal import comparison_grid
+    from evaluation.report.terminal import comparison_grid, undefined_words
 
     show_lines(found.notes)
     cases = found.challenge.cases
-    unit = "images" if len({case.group for case in cases}) == len(cases) else "patients"
-    show(comparison_grid({model: result.metrics for model, result in found.results.items()}, unit))
+    groups = len({case.group for case in cases})
+    units = "images" if groups == len(cases) else "patients"
+    scored = {model: result.metrics for model, result in found.results.items()}
+    show(comparison_grid(scored, units, groups))
+    show_lines(undefined_words(scored))
     if found.board is not None and ranking:
         show_sections(found.page(), "places", "common")
     elif found.board is not None:
-        show_lines(verdict_sentences(leaderboard_document(found.board), who="model")[:2])
+        show_lines(verdict_sentences(leaderboard_document(found.board), who="model", units=units)[:2])
     show_findings(found.findings)
     if output is not None:
         with writing_to(output):

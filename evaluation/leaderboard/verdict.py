@@ -29,12 +29,15 @@ GAPS = {
 }
 
 
-def verdict_sentences(document: Document, tricks: str = "", who: str = "team") -> list[str]:
+def verdict_sentences(document: Document, tricks: str = "", who: str = "team", units: str = "") -> list[str]:
     """Who is first; better than whom, and is it significant; in how many samples; under other methods; by which unit.
 
     tricks  what ``against_tricks`` says, if tricks were played: it stands beside the methods
     who     what is ranked: "team", or "model" of one's own
+    units   how cases or groups are called: "images", "patients"
     """
+    if units:
+        document = {**document, "units": {**document["units"], "kind": units}}
     teams = document["teams"]
     if not teams:
         return ["No team is ranked."]
@@ -222,7 +225,7 @@ def tested_titles(document: Document) -> dict[str, str]:
     """The columns by their paths, as they are tested: unit by unit, whatever the column is aggregated over."""
     kind = document["units"]["kind"]
     titles = titles_by_path([column["path"] for column in document["columns"]])
-    means = ("group_mean", "case_mean") if kind == "cases" else ("group_mean",)
+    means = ("group_mean", "case_mean") if kind in ("cases", "images") else ("group_mean",)
 
     def is_other(path: str) -> bool:
         ending = path.rpartition(".")[2]

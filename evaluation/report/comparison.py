@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,42 +17,54 @@ from evaluation.report.page import Cell, Column, Page, Section, Text, identify_d
 from evaluation.report.result import ResultDocuments, is_lower_better
 from evaluation.report.scenes import Scene
 from evaluation.report.skills import COMPARED, score_table
-from evaluation.report.submission import main_score
+from evaluation.report.submission import main_score, submission_page
 from evaluation.report.tables import bar_cell, table_of, with_key
 
-IMAGES_UP_TO = 12  # that are drawn as a whole; the others can be chosen
+PICTURES_UP_TO = 24  # of whole images; the others can be chosen
 
 
 def comparison_page(
     results: Mapping[str, ResultDocuments],
-    board: Mapping[str, Any],
+    board: Mapping[str, Any] | None,
     nuclei: Mapping[str, NucleusTable | None],
     scenes: Mapping[str, Mapping[str, Scene]],
     *,
     title: str,
     unit: str,
 ) -> Page:
-    """The page of several models.
+    """The page of models: their scores, the images, and folded what else there is to know.
 
     results  of each model, with details.json
-    board    the content of leaderboard.json
+    board    the content of leaderboard.json, of several models
     nuclei   of each model, from objects.csv
     scenes   of each model by the name of the image; may be empty
     unit     what means are over, such as "images"
     """
     first = next(iter(results.values()))
-    verdict = verdict_sentences(board, who="model")
-    answer = Text((" ".join(verdict[:2]),))
-    table = score_table("scores", f"Mean over {unit}", results, "group_mean", paths=tuple(COMPARED))
-    ranking = Section("places", "Ranking", (Text((" ".join(verdict),)), board_table(board)), folded=True)
-    sections = [Section("compared", "Scores", (answer, table)), *image_sections(results, nuclei, scenes), ranking]
+    caption = f"Mean over {unit}" if len(first.groups) > 1 else "Scores of the image"
+    table = score_table("compared-scores", caption, results, "group_mean", paths=tuple(COMPARED))
+    answer: list[Text] = []
+    if board is None:
+        told = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}
+        alone = submission_page(first.metrics, details=first.details)
+        folded = [of_images(replace(one, folded=True)) for one in alone.sections if one.anchor not in told]
+    else:
+        verdict = verdict_sentences(board, who="model", units=unit)
+        answer = [Text((" ".join(verdict[:2]),))]
+        ranking = Section("places", "Ranking", (Text((" ".join(verdict),)), board_table(board)), folded=True)
+        folded = [ranking, *(of_images(section) for section in folded_sections(board) if section.anchor != "values")]
     images = counted(len(first.cases), "image")
     return Page(
         title,
         f"{counted(len(results), 'model')}, {images}",
-        identify_document(board),
-        (*sections, *folded_sections(board)),
+        identify_document(first.metrics if board is None else board),
+        (Section("compared", "Scores", (*answer, table)), *image_sections(results, nuclei, scenes), *folded),
     )
+
+
+def of_images(section: Section) -> Section:
+    """A section of a leaderboard whose cases are called images."""
+    return replace(section, title=section.title.replace(" case", " image"))
 
 
 def image_sections(
@@ -87,7 +100,7 @@ def image_sections(
     if not any(len(one.nuclei.case) for one in seen):
         return [Section("image-section", "Images", (table,))]
     lead = f"From the worst to the best {title}. A click on a nucleus shows it larger."
-    drawn = browser_of(seen, order=order, overview=IMAGES_UP_TO)
+    drawn = browser_of(seen, order=order, overview=max(1, PICTURES_UP_TO // len(results)))
     return [
         Section("image-section", "Images", (drawn,), lead),
         Section("image-table", "Scores of each image", (table,), folded=True),

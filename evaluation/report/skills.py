@@ -38,27 +38,42 @@ ABOUT: Mapping[str, str] = {
     "Every nucleus": ", false negatives at the worst value",
 }
 
-COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
-    "detection.f1": "Detection: F1",
-    "detection.precision": "  precision",
-    "detection.recall": "  recall",
-    "classification.balanced_accuracy": "Matched nuclei: balanced accuracy",
-    "classification.macro_f1": "  macro F1 of classes",
-    "segmentation.iou": "  IoU",
-    "segmentation.dice": "  Dice",
-    "panoptic.pq": "Panoptic quality",
-    "thresholds.f1_iou75": "F1 at IoU 0.75",
-    "thresholds.f1_iou90": "  at 0.9",
-    "thresholds.f1_iou50_95": "  at 0.5 to 0.95",
-    "thresholds.threat_score_iou50": "Threat score at IoU 0.5",
-    "thresholds.threat_score_iou75": "  at 0.75",
-    "thresholds.threat_score_iou90": "  at 0.9",
-    "thresholds.threat_score_iou50_95": "  at 0.5 to 0.95",
-    "overlap.aji": "AJI",
-    "overlap.dice1": "Dice of the foreground",
-    "counting.mean_absolute_error": "Counting: mean absolute error",
-    "counting.r2": "  R²",
+COMPARED: Mapping[str, tuple[str, str]] = {  # what a comparison shows, in the field's words: a heading, and the score
+    "detection.f1": ("Detection", "F1"),
+    "detection.precision": ("Detection", "precision"),
+    "detection.recall": ("Detection", "recall"),
+    "classification.balanced_accuracy": ("Matched nuclei", "balanced accuracy"),
+    "classification.macro_f1": ("Matched nuclei", "macro F1 of classes"),
+    "segmentation.iou": ("Matched nuclei", "IoU"),
+    "segmentation.dice": ("Matched nuclei", "Dice"),
+    "panoptic.pq": ("Panoptic quality", ""),
+    "thresholds.f1_iou75": ("F1", "at IoU 0.75"),
+    "thresholds.f1_iou90": ("F1", "at IoU 0.9"),
+    "thresholds.f1_iou50_95": ("F1", "at IoU 0.5 to 0.95"),
+    "thresholds.threat_score_iou50": ("Threat score", "at IoU 0.5"),
+    "thresholds.threat_score_iou75": ("Threat score", "at IoU 0.75"),
+    "thresholds.threat_score_iou90": ("Threat score", "at IoU 0.9"),
+    "thresholds.threat_score_iou50_95": ("Threat score", "at IoU 0.5 to 0.95"),
+    "overlap.aji": ("AJI", ""),
+    "overlap.dice1": ("Dice of the foreground", ""),
+    "counting.mean_absolute_error": ("Number of nuclei", "mean absolute error"),
+    "counting.r2": ("Number of nuclei", "R²"),
 }
+
+
+def compared_titles(paths: Sequence[str]) -> list[str]:
+    """The names of scores in a column: a heading stands once, before the first score that is below it.
+
+    >>> compared_titles(["detection.recall", "segmentation.iou", "segmentation.dice", "thresholds.f1_iou75"])
+    ['Detection: recall', 'Matched nuclei: IoU', '  Dice', 'F1 at IoU 0.75']
+    """
+    titles, before = [], ""
+    for path in paths:
+        heading, name = COMPARED[path]
+        colon = " " if name.startswith("at ") else ": "
+        titles.append(f"  {name}" if heading == before else f"{heading}{colon}{name}" if name else heading)
+        before = heading
+    return titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +159,19 @@ def score_table(
     def score(row: SkillRow, index: int) -> Cell:
         found = row.scores[index]
         is_bar = row.arrow == "↑" and row.path not in UNBOUNDED
-        cell = bar_cell(found.value, str(found), found.ends, is_bar=is_bar)
+        text = str(found).replace(" to ", "\u00a0to\u00a0")  # a narrow cell breaks before the bracket
+        cell = bar_cell(found.value, text, found.ends, is_bar=is_bar)
         are_equal = len({score.value for score in row.scores}) == 1
         is_best = found.value is not None and found.value == row.best and not are_equal
         return replace(cell, tone="good") if is_best else cell
 
-    def title(row: SkillRow) -> str:
-        return f"{metric_title(row.path)} {row.arrow}"
+    names = compared_titles([row.path for row in rows]) if paths else [metric_title(row.path) for row in rows]
+    title_of = {row.path: f"{name.replace('  ', '– ')} {row.arrow}" for row, name in zip(rows, names, strict=True)}
 
-    has_ends = any(result.has_intervals for result in results.values())
+    def title(row: SkillRow) -> str:
+        return title_of[row.path]
+
+    has_ends = any(score.ends for row in rows for score in row.scores)
     return table_of(
         anchor,
         caption,

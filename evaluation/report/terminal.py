@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -11,8 +12,8 @@ from rich.text import Text as Words
 
 from evaluation.model import RasterisationReport
 from evaluation.report.page import Block, Column, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
-from evaluation.report.result import AGGREGATIONS, ResultDocuments
-from evaluation.report.skills import ABOUT, COMPARED, SKILLS, Score, best_of, main_of, skill_rows
+from evaluation.report.result import AGGREGATIONS, ResultDocuments, reason_in_words
+from evaluation.report.skills import ABOUT, COMPARED, SKILLS, Score, best_of, compared_titles, main_of, skill_rows
 from evaluation.report.tables import names_apart, shown_cell, shown_value, table_of, visible, with_key
 
 if TYPE_CHECKING:
@@ -125,31 +126,40 @@ def skill_grid(columns: Mapping[str, tuple[ResultDocuments, str]], title: str = 
 MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
 
 
-def comparison_grid(models: Mapping[str, Mapping[str, Any]], unit: str) -> Grid:
+def comparison_grid(models: Mapping[str, Mapping[str, Any]], unit: str, units: int) -> Grid:
     """The numbers of the field, a row each, from the metrics.json of each model: means with intervals, and pooled.
 
-    unit   what means are over, such as "images"
+    unit    what means are over, such as "images"
+    units   how many these are; of a single one there is no mean
     """
     results = {name: ResultDocuments(metrics) for name, metrics in models.items()}
-    with_pooled = len(results) <= MODELS_WITH_POOLED
+    with_pooled = len(results) <= MODELS_WITH_POOLED and units > 1
     grid = Grid(box=box.SIMPLE_HEAD)
     grid.add_column("", no_wrap=True)
     columns = []
     for name, result in results.items():
-        grid.add_column(words(f"{name}\nmean over {unit}"), justify="right")
+        grid.add_column(words(f"{name}\nmean over {unit}" if units > 1 else name), justify="right")
         columns.append((result, "group_mean"))
         if with_pooled:
             grid.add_column("\npooled", justify="right")
             columns.append((result, "pooled"))
-    for row in skill_rows(columns, {"": tuple(COMPARED)}):
+    rows = skill_rows(columns, {"": tuple(COMPARED)})
+    for row, title in zip(rows, compared_titles([row.path for row in rows]), strict=True):
         means = [score for score, (_, name) in zip(row.scores, columns, strict=True) if name != "pooled"]
         best = best_of(means, row.arrow)
         cells = [
-            marked(score, best if name != "pooled" else None)
+            marked(replace(score, why=""), best if name != "pooled" else None)
             for score, (_, name) in zip(row.scores, columns, strict=True)
         ]
-        grid.add_row(f"{COMPARED[row.path]} {row.arrow}", *cells)
+        grid.add_row(f"{title} {row.arrow}", *cells)
     return grid
+
+
+def undefined_words(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Why scores of a comparison have no value, a line for each reason."""
+    rows = skill_rows([(ResultDocuments(metrics), "group_mean") for metrics in models.values()], {"": tuple(COMPARED)})
+    reasons: dict[str, None] = dict.fromkeys(score.why for row in rows for score in row.scores if score.value is None)
+    return [f"–: {reason_in_words(reason)}." for reason in reasons]
 
 
 def team_grid(document: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> Grid:

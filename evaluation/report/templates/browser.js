@@ -251,6 +251,8 @@
     const drawn = places.filter((place) => cases[place].size);
     view.hidden = !drawn.length;
     view.classList.toggle("all", isAll);
+    view.classList.toggle("rows", isAll && teams.length > 2 && teams.length < 7);
+    view.style.setProperty("--teams", teams.length);
     view.replaceChildren();
     drawn.forEach((place) => showOne(view, place, isAll));
   };
@@ -260,7 +262,7 @@
     for (const team of one) {
       const scale = Math.min((teams.length > 1 ? 520 : 900) / width, (isAll ? 360 : 900) / height, 3);
       const canvas = Object.assign(document.createElement("canvas"), { width: Math.round(width * scale), height: Math.round(height * scale) });
-      const words = `Case ${cases[place].name}${teams.length ? `, ${teams[team]}` : ""}`;
+      const words = `${overview ? "" : "Case "}${cases[place].name}${teams.length ? `, ${teams[team]}` : ""}`;
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `${words}: all nuclei on the tissue. The list below has them one by one.`);
       canvas.addEventListener("click", (event) => {
