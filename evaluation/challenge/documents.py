@@ -95,7 +95,7 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
 
     Left out are the preset's keys that cannot apply: those about a format where a side has another one, on overlap
     where the reference has points or numbers, and on the cost of missed nuclei without a family that has one. What
-    the preset says of overlaps gives way where both sides can hold them (``keeps_overlaps``).
+    the preset says of overlaps gives way where both sides can hold them (``kept_overlaps``).
     """
     if "preset" not in document:
         return document
@@ -113,6 +113,7 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         return merged
 
     below = parse_toml(preset_text(name))
+    published = {side: below[side]["format"] for side in ("reference", "submission")}
     for side in ("reference", "submission"):
         changed = document.get(side, {})
         if isinstance(changed, dict) and changed.get("format", below[side]["format"]) != below[side]["format"]:
@@ -121,22 +122,30 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         below["reference"] = {key: value for key, value in below["reference"].items() if key not in OF_AREAS}
     drop_costs(below.get("metrics", {}), document.get("metrics"))
     resolved = merge(below, {key: item for key, item in document.items() if key != "preset"})
-    if keeps_overlaps(document, resolved):
-        resolved["reference"] |= {"overlap": "keep", "overlap_scope": "image"}
+    match kept_overlaps(document, resolved, published):
+        case Overlaps.ANY:
+            resolved["reference"] |= {"overlap": "keep", "overlap_scope": "image"}
+        case Overlaps.BETWEEN_CLASSES if (rule := resolved["reference"]["overlap"]) != "keep":
+            overlap = {"class_order": "last"}.get(rule, rule)  # inside a class the same
+            resolved["reference"] |= {"overlap": overlap, "overlap_scope": "class"}
     return resolved
 
 
-def keeps_overlaps(document: dict[str, Any], resolved: dict[str, Any]) -> bool:
-    """Whether nuclei of the reference keep the pixels that they share although the preset gives them to one of them.
+def kept_overlaps(document: dict[str, Any], resolved: dict[str, Any], published: dict[str, str]) -> Overlaps:
+    """Which nuclei of the reference keep the pixels that they share although the preset gives them to one of them.
 
-    They do if the document has formats of its own, says nothing of overlaps, and predictions can hold every overlap
-    that a reference can: a rule for one side alone would score a copy of the reference below 1.
+    If the formats are not those of the preset, and the document says nothing of overlaps: those for which predictions
+    can do so, too. A rule for one side alone would score a copy of the reference below 1.
     """
-    own = [side if isinstance(side := document.get(key), dict) else {} for key in ("reference", "submission")]
-    reference, submission = (overlaps_of(resolved.get(key)) for key in ("reference", "submission"))
-    if reference is None or submission is None or "overlap" in own[0] or "overlap" not in resolved["reference"]:
-        return False
-    return any("format" in side for side in own) and submission >= reference
+    reference, submission = (overlaps_of(resolved.get(side)) for side in published)
+    if reference is None or submission is None or "overlap" not in resolved["reference"]:
+        return Overlaps.NONE
+    own = document.get("reference", {})
+    if {"overlap", "overlap_scope"} & own.keys() or all(
+        resolved[side]["format"] == published[side] for side in published
+    ):
+        return Overlaps.NONE
+    return Overlaps.ANY if submission >= reference else submission
 
 
 def overlaps_of(side: object) -> Overlaps | None:
