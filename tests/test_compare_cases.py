@@ -19,7 +19,10 @@ import pytest
 import tifffile
 from PIL import Image
 
+from evaluation.authoring.without_challenge import for_files
 from evaluation.commands.main import run
+from evaluation.findings import Finding
+from evaluation.findings.entries import entry, texts, wording_of
 
 CASES = Path(__file__).parents[2] / "shared" / "data" / "compare_cases"
 H, W = 40, 60
@@ -765,3 +768,86 @@ def test_points_of_images_that_are_only_counted_are_not_put_on_one(column: str, 
     Path("pred").mkdir()
     Path("pred/all.csv").write_text(f"{column},x,y\n1,9.5,9.5\n{second},35.5,9.5\n")
     check(compared(capsys), 0.8 if second == 1 else f"2 images by number (in the column '{column}')")
+
+
+# --- the inside does not show -----------------------------------------------------------------------------------------
+
+INSIDE = re.compile(r"1,?048,?576|\b3000\d\b|cases\.csv|challenge\.toml|limits\.|[Oo]rganisers")
+
+
+def test_no_wording_of_a_finding_speaks_of_a_challenge_when_folders_are_compared() -> None:
+    showing = []
+    for code in texts():
+        page = entry(code)
+        for wording in ("", *(word for word in page if isinstance(page[word], dict))):
+            (told,) = for_files([Finding(code, "challenge.toml: limits.pixels_per_image", *wording_of(code, wording))])
+            said = (told.where, told.got, told.expected, told.fix)
+            is_whole = all(text.count("(") == text.count(")") and "  " not in text for text in said)
+            showing += [(code, wording, said)] if any(map(INSIDE.search, said)) or not is_whole else []
+    assert not showing
+
+
+def hostile_inputs() -> dict[str, object]:
+    """What a prediction may be, beside a reference of one label image of the same name."""
+    deep = "[" * 100 + "]" * 100
+    ring = [[1, 1], [9, 1], [9, 9], [1, 1]]
+    feature = {"type": "Feature", "properties": {}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    far = {**feature, "geometry": {"type": "Polygon", "coordinates": [[[2**21, 1], [2**21 + 9, 1], [2**21, 9]]]}}
+    tiny = {**feature, "geometry": {"type": "Polygon", "coordinates": [[[1.1, 1.1], [1.2, 1.1], [1.1, 1.2]]]}}
+    many = {**feature, "geometry": {"type": "MultiPolygon", "coordinates": [[ring]] * 12}}
+    return {
+        "a.npy": np.full((H, W), 0.5),
+        "a.tif": np.zeros((H, W + 9), np.uint8),
+        "a.png": np.zeros((H, W), np.uint8),
+        "a.json": {"type": "Multiple polygons", "polygons": 7},
+        "a.geojson": {"type": "FeatureCollection", "features": [far]},
+        "tiny/a.geojson": {"type": "FeatureCollection", "features": [tiny]},
+        "many/a.geojson": {"type": "FeatureCollection", "features": [many, feature]},
+        "deep/a.geojson": f'{{"type": "FeatureCollection", "features": {deep}}}',
+        "none/a.geojson": {"type": "FeatureCollection", "features": [{**feature, "geometry": None}]},
+        "rle/all.csv": "ImageId,EncodedPixels\na,1 99999999\n",
+        "long/all.csv": "ImageId,EncodedPixels,Height,Width\na,2390 60,40,60\n",
+        "points/a.csv": "x,y\n1,2\nnan,3\n",
+        "bare/a.csv": "12,7\n1,2\n",
+        "other/b.tif": P,
+        "pannuke/all.npy": np.zeros((1, H, W, 2), np.int32),
+        "masks/all.npy": np.zeros((1, H, W, 6), np.int32),
+        "masks/a.npy": np.zeros((H, W, 3), np.int32),
+        "colour/a.png": np.zeros((H, W, 3), np.uint8),
+        "a.mat": b"MATLAB 5.0 MAT-file",
+        "coco/a.json": {**coco(P, ("a.tif",)), "images": [{"id": 7, "file_name": "a.tif", "height": 3, "width": 2}]},
+        "results/a.json": [{"image_id": 1, "category_id": 1, "segmentation": {"size": [4, 4], "counts": [4, 12]}}],
+        "asap/a.xml": "<ASAP_Annotations><Annotations><Annotation Type='Spline'/></Annotations></ASAP_Annotations>",
+        "aperio/a.xml": "<Annotations><Annotation><Regions><Region/></Regions></Annotation></Annotations>",
+    }
+
+
+@pytest.mark.parametrize("name", hostile_inputs())
+@pytest.mark.parametrize(
+    ("side", "options"), [("ref", ()), ("pred", ()), ("pred", ("--classes", "x=1,y=2", "--metrics", "curves,objects"))]
+)
+def test_what_is_told_of_any_files_speaks_of_no_challenge(name, side, options, capsys) -> None:
+    other = "pred" if side == "ref" else "ref"
+    content, path = hostile_inputs()[name], f"{side}/{name.rpartition('/')[2]}"
+    put(f"{other}/a.tif", R)
+    if isinstance(content, np.ndarray):
+        put(path, content)
+    else:
+        dump(path, "" if isinstance(content, bytes) else content)
+        if isinstance(content, str | bytes):
+            Path(path).write_bytes(content.encode() if isinstance(content, str) else content)
+    run(["compare", "ref", "pred", *options])
+    printed = capsys.readouterr()
+    assert not INSIDE.search(printed.out + printed.err), printed.out + printed.err
+
+
+@pytest.mark.parametrize("command", ["validate", "score"])
+def test_a_wrong_folder_for_the_challenge_is_named(command: str, capsys) -> None:
+    put("photos/a.tif", R)
+    assert (
+        run([command, "--challenge", "photos", "--submission", "photos", *(["--output", "o"] * (command == "score"))])
+        == 2
+    )
+    told = capsys.readouterr().err
+    assert "'photos': no challenge lies in it" in told
+    assert not INSIDE.search(told)

@@ -24,12 +24,13 @@ from evaluation.authoring.names import Pairing, pair_names
 from evaluation.authoring.pieces import EACH_A_MASK, PICTURE_FOLDERS
 from evaluation.authoring.placing import Placing, is_number, stage
 from evaluation.authoring.sides import NAMELESS, FoundCase, FoundSide
+from evaluation.authoring.without_challenge import for_files
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import Finding, fault, listed, quote
-from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
 from evaluation.leaderboard.verdict import names_of
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import Result
@@ -123,6 +124,7 @@ def compare_paths(
     Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
     """
     with ExitStack() as stack:
+        stack.enter_context(told_without_challenge())
         workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-compare-")))
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise WrongUsage(fault("file-exists", quote(folder, 120), wording="folder-not-empty"))
@@ -162,14 +164,15 @@ def compare_paths(
                 hints = hints_about_files(made.folder, submitted, result)
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
                 check_found(found, wanted.ignore, result)
-                asked = tuple(map(about_labels, result.findings))
+                asked = for_files(map(about_labels, result.findings))
                 results[model] = replace(result, challenge=challenge, findings=asked)
                 lost.setdefault(about_overlaps(own, result), []).append(model)
             notes += made.notes
             findings += made.findings
         notes += [words.format(names=names_of(models)) for words, models in lost.items() if words]
         apart = [model for other in parties[1:] if not parties[0].ranks(other) for model in other.models]
-        return comparison_of(results, tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(findings)), apart, scenes)
+        findings = list(dict.fromkeys(for_files(findings)))
+        return comparison_of(results, tuple(dict.fromkeys(notes)), findings, apart, scenes)
 
 
 def link_tissue(reference: FoundSide, models: Mapping[str, FoundSide], folder: Path) -> Path:
@@ -265,6 +268,16 @@ def about_overlaps(challenge: Challenge, result: Result) -> str:
     outlines = f"{lost:,} of {sum(of.outlines for of in reports):,} lose pixels to others"
     why = "Outlines of the reference overlap, which the files of {names} cannot hold"
     return f"{why}: {outlines} (overlap = {challenge.reference.overlap})."
+
+
+@contextmanager
+def told_without_challenge() -> Iterator[None]:
+    """Tell what is wrong in the words of somebody who has no challenge."""
+    try:
+        yield
+    except EvaluationError as error:
+        error.findings = for_files(error.findings)
+        raise
 
 
 @contextmanager

@@ -73,8 +73,13 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 
 def challenge_folder(path: Path) -> Path:
+    """The folder of a challenge. Raises WrongUsage for any other, which is named."""
+    from evaluation.challenge.documents import CHALLENGE_FILE  # slow to import
+
     if not path.is_dir():
         raise WrongUsage(fault("no-challenge", quote(path, 120)))
+    if not (path / CHALLENGE_FILE).exists():
+        raise WrongUsage(fault("no-challenge", quote(path, 120), wording="other-folder"))
     return path
 
 

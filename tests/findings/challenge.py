@@ -24,8 +24,9 @@ def preset_challenge(bench: Bench, *, rules: str = "", cases: str = CASES) -> No
 
 
 @example_of("missing-file")
-def no_challenge_toml(bench: Bench) -> str:
-    bench.write("challenge/cases.csv", CASES)
+def no_list_of_cases(bench: Bench) -> str:
+    preset_challenge(bench)
+    Path("challenge/cases.csv").unlink()
     return bench.validate()
 
 
