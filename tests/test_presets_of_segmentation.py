@@ -12,7 +12,7 @@ import csv
 import gzip
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -25,6 +25,7 @@ from scipy.io import savemat
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.metrics import r2_score
+from test_overlap_metrics import literal_aji, literal_aji_plus, literal_dice2
 
 from benchmarks.label_maps import draw_label_maps
 from evaluation import Challenge, instances_from_labels, score_instances, score_submission
@@ -136,38 +137,11 @@ def dice1(picture: Picture) -> float:
     return 2 * (a & b).sum() / (a.sum() + b.sum())
 
 
-def dice2(picture: Picture) -> float:
-    touching = [(a, b) for a, b in product(picture.reference, picture.prediction) if (a & b).any()]
-    return 2 * sum((a & b).sum() for a, b in touching) / sum(a.sum() + b.sum() for a, b in touching)
+def by_sides(literal: Callable[[np.ndarray, np.ndarray], Fraction | None]) -> Callable[[Picture], float]:
+    return lambda picture: float(literal(picture.reference, picture.prediction))
 
 
-def aji(picture: Picture) -> float:
-    """Every reference nucleus takes its best prediction, whoever else has taken it."""
-    shared = union = 0
-    used = set()
-    for a in picture.reference:
-        touching = [j for j, b in enumerate(picture.prediction) if (a & b).any()]
-        if not touching:
-            union += a.sum()
-            continue
-        best = max(touching, key=lambda j: iou(a, picture.prediction[j]))
-        shared += (a & picture.prediction[best]).sum()
-        union += (a | picture.prediction[best]).sum()
-        used.add(best)
-    union += sum(b.sum() for j, b in enumerate(picture.prediction) if j not in used)
-    return shared / union
-
-
-def aji_plus(picture: Picture) -> float:
-    """Partners one to one, with the greatest sum of IoU."""
-    value = np.array([[float(iou(a, b)) for b in picture.prediction] for a in picture.reference])
-    value = value.reshape(len(picture.reference), len(picture.prediction))
-    pairs = [(i, j) for i, j in zip(*linear_sum_assignment(value, maximize=True), strict=True) if value[i, j] > 0]
-    shared = sum((picture.reference[i] & picture.prediction[j]).sum() for i, j in pairs)
-    union = sum((picture.reference[i] | picture.prediction[j]).sum() for i, j in pairs)
-    union += sum(a.sum() for i, a in enumerate(picture.reference) if i not in {i for i, _ in pairs})
-    union += sum(b.sum() for j, b in enumerate(picture.prediction) if j not in {j for _, j in pairs})
-    return shared / union
+aji, aji_plus, dice2 = by_sides(literal_aji), by_sides(literal_aji_plus), by_sides(literal_dice2)
 
 
 def centroids(masks: np.ndarray) -> np.ndarray:
