@@ -320,8 +320,11 @@ class Launcher:
         """End the launcher with its decoders, so that no process of ours is left behind this one."""
         if self.process == os.getpid():
             self.connection.close()
-            with suppress(ChildProcessError):
-                os.waitpid(self.child, 0)
+            self.reap()
+
+    def reap(self) -> None:
+        with suppress(ChildProcessError):  # it is that of another process, or gone
+            os.waitpid(self.child, 0)
 
     def start(self, *, writes: bool) -> Decoder:
         connection, other = socket.socketpair()
@@ -337,7 +340,7 @@ class Launcher:
                 (answer,) = STATUS.unpack(receive_exactly(self.connection, STATUS.size))
         except (EOFError, ConnectionError):
             launchers.clear()
-            self.close()
+            self.reap()
             raise MemoryError("the launcher was killed") from None
         if answer == -errno.ENOMEM:
             raise MemoryError("no decoder can be started")
