@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import shutil
 import statistics
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -459,7 +461,22 @@ def test_a_column_that_is_missing_is_told(tmp_path, capsys, column) -> None:
     header = ",".join(name if name != column else "other" for name in HEADER.split(","))
     (tmp_path / "scores.csv").write_text(f"{header}\nalpha,a,P1,pq,0.5\n")
     assert rank(tmp_path, "--scores", tmp_path / "scores.csv", "--column", "pq:descending")[0] == 2
-    assert f"expected a column '{column}'" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"no column '{column}'; expected team,case,metric,value or task,case,algorithm,value" in told
+
+
+def test_the_table_of_challenger_is_read_and_a_wide_one_becomes_one_as_the_message_says(tmp_path, capsys) -> None:
+    rows = ("T1,a,alpha,0.9", "T1,b,alpha,0.7", "T1,a,beta,0.5", "T1,b,beta,0.6")
+    _, found = rank_csv(tmp_path, *rows, header="task,case,algorithm,value", columns="T1:descending")
+    assert values(found) == {"alpha": 0.8, "beta": 0.55}
+    code, _ = rank_csv(tmp_path, "a,0.9,0.5", "b,0.7,0.6", header="case,alpha,beta", columns="f1:descending")
+    assert code == 2
+    table = pandas.read_csv(tmp_path / "scores.csv")
+    said = re.search(r"pandas\.melt.*\)(?=\.$)", capsys.readouterr().err.strip(), re.MULTILINE)
+    assert said is not None
+    long = eval(said[0], {"pandas": pandas, "table": table})
+    _, found = rank_csv(tmp_path, *long.to_csv(index=False).split()[1:], header=",".join(long), columns="f1:descending")
+    assert values(found) == {"alpha": 0.8, "beta": 0.55}
 
 
 def test_pooled_columns_cannot_be_made_of_scores(tmp_path, capsys) -> None:

@@ -1,6 +1,7 @@
 """A table of scores as CSV: a row for each team, case and metric. For challenges that were scored by another program.
 
 ``team,case,group,metric,value``, in any order of rows and columns; ``group`` may be absent, then every case is a group.
+challengeR's ``task,case,algorithm,value`` is the same with a task for a metric.
 An empty value is undefined: it is left out of means. A row that is not there is another matter: a team that lacks a row
 which other teams have has no value in that column, since a mean over the other cases would reward leaving one out.
 """
@@ -31,6 +32,7 @@ VALUES_LIMIT = 100_000_000  # teams x columns x cases
 WEIGHTS_LIMIT = 50_000_000  # samples x cases
 NAME_CHARACTERS = 200
 MEANS = ("group_mean", "case_mean")
+OTHER_NAMES = {"team": ("algorithm",), "metric": ("task",)}  # of challengeR
 
 Unit = Literal["group", "case"]
 
@@ -182,7 +184,7 @@ def metrics_in(path: Path) -> list[str]:
     """The metrics that a file of scores names, for messages. Raises WrongUsage."""
     with faults_as(WrongUsage):
         table = open_scores(path)
-        return sorted(table.categories(table.need("metric"))[0])
+        return sorted(table.categories(needed_columns(table)["metric"])[0])
 
 
 def open_scores(path: Path) -> Table:
@@ -214,7 +216,7 @@ def find_rows(
     table: Table, columns: Sequence[RankingColumn], challenge: Challenge | None
 ) -> tuple[ScoreRows, list[Finding]]:
     """The rows that belong to columns, and warnings about others. Raises InputFault with all that is wrong."""
-    needed = {name: table.need(name) for name in ("team", "case", "metric", "value")}
+    needed = needed_columns(table)
     metrics, metric_of_row = table.categories(needed["metric"])
     column_of_metric = match_columns(metrics, columns, table.where)
     column_of_row = column_of_metric[metric_of_row] if len(table) else np.empty(0, np.int64)
@@ -265,6 +267,16 @@ def find_rows(
         value=value,
     )
     return rows, findings
+
+
+def needed_columns(table: Table) -> dict[str, int]:
+    """Where the columns are that every file must have. Raises InputFault ("missing-column")."""
+    found = {name: table.find([name, *OTHER_NAMES.get(name, ())]) for name in ("team", "case", "metric", "value")}
+    columns = {name: column for name, column in found.items() if column is not None}
+    if len(columns) < len(found):
+        lacking = [name for name in found if name not in columns]
+        raise InputFault(fault("missing-column", table.where, wording="of-scores", lacking=lacking))
+    return columns
 
 
 def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], where: str) -> Int64:
