@@ -262,7 +262,7 @@ def test_audit_with_tricks_says_what_pays(bench: Bench) -> None:
     assert "attempts" not in " ".join(json.loads(Path("elsewhere/leaderboard.json").read_text())["verdict"])
     assert bench.run("audit", *where, "--tricks") == printed
     bench.run("audit", *where, "--tricks", "--report")
-    assert "Entries that decide the first place" in Path("out/tricks.html").read_text()
+    assert "Entries that decide the first rank" in Path("out/tricks.html").read_text()
 
 
 def test_words_of_what_works_for_whom_and_how_far() -> None:
