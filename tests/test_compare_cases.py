@@ -851,3 +851,22 @@ def test_a_wrong_folder_for_the_challenge_is_named(command: str, capsys) -> None
     told = capsys.readouterr().err
     assert "'photos': no challenge lies in it" in told
     assert not INSIDE.search(told)
+
+
+# --- a background that is not 0 ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "is_told"),
+    [("labels", True), ("mask of the background", True), ("nothing fits", False), ("outlines", False)],
+)
+def test_a_background_of_another_value_is_told_only_if_nuclei_match_without_it(form, is_told, capsys) -> None:
+    put("ref/a.tif", R)
+    if form == "outlines":
+        features = [of_qupath("annotation", geometry) for geometry in (WHOLE, *NUCLEI["P"])]
+        dump("pred/a.geojson", {"type": "FeatureCollection", "features": features})
+    else:
+        labels = np.where(P > 0, 0 if form == "mask of the background" else P, 255)
+        put("pred/a.tif", (labels if form != "nothing fits" else np.full((H, W), 255)).astype(np.uint8))
+    assert run(["compare", "ref", "pred"]) == 0
+    assert ("Is the background a value such as 255?" in capsys.readouterr().out) == is_told

@@ -19,6 +19,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.parts import convert_parts
 from evaluation.instances.rasterise import placed_vertices
+from evaluation.instances.runs import select_instances
 from evaluation.matching import match_iou_above, overlap_table
 from evaluation.model import Annotations, Instances, Outlines, Part
 from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side
@@ -237,19 +238,34 @@ def matches_of(image: Seen, prediction: Instances) -> tuple[npt.NDArray[np.int64
 
 
 def background_hint(seen: Sequence[Seen]) -> list[Finding]:
-    """Whether a nucleus of each image covers more than half of it, as a background that is not 0 does."""
+    """Whether a nucleus of each image covers more than half of it, as a background that is not 0 does, and nuclei match
+    without it, or in its gaps. Outlines have no background.
+    """
 
     def largest(instances: Instances) -> float:
         return float(instances.areas_px().max(initial=0)) / (instances.shape_yx[0] * instances.shape_yx[1])
 
-    if max(largest(image.reference) for image in seen) > 0.5:
+    are_outlines = any(isinstance(part, Outlines) for image in seen for part in image.parts)
+    if are_outlines or max(largest(image.reference) for image in seen) > 0.5:
         return []
     least = min(largest(image.prediction()) for image in seen)
+    if least > 0.5 and not share(seen, list(map(without_largest, seen))) and not share(seen, list(map(inverted, seen))):
+        return []  # with 0 there, nothing would match either
     return (
         [fault("nearly-nothing-matches", "prediction", wording="background-is-nucleus", percent=percent(least))]
         if least > 0.5
         else []
     )
+
+
+def without_largest(image: Seen) -> Instances:
+    made = image.prediction()
+    return select_instances(made, np.arange(len(made)) != made.areas_px().argmax())
+
+
+def inverted(image: Seen) -> Instances:
+    """The regions of what is background in a prediction."""
+    return instances_from_labels(regions((painted(image.prediction()) == 0).astype(np.int32)), class_id=1)
 
 
 def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
