@@ -19,7 +19,7 @@ from evaluation.instances.parts import join_instances
 from evaluation.instances.perturb import dilate_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import empty_region, select_instances
-from evaluation.matching.duplicates import duplicates_among, find_twins
+from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins
 from evaluation.model import Case, Instances
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.match import match_case, own_duplicates, see_nuclei
@@ -216,6 +216,7 @@ def test_validate_and_score_tell_how_many(bench: Bench, duplicates: str, said: s
     label_images(bench, duplicates)
     lines = [line for line in bench.validate().splitlines() if "[own-duplicates]" in line]
     assert len(lines) == 1 and "4 of 7 nuclei, in 1 of 2 cases, share more than half" in lines[0] and said in lines[0]
+    assert ", 4 of them equal to one to the pixel;" in lines[0]
     bench.score()
     findings = json.loads(Path("out/details.json").read_text())["findings"]
     assert [of for of in findings if "[own-duplicates]" in of] == lines
@@ -230,6 +231,20 @@ def test_one_line_tells_of_all_cases_of_a_submission_from_arrays_too() -> None:
         "smaller of the two with another one; "
     )
     assert score_instances(recommended(), {"a": (twice, once)}).findings == ()
+
+
+def test_only_nuclei_that_are_equal_to_the_pixel_are_called_equal() -> None:
+    """Three times the same, one beside it by a pixel, one of the same area and corner but another form; and points."""
+    squares_yx = ((5, 5), (30, 30), (5, 5), (6, 5), (5, 5))
+    masks = np.zeros((6, *SHAPE), bool)
+    for mask, (y, x) in zip(masks, (*squares_yx, (5, 5)), strict=True):
+        mask[y : y + 8, x : x + 8] = True
+    masks[5, 12, 12], masks[5, 12, 13] = False, True
+    made = instances_of(masks, (1, 1, 2, 1, 1, 1))  # whatever the classes
+    seen = see_nuclei(recommended("keep"), Case("a", "a", *SHAPE), made, 6)
+    assert (seen.twins, seen.copies) == (5, 3)
+    at = points((10, 10), (10, 10.5), (10, 10), (30, 30))
+    assert count_copies(at, np.arange(4)) == 2
 
 
 def test_points_are_told_by_their_distance() -> None:
@@ -250,3 +265,4 @@ def test_compare_tells_how_many_of_which_prediction(tmp_path: Path, bench: Bench
     bench.write("twice/a.geojson", outlines((5, 5), (6, 5), (40, 40)))
     printed = bench.run("compare", "reference", "twice")
     assert "[own-duplicates]" in printed and "2 of 3 nuclei, in 1 of 1 case, share more than half" in printed, printed
+    assert printed.count("case 'a'") == 1 and "equal" not in printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -40,6 +41,28 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
     first, second = table.reference_index.astype(np.int64), table.prediction_index.astype(np.int64)
     chosen = (first < second) & (2 * table.intersection_px > np.minimum(area[first], area[second]))
     return first[chosen], second[chosen]
+
+
+def count_copies(instances: Instances, twins: Int64) -> int:
+    """How many of some instances are equal to another of them: in all their pixels, or in their point.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> one = instances_from_labels(np.array([[0, 1, 1]]))
+    >>> two = replace(one, class_id=one.class_id.repeat(2), run_start=one.run_start.repeat(2),
+    ...     run_stop=one.run_stop.repeat(2), run_instance=np.array([0, 1], np.int32))
+    >>> count_copies(two, np.array([0, 1]))
+    2
+    """
+    if instances.point_yx is not None:
+        shapes = [point.tobytes() for point in instances.point_yx[twins] + 0.0]
+    else:
+        order = instances.runs_by_instance()
+        edges = np.searchsorted(instances.run_instance[order], np.arange(len(instances) + 1)).tolist()
+        shapes = [
+            np.stack([instances.run_start[runs], instances.run_stop[runs]]).tobytes()
+            for runs in (order[edges[index] : edges[index + 1]] for index in twins.tolist())
+        ]
+    return sum(count for count in Counter(shapes).values() if count > 1)
 
 
 def close_points(instances: Instances, radius_px: float, most: int) -> tuple[Int64, Int64]:

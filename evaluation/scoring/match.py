@@ -15,7 +15,7 @@ from evaluation.instances.ignore import apply_ignore_region, more_than_fraction_
 from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import cover_depth, select_instances
-from evaluation.matching.duplicates import duplicates_among, find_twins, without_duplicates
+from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins, without_duplicates
 from evaluation.matching.rules import match_iou_above
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.counts import class_counts
@@ -145,12 +145,14 @@ def twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int)
 @dataclass(frozen=True, slots=True)
 class SeenNuclei:
     """What is told of the predicted nuclei of all cases together: of one case how many there are, how many lie outside
-    the image or on no pixel of it, and how many have an own duplicate, whatever the reference says."""
+    the image or on no pixel of it, how many have an own duplicate and how many of these are equal to another one,
+    whatever the reference says."""
 
     case: str
     nuclei: int
     outside: int = 0
     twins: int = 0
+    copies: int = 0
     are_points: bool = False
 
 
@@ -163,12 +165,13 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
     most = challenge.limits.overlaps_per_case
     few = LOOKED_AT * max(len(prediction.run_start), len(prediction))
     try:
-        twins = np.concatenate(twins_of(challenge, case, prediction, most if changes else min(most, few)))
+        twins = distinct(np.concatenate(twins_of(challenge, case, prediction, most if changes else min(most, few))))
     except InputFault:
         if changes:
             raise
         twins = np.empty(0, np.int64)
-    return SeenNuclei(case.name, nuclei, outside, len(distinct(twins)), prediction.point_yx is not None)
+    copies = count_copies(prediction, twins)
+    return SeenNuclei(case.name, nuclei, outside, len(twins), copies, prediction.point_yx is not None)
 
 
 def own_duplicates(challenge: Challenge, cases: Sequence[SeenNuclei]) -> list[Finding]:
@@ -179,7 +182,8 @@ def own_duplicates(challenge: Challenge, cases: Sequence[SeenNuclei]) -> list[Fi
     return [
         fault(
             "own-duplicates", *having, wording="" if challenge.submission.duplicates == "keep" else "false-positive",
-            twins=sum(of.twins for of in cases), nuclei=sum(of.nuclei for of in cases), having=len(having),
+            twins=sum(of.twins for of in cases), copies=sum(of.copies for of in cases),
+            nuclei=sum(of.nuclei for of in cases), having=len(having),
             cases=len(cases), points=any(of.are_points for of in cases)
         )
     ]  # fmt: skip
