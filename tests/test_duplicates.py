@@ -22,7 +22,7 @@ from evaluation.instances.runs import empty_region, select_instances
 from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins
 from evaluation.model import Case, Instances
 from evaluation.scoring.from_arrays import score_instances
-from evaluation.scoring.match import match_case, own_duplicates, see_nuclei
+from evaluation.scoring.match import SeenNuclei, hardly_meant, match_case, own_duplicates, see_nuclei
 
 SHAPE = 60, 70
 
@@ -266,3 +266,17 @@ def test_compare_tells_how_many_of_which_prediction(tmp_path: Path, bench: Bench
     printed = bench.run("compare", "reference", "twice")
     assert "[own-duplicates]" in printed and "2 of 3 nuclei, in 1 of 1 case, share more than half" in printed, printed
     assert printed.count("case 'a'") == 1 and "equal" not in printed
+
+
+@pytest.mark.parametrize("reach, nuclei, cases, said", [
+    (0.25, 20, 1, "first 25 % of the width"),
+    (0.001, 400, 3, "first 0.1 % of the width"),
+    (0.25, 19, 1, ""),  # few nuclei may lie in one corner
+    (0.51, 400, 1, ""),
+    (0, 0, 2, "no nucleus in any of 2 cases"),
+    (0, 0, 1, ""),  # an image may be empty
+])  # fmt: skip
+def test_what_is_hardly_meant_is_told(reach: float, nuclei: int, cases: int, said: str) -> None:
+    seen = [SeenNuclei("a", nuclei, reach=reach / 2)] + [SeenNuclei("b", 0, reach=reach)] * (cases - 1)
+    seen[0] = replace(seen[0], reach=reach)
+    assert said in "".join(render_findings(hardly_meant(seen))) and bool(said) == bool(hardly_meant(seen))

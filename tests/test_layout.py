@@ -34,6 +34,7 @@ COMPLETE = [f"{case.group}/{case.name}/{name}/1.mat" for case in CASES for name 
 FIRST, FOUND = {"cases": CASES[:1]}, ["P1_1", "P1_2", "P2_1"]
 PATTERN = "The pattern is '{group}/{case}/{class}/*.mat'; '*' stands for any name."
 EVERY_CASE = "expected predictions for every case in cases.csv."
+REMOVE = "Remove it, since it is not asked for."
 NO_CASE = "is not a case of this challenge; expected one of the 3 cases in cases.csv, such as 'P1_1'."
 
 
@@ -122,7 +123,11 @@ LAYOUTS = [  # names, the challenge, the files that are found, and the lines or 
      {"P1_1": [("P1/P1_1/Ambiguous/1.mat", -1), ("P1/P1_1/Epithelial/1.mat", 1)]}, []),
     ("an unknown case is told once", [*COMPLETE, *(f"P1/p1_1/{name}/1.mat" for name in CLASSES)], {}, FOUND,
      ["[unknown-case] 'P1/p1_1/Epithelial/1.mat', 'P1/p1_1/Lymphocyte/1.mat', 'P1/p1_1/Macrophage/1.mat' and 1 more: "
-      f"'p1_1' {NO_CASE} Did you mean 'P1_1'?"]),
+      f"'p1_1' {NO_CASE} {REMOVE}"]),
+    ("a misspelt case is one that is missing", [*COMPLETE[:8], "P2/p2_1/Epithelial/1.mat"], {}, FOUND[:2],
+     [f"[unknown-case] 'P2/p2_1/Epithelial/1.mat': 'p2_1' {NO_CASE} Did you mean 'P2_1'?",
+      f"[missing-case-worst] case 'P2_1': no file; {EVERY_CASE} It gets the worst value of every metric. To change "
+      "that, add 'P2/P2_1/Epithelial/*.mat'."]),
     ("case and class in each other's place", [*COMPLETE, "P1/Epithelial/P1_2/1.mat"], {}, FOUND,
      [f"[unknown-case] 'P1/Epithelial/P1_2/1.mat': 'Epithelial' {NO_CASE} The names are in the wrong order: put this "
       "file at 'P1/P1_2/Epithelial/*.mat'."]),
@@ -255,7 +260,7 @@ MENTIONED = {case.name for case in CASES}
           "change that, add entries for 'P1_1'."]),
         ({"case_key": "{case}.png"}, MENTIONED, {"p1_1.PNG": 12, "x": 3},
          ["[unknown-case] 12 entries for 'p1_1.PNG', 3 entries for 'x': not a case of this challenge; expected one of "
-          "the 3 cases in cases.csv, such as 'P1_1.png'. Did you mean 'P1_1.png'?"]),
+          f"the 3 cases in cases.csv, such as 'P1_1.png'. {REMOVE}"]),
     ],
 )  # fmt: skip
 def test_what_a_file_of_all_cases_lacks_is_told(rules, mentioned, unknown, lines):

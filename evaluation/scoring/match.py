@@ -22,6 +22,7 @@ from evaluation.metrics.counts import class_counts
 from evaluation.model import Bool, Case, Instances, Int64, Matches, OverlapTable
 from evaluation.model.intervals import distinct
 
+MANY = 20  # nuclei that do not lie in one corner by chance
 LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus that is there 64 times is counted
 
 
@@ -146,7 +147,7 @@ def twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int)
 class SeenNuclei:
     """What is told of the predicted nuclei of all cases together: of one case how many there are, how many lie outside
     the image or on no pixel of it, how many have an own duplicate and how many of these are equal to another one,
-    whatever the reference says."""
+    whatever the reference says; and the share of the image, in x or y, that the nuclei reach into from its corner."""
 
     case: str
     nuclei: int
@@ -154,6 +155,7 @@ class SeenNuclei:
     twins: int = 0
     copies: int = 0
     are_points: bool = False
+    reach: float = 0
 
 
 def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: int, outside: int = 0) -> SeenNuclei:
@@ -171,7 +173,22 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
             raise
         twins = np.empty(0, np.int64)
     copies = count_copies(prediction, twins)
-    return SeenNuclei(case.name, nuclei, outside, len(twins), copies, prediction.point_yx is not None)
+    reach = np.nanmax(prediction.centroids_yx() / case.shape_yx, initial=0)
+    return SeenNuclei(case.name, nuclei, outside, len(twins), copies, prediction.point_yx is not None, float(reach))
+
+
+def hardly_meant(cases: Sequence[SeenNuclei]) -> list[Finding]:
+    """A warning about a submission that would be worth nothing whatever the reference says, by the first sign."""
+    nuclei, reach = sum(of.nuclei for of in cases), max((of.reach for of in cases), default=0)
+    signs = (  # a wording, and the sign
+        ("nothing", nuclei == 0 and len(cases) > 1),
+        ("corner", nuclei >= MANY and reach <= 0.5),  # 20 nuclei lie in one quarter by chance once in 4 ** 20
+    )
+    found = next((wording for wording, is_so in signs if is_so), None)
+    if found is None:
+        return []
+    percent = f"{100 * reach:.3g}"
+    return [fault("hardly-meant", "submission", wording=found, nuclei=nuclei, cases=len(cases), percent=percent)]
 
 
 def own_duplicates(challenge: Challenge, cases: Sequence[SeenNuclei]) -> list[Finding]:

@@ -25,7 +25,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.model import Annotations, Case, CaseResult, Instances
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.kept_references import kept_references, rules_of_references
-from evaluation.scoring.match import MatchedCase, SeenNuclei, match_case, own_duplicates
+from evaluation.scoring.match import MatchedCase, SeenNuclei, hardly_meant, match_case, own_duplicates
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.rasterise import with_sizes
@@ -284,7 +284,9 @@ def find_all(challenge: Challenge, received: ReceivedSubmission, progress: Progr
     of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
     has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
     lost = [] if has_faults else everything_outside(outcomes)
-    return (*received.findings, *of_cases, *lost, *own_duplicates(challenge, seen_in(outcomes)))
+    seen = seen_in(outcomes)
+    meant = [] if has_faults or lost or challenge.are_counts else hardly_meant(seen)
+    return (*received.findings, *of_cases, *lost, *own_duplicates(challenge, seen), *meant)
 
 
 def check_cases(
@@ -333,9 +335,12 @@ def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: S
 
 
 def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
-    """An error if there are predicted nuclei and none of them lies on its image."""
+    """An error if there are predicted nuclei and none lies on its image, or annotations and none is a nucleus."""
     seen = seen_in(outcomes)
     nuclei, outside = sum(of.nuclei for of in seen), sum(of.outside for of in seen)
+    left_out = sum(one.count for outcome in outcomes for one in outcome.warnings if one.code == "left-out")
+    if nuclei == 0 and left_out:
+        return [fault("everything-outside", "submission", wording="left-out", left_out=left_out)]
     if nuclei == 0 or outside < nuclei:
         return []
     return [fault("everything-outside", "submission", nuclei=nuclei)]

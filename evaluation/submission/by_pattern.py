@@ -139,10 +139,11 @@ class Assignment:
 
     def unknown_case_findings(self) -> Iterator[Finding]:
         known = list(self.cases)
+        lacking = [name for name in known if name not in self.touched]
         for index, (name, found_names) in enumerate(sorted(self.unknown_cases.items())):
             suggestion = ""
             if index < EXAMPLES_SHOWN:
-                suggestion = self.swapped(found_names[0]) or did_you_mean(name, known)
+                suggestion = self.swapped(found_names[0]) or did_you_mean(name, lacking)
             where = [quote(parsed.name, 120) for parsed in found_names[:EXAMPLES_SHOWN]]
             yield fault(
                 "unknown-case", *where, total=len(found_names), name=name, known=known, suggestion=suggestion, what=""

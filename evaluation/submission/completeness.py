@@ -23,6 +23,7 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
         if case.name not in mentioned
     ]
     keys = [case_key(challenge, case) for case in challenge.cases]
+    lacking = [case_key(challenge, case) for case in challenge.cases if case.name not in mentioned]
     unknown = {name: entries for name, entries in unknown.items() if name not in challenge.submission.skip_cases}
     for index, (name, entries) in enumerate(sorted(unknown.items())[:EXAMPLES_SHOWN]):
         uncounted = max(0, len(unknown) - EXAMPLES_SHOWN) if index == EXAMPLES_SHOWN - 1 else 0
@@ -33,7 +34,7 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
                 wording="entries",
                 total=1 + uncounted,
                 known=keys,
-                suggestion=did_you_mean(name, keys),
+                suggestion=did_you_mean(name, lacking),
             )
         )
     return sorted(found)

@@ -58,6 +58,12 @@ def nuclei_found_twice(bench: Bench) -> str:
     return points(bench, *apart, *apart[:6])
 
 
+@example_of("hardly-meant")
+def micrometres_for_px(bench: Bench) -> str:
+    rows = [f"{12.5 * (place % 20) + 7},{12 * (place // 20) + 9},Epithelial" for place in range(400)]
+    return points(bench, *rows, "255.5,9,Epithelial")
+
+
 @example_of("annotated-twice")
 def nucleus_drawn_twice(bench: Bench) -> str:
     bench.make("polygons_json", cases=(Case("case_017", "P1", 64, 64, 0.25, 0),))
