@@ -43,17 +43,21 @@ def nuclei(counts: list[int], reference: list[int]) -> Instances:
 
 def published(publish: str, submitted: Any, reference: Any = NUCLEI) -> dict[str, Any]:
     """metrics.json as participants read it."""
+    sides = {
+        group: (nuclei(of_reference.tolist(), of_reference.tolist()), nuclei(of.tolist(), of_reference.tolist()))
+        for group, of_reference, of in zip(GROUPS, reference, submitted, strict=True)
+    }
+    return published_of(publish, sides)
+
+
+def published_of(publish: str, sides: dict[str, tuple[Instances, Instances]]) -> dict[str, Any]:
     challenge = Challenge.from_preset(
         "recommended",
         name="hidden",
         metrics={"families": ("detection", "classification", "panoptic", "covered", "counting")},
         publish={"metrics": publish},
     )
-    cases = {
-        group: (nuclei(of_reference.tolist(), of_reference.tolist()), nuclei(of.tolist(), of_reference.tolist()))
-        for group, of_reference, of in zip(GROUPS, reference, submitted, strict=True)
-    }
-    found: dict[str, Any] = json.loads(score_instances(challenge, cases).texts(public=True)["metrics.json"])
+    found: dict[str, Any] = json.loads(score_instances(challenge, sides).texts(public=True)["metrics.json"])
     return found
 
 
@@ -125,6 +129,39 @@ def test_each_submission_tells_one_more_number():
         one[group, 0] = 1
         found.append(nuclei_of_group(published("ranked", one)))
     assert found == NUCLEI.sum(axis=1).tolist()
+
+
+def test_submissions_that_follow_the_answers_tell_every_false_positive():
+    """Of 64 nuclei in one patient 6 are false positives: the precision of chosen ones, halved until it is 0 or 1."""
+    rng = np.random.default_rng(3)
+    places = np.arange(64)
+    wrong = set(rng.choice(64, 6, replace=False).tolist())
+
+    def at(chosen: Any) -> Instances:
+        labels = np.zeros((SIZE, SIZE), np.int32)
+        for label, place in enumerate(chosen, start=1):
+            row, column = divmod(int(place), SIZE // 6)
+            labels[6 * row : 6 * row + 4, 6 * column : 6 * column + 4] = label
+        return instances_from_labels(labels, np.ones(len(chosen), np.int64))
+
+    sides = {group: (at(range(70, 90)), at([])) for group in GROUPS[1:]}
+    reference, questions = at([place for place in places if place not in wrong]), 0
+
+    def false_positives(chosen: Any) -> int:
+        nonlocal questions
+        questions += 1
+        metrics = published_of("ranked", {**sides, "P1": (reference, at(chosen))})
+        return round(len(chosen) * (1 - metrics["detection"]["precision"]["group_mean"] * len(GROUPS)))
+
+    def halve(chosen: Any, number: int) -> list[int]:
+        if number in (0, len(chosen)):
+            return chosen.tolist() if number else []
+        left, right = np.array_split(chosen, 2)
+        of_left = false_positives(left)
+        return halve(left, of_left) + halve(right, number - of_left)
+
+    assert set(halve(places, false_positives(places))) == wrong
+    assert questions == 20
 
 
 def test_a_ranked_result_has_few_numbers():

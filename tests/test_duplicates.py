@@ -16,7 +16,7 @@ from literal import images, instances_of, masks_of
 from evaluation import Challenge
 from evaluation.findings import render_findings
 from evaluation.instances.parts import join_instances
-from evaluation.instances.perturb import dilate_instances
+from evaluation.instances.perturb import dilate_instances, erode_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import empty_region, select_instances
 from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins
@@ -81,42 +81,56 @@ def test_points_are_twins_that_lie_less_than_half_the_radius_apart() -> None:
     assert [len(side) for side in find_twins(at)] == [0, 0]
 
 
+def fits(number: int) -> Any:
+    """Made IoUs, some of them equal, and some 0: those match nothing."""
+    return np.where(np.arange(number) % 3 == 1, 0, 0.6 + (np.arange(number) * 7 % 5) / 20)
+
+
 @given(images(overlap=True))
 @settings(max_examples=50)
-def test_of_two_twins_one_takes_part_and_every_one_that_does_not_has_a_better_one(image: Any) -> None:
-    masks, classes = image
-    nuclei = instances_of(masks, classes)
-    probability = (np.arange(len(nuclei)) * 7 % 5) / 5
-    nuclei = replace(nuclei, probability=probability)
+def test_of_two_twins_one_takes_part_and_every_one_that_does_not_fits_better_or_matches_nothing(image: Any) -> None:
+    nuclei = instances_of(*image)
     first, second = find_twins(nuclei)
-    away = duplicates_among(nuclei, (first, second), np.zeros(len(nuclei), bool))
-    better = {(i, j) for i, j in zip(first.tolist(), second.tolist(), strict=True)}
-    assert not any(not away[i] and not away[j] for i, j in better)
+    fit = fits(len(nuclei))
+    away = duplicates_among(nuclei, (first, second), np.zeros(len(nuclei), bool), fit)
+    twins = {(i, j) for i, j in zip(first.tolist(), second.tolist(), strict=True)}
+    assert not any(not away[i] and not away[j] for i, j in twins)
     for index in np.flatnonzero(away).tolist():
-        others = [j if i == index else i for i, j in better if index in (i, j)]
-        assert any(not away[other] and probability[other] >= probability[index] for other in others)
+        others = [j if i == index else i for i, j in twins if index in (i, j)]
+        assert any(not away[of] and (0 < fit[of] <= fit[index] or not fit[index]) for of in others)
 
 
-def test_a_nucleus_whose_only_better_twin_does_not_take_part_does() -> None:
-    row = replace(squares((5, 5), (5, 8), (5, 11)), probability=np.array([0.9, 0.8, 0.7]))
+def test_a_nucleus_whose_only_worse_twin_does_not_take_part_does() -> None:
+    row = squares((5, 5), (5, 8), (5, 11))
     first, second = find_twins(row)
     assert list(zip(first.tolist(), second.tolist(), strict=True)) == [(0, 1), (1, 2)]
-    assert duplicates_among(row, (first, second), np.zeros(3, bool)).tolist() == [False, True, False]
+    away = duplicates_among(row, (first, second), np.zeros(3, bool), np.array([0.6, 0.7, 0.8]))
+    assert away.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_a_nucleus_and_a_copy_around_it_that_fits_as_well_the_inner_one_takes_part(first: int) -> None:
+    inner = squares((5, 5))
+    both = together(*(inner, dilate_instances(inner))[:: 1 - 2 * first])
+    away = duplicates_among(both, find_twins(both), np.zeros(2, bool), np.array([0.7, 0.7]))
+    assert select_instances(both, ~away).areas_px().tolist() == [64]
 
 
 @given(images(overlap=True))
 @settings(max_examples=50)
-def test_the_order_of_the_file_decides_nothing(image: Any) -> None:
+def test_neither_the_order_of_the_file_nor_a_confidence_decides(image: Any) -> None:
     masks, classes = image
-    one, other = instances_of(masks, classes), instances_of(masks[::-1], classes[::-1])
+    fit = fits(len(masks))
     kept = []
-    for nuclei in (one, other):
-        away = duplicates_among(nuclei, find_twins(nuclei), np.zeros(len(nuclei), bool))
+    for at, sure in ((slice(None), 0), (slice(None, None, -1), 0), (slice(None), 1)):
+        nuclei = instances_of(masks[at], classes[at])
+        nuclei = replace(nuclei, probability=np.arange(len(nuclei))[:: 1 - 2 * sure] / 100)
+        away = duplicates_among(nuclei, find_twins(nuclei), np.zeros(len(nuclei), bool), fit[at])
         left = select_instances(nuclei, ~away)
         kept.append(
             sorted((mask.tobytes(), number) for mask, number in zip(masks_of(left), left.class_id, strict=True))
         )
-    assert kept[0] == kept[1]
+    assert kept[0] == kept[1] == kept[2]
 
 
 # --- what they do -----------------------------------------------------------------------------------------------------
@@ -124,18 +138,30 @@ def test_the_order_of_the_file_decides_nothing(image: Any) -> None:
 APART = ((5, 5), (5, 30), (30, 5), (30, 30), (45, 50))
 
 
+@pytest.mark.parametrize("sure", [None, (0.9, 0.8), (0.8, 0.9)])
 @pytest.mark.parametrize("classes", [(1, 1, 2, 3, 4), (2, 3, 4, 1, 1)])
-def test_a_larger_copy_of_every_nucleus_never_helps(classes: tuple[int, ...]) -> None:
-    """The reference is a pixel larger than what was found: under "keep" the copies are matched."""
+@pytest.mark.parametrize("change", [dilate_instances, erode_instances])
+def test_a_copy_of_every_nucleus_that_fits_better_never_helps(change: Any, classes: Any, sure: Any) -> None:
+    """The reference has the size of the copies: under "keep" they are matched, whatever was found."""
     found = squares(*APART, classes=(1, 1, 2, 3, 4))
-    reference = dilate_instances(found)
-    copies = together(found, replace(dilate_instances(found), class_id=np.array(classes, np.int16)))
+    reference = change(found)
+    copies = together(found, replace(change(found), class_id=np.array(classes, np.int16)))
+    if sure is not None:
+        copies = replace(copies, probability=np.repeat(sure, 5))
     path = "covered.iou_class_mean.pooled"
-    alone = value_of(found, reference, path)
-    assert value_of(copies, reference, path, "keep") == 1 > alone
-    sure = replace(copies, probability=np.repeat([0.9, 0.8], 5))
-    assert value_of(sure, reference, path) == alone
-    assert value_of(sure, reference, "detection.f1.pooled") == pytest.approx(2 / 3, abs=1e-6)
+    assert value_of(copies, reference, path, "keep") == 1 > value_of(found, reference, path)
+    assert value_of(copies, reference, path) == value_of(found, reference, path)
+    assert value_of(copies, reference, "detection.f1.pooled") == pytest.approx(2 / 3, abs=1e-6)
+    named = value_of(copies, reference, "detection.macro_f1.pooled")
+    assert named < value_of(found, reference, "detection.macro_f1.pooled")
+
+
+def test_a_twin_that_matches_nothing_costs_no_more_than_a_false_positive() -> None:
+    """A fragment inside a nucleus that was found: the nucleus stays matched."""
+    nuclei = squares(*APART)
+    fragments = together(nuclei, squares((6, 6), (46, 51), side=2))
+    assert value_of(fragments, nuclei, "detection.recall.pooled") == 1
+    assert value_of(fragments, nuclei, "detection.precision.pooled") == pytest.approx(5 / 7, abs=1e-6)
 
 
 @pytest.mark.parametrize("duplicates", ["keep", "false_positive"])
@@ -176,9 +202,21 @@ def test_a_twin_that_matches_another_nucleus_within_the_radius_only_is_a_duplica
 
 def test_pairs_name_predictions_by_their_places_among_all() -> None:
     reference = squares((5, 5), (30, 5))
-    prediction = replace(squares((5, 6), (5, 5), (30, 5)), probability=np.array([0.5, 0.9, 0.8]))
+    prediction = squares((5, 5), (5, 6), (30, 5))
     found = match_case(recommended(), Case("a", "a", *SHAPE), PreparedReference(reference, empty_region()), prediction)
     assert [matches.prediction_index.tolist() for matches in found.matches.values()] == [[1, 2]] * 2
+
+
+def test_of_two_points_near_one_nucleus_the_one_that_matches_takes_part() -> None:
+    challenge = recommended()
+    rules = challenge.matching.model_copy(update={"rules": challenge.matching.rules[::-1]})
+    prediction = points((14, 11), (10, 11), (40, 40))
+    found = match_case(
+        challenge.model_copy(update={"matching": rules.model_copy(update={"rules": rules.rules[:1]})}),
+        Case("a", "a", *SHAPE), PreparedReference(points((10, 10)), empty_region()), prediction,
+    )  # fmt: skip
+    (matches,) = found.matches.values()
+    assert matches.prediction_index.tolist() == [1]
 
 
 def test_the_rule_is_in_the_hash_and_off_in_published_presets() -> None:

@@ -271,7 +271,7 @@ def test_words_of_what_works_for_whom_and_how_far() -> None:
         "  'b' from 3 to 1: keep few; F1 -0.250, class score +0.125.",
         "  'b' from 3 to 2: keep the best (chosen by the reference: an upper bound); F1 -0.250, class score +0.125.",
     ]
-    assert "Without 'b' the first place goes to 'c'." in tricks_lines(document)
+    assert "Without 'b' the first rank goes to 'c'." in tricks_lines(document)
     assert tricks_lines(document)[-1] == "Tried: keep few; keep the best (chosen by the reference: an upper bound)."
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ class TrickCase:
 
 Predictions = Sequence[Instances | None]  # of each case; None: not submitted
 Apply = Callable[[Sequence[TrickCase]], Predictions]
+Value = Callable[[Instances, TrickCase], Float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,13 @@ def each(change: Callable[[Instances, TrickCase], Instances]) -> Apply:
     return apply
 
 
-def keep(value: Callable[[Instances, TrickCase], Float64], share: float) -> Apply:
-    """Keep the share of the nuclei of each image that have the highest value, rounded up."""
+def keep(value: Value, share: float) -> Apply:
+    return each(lambda nuclei, case: best_share(nuclei, value(nuclei, case), share))
 
-    def change(nuclei: Instances, case: TrickCase) -> Instances:
-        return select_instances(nuclei, among_highest(value(nuclei, case), math.ceil(share * len(nuclei))))
 
-    return each(change)
+def best_share(nuclei: Instances, value: Float64, share: float) -> Instances:
+    """The share of some nuclei that have the highest value, rounded up."""
+    return select_instances(nuclei, among_highest(value, math.ceil(share * len(nuclei))))
 
 
 def among_highest(value: Float64, number: int) -> Bool:
@@ -203,7 +205,10 @@ def number_of_classes_predicted(cases: Sequence[TrickCase]) -> Int64:
     return np.asarray(np.sum([np.zeros(cases[0].classes + 1, np.int64), *counts], axis=0))
 
 
-def of_data_set(change: Callable[[Instances, TrickCase, int, int], Instances]) -> Apply:
+Change = Callable[[Instances, TrickCase, int, int], Instances]
+
+
+def of_data_set(change: Change) -> Apply:
     """A trick that knows the commonest and the rarest of the classes that the submission predicts."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
@@ -245,30 +250,35 @@ def sizes(nuclei: Instances, case: TrickCase) -> Instances:
     return together(nuclei, erode_instances(nuclei), dilate_instances(nuclei))
 
 
-def with_larger(chosen: Callable[[Instances, TrickCase, int, int], Bool], *, renames: bool = False) -> Apply:
-    """The chosen nuclei once more, a pixel larger, and as the next class if it ``renames``."""
+def not_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
+    return select_instances(nuclei, nuclei.class_id != common)
+
+
+CHOSEN: Mapping[str, tuple[str, Change]] = {
+    "": ("every nucleus", lambda nuclei, *_: nuclei),
+    "_surest": (
+        "the most confident half of each image",
+        lambda nuclei, case, *_: best_share(nuclei, confidence(nuclei, case), 0.5),
+    ),
+    "_rare": ("all but the commonest class", not_common),
+}
+
+
+def copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
+    """The chosen nuclei once more, a pixel larger or smaller; as the next class, with a higher confidence, if asked."""
+    words, choose = CHOSEN[chosen]
 
     def change(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-        copy = dilate_instances(select_instances(nuclei, chosen(nuclei, case, common, rare)))
-        return together(nuclei, renamed(copy, copy.class_id.astype(np.int64) % case.classes + 1) if renames else copy)
+        copy = (dilate_instances if size == "larger" else erode_instances)(choose(nuclei, case, common, rare))
+        if other:
+            copy = renamed(copy, copy.class_id.astype(np.int64) % case.classes + 1)
+        if surer and copy.probability is not None:
+            copy = replace(copy, probability=(1 + copy.probability) / 2)
+        return together(nuclei, copy)
 
-    return of_data_set(change)
-
-
-def all_of_them(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Bool:
-    return np.ones(len(nuclei), np.bool_)
-
-
-def surest_half(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Bool:
-    return among_highest(confidence(nuclei, case), math.ceil(len(nuclei) / 2))
-
-
-def not_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Bool:
-    return np.asarray(nuclei.class_id != common)
-
-
-def smaller_copies(nuclei: Instances, case: TrickCase) -> Instances:
-    return together(nuclei, erode_instances(nuclei))
+    words += f" once more, a pixel {size}" + ", as another class" * bool(other)
+    words += ", with a higher confidence" * bool(surer)
+    return Trick(f"{size}_copies{chosen}{other}{surer}", words, of_data_set(change))
 
 
 def often_rare(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
@@ -299,10 +309,10 @@ def made(starts: Int64, stops: Int64, instance: Int64, like: Instances, class_id
 
 
 def whole_image(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    """One nucleus as large as the image."""
+    """One more nucleus, as large as the image."""
     height, width = nuclei.shape_yx
     rows = np.arange(height, dtype=np.int64) * width
-    return made(rows, rows + width, np.zeros(height, np.int64), nuclei, common)
+    return together(nuclei, made(rows, rows + width, np.zeros(height, np.int64), nuclei, common))
 
 
 def specks(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
@@ -402,10 +412,6 @@ def rare_is_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -
     return renamed(nuclei, np.where(nuclei.class_id == rare, common, nuclei.class_id))
 
 
-def with_whole_image(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    return together(nuclei, whole_image(nuclei, case, common, rare))
-
-
 def classified_right(nuclei: Instances, case: TrickCase) -> Bool:
     """Not of a wrong class: spurious nuclei stay."""
     found = partner_class(nuclei, case)
@@ -451,22 +457,10 @@ TRICKS: tuple[Trick, ...] = (
     Trick("copies_shifted_3", "every nucleus and two copies a pixel away", copies(SEVEN[:2]), points=True),
     Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", copies(SEVEN), points=True),
     Trick("three_sizes", "every nucleus as it is, a pixel smaller and a pixel larger", each(sizes)),
-    Trick("larger_copies", "every nucleus once more, a pixel larger", with_larger(all_of_them)),
-    Trick(
-        "larger_other_class",
-        "every nucleus once more, a pixel larger and as another class",
-        with_larger(all_of_them, renames=True),
-    ),
-    Trick("larger_surest", "the most confident half of each image once more, a pixel larger", with_larger(surest_half)),
-    Trick("larger_rare", "all but the commonest class once more, a pixel larger", with_larger(not_common)),
-    Trick(
-        "larger_rare_other",
-        "all but the commonest class once more, a pixel larger and as another class",
-        with_larger(not_common, renames=True),
-    ),
-    Trick("smaller_copies", "every nucleus once more, a pixel smaller", each(smaller_copies)),
+    *(copies_of(*what) for what in product(CHOSEN, ["larger"], ["", "_other"], ["", "_surer"])),
+    *(copies_of("", "smaller", "", surer) for surer in ("", "_surer")),
     Trick("often_rare", "name a tenth of the commonest class as the rarest", of_data_set(often_rare)),
-    Trick("whole_image", "one more nucleus, as large as the image", of_data_set(with_whole_image)),
+    Trick("whole_image", "one more nucleus, as large as the image", of_data_set(whole_image)),
     Trick("specks", "single pixels on a grid of 16 px, where nothing was found", of_data_set(specks)),
     Trick("split_all", "cut every nucleus in two", split_largest(1.0)),
     Trick("split_largest_10", "cut the largest tenth in two", split_largest(0.1)),
@@ -732,7 +726,7 @@ def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) ->
 
 
 def entries_of(played: Played, alike: Alike) -> list[dict[str, Any]]:
-    """What the presence of each team, and a second entry of it, does to the first place.
+    """What the presence of each team, and a second entry of it, does to the first rank.
 
     No sum of ranks prevents that: rank one entry for each team.
     """
@@ -761,7 +755,7 @@ def entries_of(played: Played, alike: Alike) -> list[dict[str, Any]]:
 
 
 def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
-    """Whether the ranking can be gamed, also that of ``recommended``, and which entries decide the first place."""
+    """Whether the ranking can be gamed, also that of ``recommended``, and which entries decide the first rank."""
     attempts = against_tricks(document)
     if not attempts:
         return ["No attempt to game the ranking was played."]
@@ -811,7 +805,7 @@ def entry_lines(entry: Mapping[str, Any]) -> list[str]:
     team = quote(entry["team"])
     cases = [("first_without_it", f"Without {team}"), ("first_if_it_is_there_twice", f"If {team} is there twice")]
     return [
-        f"{condition} the first place goes to {' and '.join(map(quote, entry[key]))}."
+        f"{condition} the first rank goes to {' and '.join(map(quote, entry[key]))}."
         for key, condition in cases
         if entry[key]
     ]

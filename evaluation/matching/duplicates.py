@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.table import is_disjoint, overlap_table
-from evaluation.model import Bool, Instances, Int64, OverlapTable
+from evaluation.model import Bool, Float64, Instances, Int64, OverlapTable
 
 MOST_POINTS = 20_000_000  # pairs of points that are looked at
 
@@ -77,26 +77,27 @@ def close_points(instances: Instances, radius_px: float, most: int) -> tuple[Int
     return found[:, 0], found[:, 1]
 
 
-def duplicates_among(instances: Instances, twins: tuple[Int64, Int64], matched: Bool) -> Bool:
+def duplicates_among(instances: Instances, twins: tuple[Int64, Int64], matched: Bool, fit: Float64) -> Bool:
     """Which instances do not take part in matching, bool (N,): of two twins at most one does.
 
     matched  which match a nucleus of the reference if all take part: two twins that both do, which are two different
              nuclei then, are no duplicates
+    fit      how well each lies on a nucleus of the reference, float64 (N,): its IoU; 0 for one that matches none
 
-    The more probable one stays; of equally probable ones, or where no probability is known, the one that comes last
-    in ``position_order``: of a nucleus and a copy around it the inner one. So the order of a file decides nothing.
+    Of two that would match the one that fits worse takes part: so a copy cannot stand in for a worse original. One that
+    would match nothing gives way to one that would. Equal ones are decided by ``position_order``: of a nucleus and a
+    copy around it the inner one takes part. Neither confidences nor the order of a file decide anything.
     """
     first, second = twins
     both = matched[first] & matched[second]
     order = instances.position_order()[::-1]
-    if instances.probability is not None:
-        order = order[np.argsort(-instances.probability[order], kind="stable")]
+    order = order[np.argsort(np.where(fit > 0, fit, np.inf)[order], kind="stable")]
     rank = np.empty(len(instances), np.int64)
     rank[order] = np.arange(len(instances))
     ends = np.sort(np.stack([rank[first[~both]], rank[second[~both]]]), axis=0)
     leaves = [False] * len(instances)
-    for better, worse in ends[:, np.lexsort(ends[::-1])].T.tolist():
-        leaves[worse] = leaves[worse] or not leaves[better]
+    for worse, better in ends[:, np.lexsort(ends[::-1])].T.tolist():
+        leaves[better] = leaves[better] or not leaves[worse]
     return np.array(leaves, np.bool_)[rank]
 
 

@@ -122,13 +122,17 @@ def part_takers(challenge: Challenge, sides: Sides) -> Bool | None:
     twins = twins_of(challenge, sides.case, prediction, challenge.limits.overlaps_per_case)
     if not len(twins[0]):
         return None
+    matched, fit = np.zeros(len(prediction), np.bool_), np.zeros(len(prediction))
     if prediction.point_yx is None and sides.reference.point_yx is None:
         found = match_iou_above(*sides.compared, threshold=0.5, class_aware=False)
+        table = sides.table
+        above = 2 * table.intersection_px > table.union_px()
+        np.maximum.at(fit, table.prediction_index[above], (table.intersection_px / table.union_px())[above])
     else:
         found = match(rules[0], sides)
-    matched = np.zeros(len(prediction), np.bool_)
+        fit[found.prediction_index] = 1
     matched[found.prediction_index] = True
-    return ~duplicates_among(prediction, twins, matched)
+    return ~duplicates_among(prediction, twins, matched, fit)
 
 
 def twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int) -> tuple[Int64, Int64]:
