@@ -202,7 +202,7 @@ def test_names_of_one_ranking_count_once_and_methods_that_cannot_decide_not_at_a
         None, results=None, scores=path, columns=["pq:descending"], settings=["test=wilcoxon_holm"], unit="group"
     )
     words = " ".join(verdict_sentences(leaderboard_document(board)))
-    assert f"All {len(board.methods)} methods of ranking agree on the first place" in words
+    assert f"All {len(board.methods)} methods of ranking agree on the first rank" in words
 
 
 def test_a_verdict_counts_different_rankings_and_shared_first_places_apart() -> None:
@@ -214,7 +214,7 @@ def test_a_verdict_counts_different_rankings_and_shared_first_places_apart() -> 
     )
     document = leaderboard_document(build_board(of, rules))
     assert any(
-        "The 3 methods of ranking give 2 different orders: the first place is shared otherwise in 1 "
+        "The 3 methods of ranking give 2 different orders: the first rank is shared otherwise in 1 "
         "(median of ranks)." in sentence
         for sentence in verdict_sentences(document)
     )

@@ -75,9 +75,9 @@ def test_each_sentence_that_counts_is_right(name: str, seed: int) -> None:
         assert f"{units} patients" not in text or "too few" in text
         assert "not significant" not in text
     elif not without:
-        assert "No single patient decides the first place." in text
+        assert "No single patient decides the first rank." in text
     elif len(without) == 1:
-        assert f"Without patient P{without[0]:02} the first place would change." in text
+        assert f"Without patient P{without[0]:02} the first rank would change." in text
     else:
         assert f"Without any one of {len(without)} patients (P{without[0]:02}" in text
     lead = document["teams"][0]

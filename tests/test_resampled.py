@@ -253,7 +253,7 @@ def test_without_the_pairs_nothing_is_said_of_columns_that_are_made_of_them(tmp_
     assert document["stability"]["columns"] == ["covered.iou_class_mean.pooled"]
     said = " ".join(document["verdict"])
     assert "covered IoU (class mean) cannot be computed again for samples of the patients." in said
-    assert "of the samples drawn" not in said and "decides" not in said
+    assert "bootstrap samples of" not in said and "decides" not in said
     for before, after in zip(teams, without, strict=True):
         assert before.samples is not None and after.samples is not None
         np.testing.assert_array_equal(before.samples[:, 0], after.samples[:, 0])

@@ -73,7 +73,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
         lambda: board(DOMINANT),
         [
             "'A' is first of 3 teams.",
-            "In 100 % of the samples drawn from these 30 patients",
+            "In 100 % of the bootstrap samples of these 30 patients",
             "'A' is significantly better than 'B' and 'C'.",
             "methods of ranking agree",
             "No single patient",
@@ -95,7 +95,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
         [
             "'A' is first of 2",
             "The difference from 'B' is not significant, and it is ahead in 29 of 30 patients.",
-            "Without patient P29 the first place would change.",
+            "Without patient P29 the first rank would change.",
         ],
         ["better than", "agree", "would show it"],
     ),
@@ -143,7 +143,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
         [
             "'A' and 'B' are first of 3 teams",
             "'B' has the same values as 'A'.",
-            "In 100 % of the samples drawn from these 30 patients the teams have this order.",
+            "In 100 % of the bootstrap samples of these 30 patients the teams have this order.",
         ],
         ["'A' is first", "margin"],
     ),
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
     ),
     "one column decides": (
         lambda: board(ONE_COLUMN),
-        ["better than 'C' and 'B' in column c0.", "is first alone, and in", "it shares the first place."],
+        ["better than 'C' and 'B' in column c0.", "is first alone, and in", "it shares the first rank."],
         ["at least one"],
     ),
     "a column opposes": (
@@ -379,7 +379,7 @@ def test_of_a_ranking_that_is_not_that_of_the_samples_nothing_is_said_of_them() 
     assert document["verdict"][:3] == [
         "'B' is first of 2 teams.",
         "'A' is significantly better than 'B' in f PQ (mean over patients).",
-        "How often 'B' would be first in samples is not known: "
+        "How often 'B' would be first in bootstrap samples is not known: "
         "f PQ cannot be computed again for samples of the patients.",
     ]
     assert document["teams"][0]["probability_of_first"] is None

@@ -796,7 +796,7 @@ def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamp
 
 
 def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: Stability) -> tuple[TeamRow, ...]:
-    """The teams from the first place to the last, equal places by name."""
+    """The teams from the first rank to the last, equal places by name."""
     order = sorted(range(len(table.teams)), key=lambda team: (ranking.position[team], table.teams[team]))
     equal: dict[int, tuple[str, ...]] = {}
     for _, alike in groupby(order, key=lambda team: float(ranking.position[team])):

@@ -64,7 +64,7 @@ def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, .
 
 
 def common_entry(common: CommonNuclei, order: Sequence[str]) -> dict[str, Any]:
-    """The table ``common_nuclei`` of leaderboard.json; ``order``: the ranked teams, the first place first.
+    """The table ``common_nuclei`` of leaderboard.json; ``order``: the ranked teams, the first rank first.
 
     Neighbours come first, then pairs two places apart, and so on; in each pair the team that stands higher comes first.
     """

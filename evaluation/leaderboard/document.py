@@ -96,7 +96,7 @@ class Board:
     rules       the table [ranking] as it was applied
     words       the method in words
     compared    the teams with a place, in the order of the tests
-    teams       the same from the first place to the last, equal places by name
+    teams       the same from the first rank to the last, equal places by name
     shown       entries that are shown and not ranked, by name
     units       what was drawn and compared: how many, and what they are called
     unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is

@@ -245,15 +245,15 @@ def about_samples(document: Document, first: Sequence[str]) -> list[str]:
     """In which share of samples of the units the first team is first; nothing where there are too few of them."""
     stability, kind, units = document["stability"], document["units"]["kind"], document["units"]["number"]
     if stability["undefined"] == "not-resampled":
-        return [f"How often {names_of(first)} would be first in samples is not known: {why_no_samples(document)}."]
+        return [f"How often {names_of(first)} would be first in bootstrap samples is not known: {why_no_samples(document)}."]
     if stability["undefined"] is not None or units < FEWEST_UNITS or document["ranking"]["ex_aequo"]:
         return []
-    samples = f"of the samples drawn from these {units:,} {kind}"
+    samples = f"of the bootstrap samples of these {units:,} {kind}"
     if len(first) > 1:
         return [f"In {share(stability['same_order'])} {samples} the teams have this order."]
     team = document["teams"][0]
     alone, shared = team["first_alone"], team["first_shared"]
-    tied = f", and in {share(shared)} it shares the first place" if shared else ""
+    tied = f", and in {share(shared)} it shares the first rank" if shared else ""
     return [f"In {share(alone)} {samples} {names_of(first)} is first{' alone' if shared else ''}{tied}."]
 
 
@@ -284,9 +284,9 @@ def about_methods(document: Document, first: set[str], tricks: str) -> list[str]
             (shared if found & first else changed).append(method)
     end = f"; {tricks}." if tricks else "."
     if not changed and not shared:
-        return [f"All {len(methods)} methods of ranking agree on the first place{end}"]
+        return [f"All {len(methods)} methods of ranking agree on the first rank{end}"]
     parts = [f"another team is first in {len(changed)} ({in_words(changed)})"] if changed else []
-    parts += [f"the first place is shared otherwise in {len(shared)} ({in_words(shared)})"] if shared else []
+    parts += [f"the first rank is shared otherwise in {len(shared)} ({in_words(shared)})"] if shared else []
     return [f"The {len(methods)} methods of ranking give {len(rankings)} different orders: {', '.join(parts)}{end}"]
 
 
@@ -301,17 +301,17 @@ def order_of(places: Sequence[float | None]) -> tuple[int | None, ...]:
 
 
 def about_units(document: Document) -> list[str]:
-    """Which units decide the first place, each by itself."""
+    """Which units decide the first rank, each by itself."""
     stability, number = document["stability"], document["units"]["number"]
     if stability["undefined"] is not None or number < FEWEST_UNITS or document["ranking"]["ex_aequo"]:
         return []
     without, unit = stability["first_changes_without"], unit_of(document)
     if not without:
-        return [f"No single {unit} decides the first place."]
+        return [f"No single {unit} decides the first rank."]
     if len(without) == 1:
-        return [f"Without {unit} {without[0]} the first place would change."]
+        return [f"Without {unit} {without[0]} the first rank would change."]
     shown = ", ".join([*without[:NAMED_UP_TO], *(["…"] if len(without) > NAMED_UP_TO else [])])
-    return [f"Without any one of {len(without):,} {unit}s ({shown}) the first place would change."]
+    return [f"Without any one of {len(without):,} {unit}s ({shown}) the first rank would change."]
 
 
 def share(value: float | None) -> str:

@@ -246,7 +246,7 @@ def main_of(document: Document, result: ResultDocuments) -> str:
 
 
 def team_table(document: Document, results: Mapping[str, Document]) -> Table | None:
-    """A row for each team with a result, the first place on top; the best value of each column is marked."""
+    """A row for each team with a result, the first rank on top; the best value of each column is marked."""
     every = (*document["teams"], *document.get("shown", ()))
     teams = [(team["name"], ResultDocuments(results[team["name"]])) for team in every if team["name"] in results]
     if not teams:

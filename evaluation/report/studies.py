@@ -342,7 +342,7 @@ def trick_section(document: Document) -> Section:
 
 
 def entry_section(document: Document) -> Section:
-    """Which entries decide the first place, and which are nearly the same."""
+    """Which entries decide the first rank, and which are nearly the same."""
     keys = ("first_without_it", "shares_outlines_with", "first_if_it_is_there_twice")
     table = table_of(
         "entry-table",
