@@ -245,7 +245,8 @@ def about_samples(document: Document, first: Sequence[str]) -> list[str]:
     """In which share of samples of the units the first team is first; nothing where there are too few of them."""
     stability, kind, units = document["stability"], document["units"]["kind"], document["units"]["number"]
     if stability["undefined"] == "not-resampled":
-        return [f"How often {names_of(first)} would be first in bootstrap samples is not known: {why_no_samples(document)}."]
+        why = why_no_samples(document)
+        return [f"How often {names_of(first)} would be first in bootstrap samples is not known: {why}."]
     if stability["undefined"] is not None or units < FEWEST_UNITS or document["ranking"]["ex_aequo"]:
         return []
     samples = f"of the bootstrap samples of these {units:,} {kind}"
