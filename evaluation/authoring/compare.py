@@ -164,7 +164,7 @@ def compare_paths(
                 hints = hints_about_files(made.folder, submitted, result)
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
                 check_found(found, wanted.ignore, result)
-                asked = for_files(about_labels(of_model(one, model)) for one in result.findings)
+                asked = for_files(map(about_labels, result.findings))
                 results[model] = replace(result, challenge=challenge, findings=asked)
                 lost.setdefault(about_overlaps(own, result), []).append(model)
             notes += made.notes
@@ -329,13 +329,6 @@ def nothing_to_ignore(reference: FoundSide, name: str) -> WrongUsage:
     classes = f"a class of its nuclei ({listed(reference.classes, 20)})" if reference.classes else ""
     expected = " or ".join(filter(None, (label, classes))) or "a reference with classes"
     return WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", expected=expected))
-
-
-def of_model(finding: Finding, model: str) -> Finding:
-    """What is told of the nuclei of a submission, with the name of the model."""
-    if finding.code != "own-duplicates":
-        return finding
-    return replace(finding, where=f"prediction {quote(model)}, {finding.where}")
 
 
 def about_labels(finding: Finding) -> Finding:
