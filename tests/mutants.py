@@ -405,7 +405,7 @@ MUTANTS: Sequence[Mutant] = [
         ("- 2 * change * (weights @ (moved * share)) + change**2", "+ change**2"),
         ("np.sqrt(drawn / np.maximum(drawn - 1, 1)) / np.where(total", "1 / np.where(total"),
         ("(weights @ share**2)", "(weights @ share)"),
-        ("np.sqrt((number - 1) / drawn_times * spread)", "np.sqrt((number - 1) / number * spread)"),
+        ("np.sqrt((number - 1) / drawn_times * spread)", "np.sqrt(spread / drawn_times)"),
         ("mean = np.add.reduceat(times * value, begin)", "mean = np.add.reduceat(value, begin)"),
     ),
     *of("arrays", "bounds",
