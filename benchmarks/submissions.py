@@ -21,7 +21,7 @@ from distributed import LocalCluster
 
 from evaluation import score_submission
 from evaluation.authoring.demo import write_demo
-from evaluation.execution.cluster import connect
+from evaluation.execution.executors import connect
 from evaluation.leaderboard.board import score_and_rank, write_board
 
 WORKERS = 2

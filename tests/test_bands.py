@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 from scipy.ndimage import binary_erosion
 
-from evaluation.instances.bands import band_overlaps
 from evaluation.instances.boundary import choose_runs, runs_by_instance
+from evaluation.instances.labels import band_overlaps
 
 SQUARE = np.ones((3, 3), bool)
 

@@ -27,18 +27,18 @@ from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, render_findings
 from evaluation.findings.errors import InputFault
 from evaluation.formats import annotation_lists, class_probabilities
+from evaluation.formats.format import Request
 from evaluation.formats.geojson import read_geojson, write_geojson
 from evaluation.formats.nucls_csv import read_nucls_csv
 from evaluation.formats.points_csv import read_points_csv, read_points_csv_collection
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json
-from evaluation.formats.request import Request
 from evaluation.instances.ignore import apply_ignore_region
+from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.instances.trace import trace_outlines
 from evaluation.model import (
     Annotations,
     Case,

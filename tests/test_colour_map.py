@@ -23,7 +23,7 @@ from test_mat_formats import refusals
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
 from evaluation.formats.colour_map import read_colour_map, restore_nuclei
-from evaluation.formats.request import Request
+from evaluation.formats.format import Request
 from evaluation.model import Case, ClassTable, LabelImage
 
 RED, BLUE, BROWN, BLACK = (255, 0, 0), (0, 0, 255), (139, 69, 19), (0, 0, 0)

@@ -35,7 +35,7 @@ from evaluation import SubmissionRejected, check_submission, score_submission
 from evaluation.challenge import MATCHING_RULES
 from evaluation.challenge.matching_rules import Sides
 from evaluation.decoding import guard
-from evaluation.decoding.json_keys import repeated_key
+from evaluation.decoding.json import repeated_key
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import match_iou_assignment, overlap_table
 from evaluation.metrics.counts import join_cases

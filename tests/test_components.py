@@ -17,10 +17,10 @@ from scipy import ndimage
 
 from evaluation.authoring.examples import example_files
 from evaluation.challenge import Challenge, LimitRules, format_rules
-from evaluation.decoding.components import label_components
+from evaluation.decoding.label_array import label_components
 from evaluation.findings.errors import InputFault
+from evaluation.formats.format import Request
 from evaluation.formats.label_image import read_label_image
-from evaluation.formats.request import Request
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Case, ClassTable
 from evaluation.model.label_runs import runs_of

@@ -9,8 +9,8 @@ import pytest
 from scipy import ndimage
 
 from evaluation.instances.boundary import runs_by_instance
-from evaluation.instances.contours import DIAGONAL, STRAIGHT, contours_of, join_contours
 from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.outlines import DIAGONAL, STRAIGHT, contours_of, join_contours
 from evaluation.metrics.surfaces import length_within
 
 HALF = math.hypot(1, 1) / 2

@@ -15,7 +15,7 @@ from made_counts import counts_of, score_of, units_of
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, cohen_kappa_score, f1_score, matthews_corrcoef
 
 from evaluation.aggregation import mean_of_units, penalise
-from evaluation.aggregation.units import PenalisedScores
+from evaluation.aggregation.table import PenalisedScores
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
     match_best_iou_centroid_inside,

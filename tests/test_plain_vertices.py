@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from evaluation.challenge import LimitRules, format_rules
-from evaluation.decoding import chunks, plain_vertices
-from evaluation.decoding.plain_vertices import VERTICES_OF_A_HOLDER, PlainVertices
+from evaluation.decoding import streams, xml
+from evaluation.decoding.xml import VERTICES_OF_A_HOLDER, PlainVertices
 from evaluation.findings.errors import InputFault
 from evaluation.formats.aperio_xml import read_aperio_xml
 from evaluation.formats.asap_xml import read_asap_xml
-from evaluation.formats.request import Request
+from evaluation.formats.format import Request
 from evaluation.model import Case, ClassTable
 
 NUMBERS = ["1", "2.5", "-3", "1e2", "0", "-0.0", "123.456789012345678", "99", "7.25", "1.5E+1"]
@@ -119,7 +119,7 @@ def test_every_way_to_write_a_file_is_read_as_by_expat_alone(read: Any, rules: A
         limits = LimitRules(vertices_per_file=20 if size > len(data) and seed % 9 == 0 else 1000)
         with mock.patch.object(PlainVertices, "shorten", as_written):
             expected = said_of(read, rules, data, limits)
-        with mock.patch.multiple(chunks, CHUNK_BYTES=size), mock.patch.object(plain_vertices, "HELD_BYTES", 4 * size):
+        with mock.patch.multiple(streams, CHUNK_BYTES=size), mock.patch.object(xml, "HELD_BYTES", 4 * size):
             assert said_of(read, rules, data, limits) == expected, data
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from test_leaderboard import ranked, table_of
 from test_ranking_methods import INDEPENDENT, independence, units_only
 
-from evaluation.ranking.methods import rank_teams
-from evaluation.ranking.ranked_pairs import lock_pairs, majority_margins
+from evaluation.ranking.methods import lock_pairs, majority_margins, rank_teams
 
 RULES = {"ties": "min", "missing": "worst"}
 

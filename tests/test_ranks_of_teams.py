@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from evaluation.challenge.rules import RankingRules
 from evaluation.model import Missing, MissingValues, Ties
-from evaluation.ranking.ranks import ROUNDING, rank_values, weighted_median
+from evaluation.ranking.methods import ROUNDING, rank_values, weighted_median
 
 TIES = get_args(Ties)
 NAN = math.nan

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
-from evaluation.formats.request import Request
+from evaluation.formats.format import Request
 from evaluation.formats.rle_csv import read_rle_csv_collection
 from evaluation.model import Case, ClassTable, Collection, Instances
 

@@ -12,7 +12,7 @@ from skimage.measure import regionprops
 from evaluation.challenge import Challenge
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.parts import join_instances
-from evaluation.instances.shapes import SHAPES, measure_shapes
+from evaluation.instances.runs import SHAPES, measure_shapes
 from evaluation.scoring.from_arrays import score_instances
 
 

@@ -14,9 +14,9 @@ from literal import images, instances_of, masks_of
 from skimage.measure import label
 
 from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.parts import instances_from_points
 from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.instances.trace import trace_outlines
 from evaluation.model import Instances, Outlines, Points
 
 shapes = st.tuples(st.integers(1, 9), st.integers(1, 11))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xml_files import AS_DRAWN, CASE, xml_request
 
-from evaluation.decoding import chunks as chunks_module
+from evaluation.decoding import streams as chunks_module
 from evaluation.decoding import xml as bounded_xml
 from evaluation.findings.errors import InputFault
 from evaluation.formats import aperio_xml, read_annotations

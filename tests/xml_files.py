@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evaluation.challenge import LimitRules, format_rules
-from evaluation.formats.request import Request
+from evaluation.formats.format import Request
 from evaluation.model import Case, ClassTable
 
 CASE = Case("a", "a", 100, 100)

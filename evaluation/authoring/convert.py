@@ -23,15 +23,14 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER, keys_of_formats
-from evaluation.decoding.chunks import plain_chunks
-from evaluation.decoding.foreign import foreign_file
+from evaluation.decoding.content import foreign_file
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES, read_npz
-from evaluation.decoding.streams import damage_told
+from evaluation.decoding.streams import damage_told, plain_chunks
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as
 from evaluation.formats import Request, read_annotations, read_collection
-from evaluation.formats.class_probabilities import COLUMN_PREFIX
+from evaluation.formats.class_table import COLUMN_PREFIX
 from evaluation.formats.detect import Detected, detect_format, foreign_table
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
@@ -41,10 +40,10 @@ from evaluation.formats.label_image import suffix_of
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
+from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.parts import ConvertedParts, convert_parts
 from evaluation.instances.rasterise import placed_vertices
-from evaluation.instances.trace import trace_outlines
 from evaluation.model import (
     Annotations,
     Case,

@@ -23,7 +23,7 @@ from evaluation.formats.images import DOCUMENTS, find_image, list_images
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
-from evaluation.submission.patterns import compile_pattern
+from evaluation.submission.by_pattern import compile_pattern
 
 PIXELS_LOOKED_AT = 50_000_000  # of all images together: more would take minutes
 PUBLISH = """

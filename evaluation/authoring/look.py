@@ -27,18 +27,19 @@ from evaluation.authoring.sides import CLASS_TABLE, NAMELESS, FoundCase, FoundFi
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS
 from evaluation.decoding.content import (
+    CONVERT,
     EMPTY_ZIP_MAGIC,
     MHA_MAGICS,
     NPY_MAGIC,
     PNG_MAGIC,
     TIFF_MAGICS,
     ZIP_MAGIC,
+    foreign_file,
     what_it_is,
 )
-from evaluation.decoding.foreign import CONVERT, foreign_file
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.streams import CutOff, Damaged
-from evaluation.decoding.tiff_header import Tag, TiffFile
+from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as
 from evaluation.formats import Request, read_collection
@@ -52,8 +53,7 @@ from evaluation.formats.imports import READERS, find_stores, kind_of
 from evaluation.formats.label_image import read_image, suffix_of
 from evaluation.model import Annotations, Case, Outlines, Points
 from evaluation.submission import open_submission
-from evaluation.submission.by_pattern import PLATFORM_LISTS
-from evaluation.submission.patterns import NOTE
+from evaluation.submission.by_pattern import NOTE, PLATFORM_LISTS
 
 SUFFIXES = {
     "aperio_xml": ".xml",

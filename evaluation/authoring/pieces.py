@@ -29,7 +29,7 @@ from evaluation.decoding.mha import read_mha_header
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, choose_member, read_npy_header
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
-from evaluation.decoding.tiff_header import Tag, TiffFile
+from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.detect import Detected

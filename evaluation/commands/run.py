@@ -102,7 +102,7 @@ def score(
     the one of the image. There metrics.json holds what [publish] of challenge.toml says, and nothing is printed;
     elsewhere it holds all, and a summary with all findings goes to stderr.
     """
-    from evaluation.execution.cluster import connect
+    from evaluation.execution.executors import connect
     from evaluation.results.files import remove_results
     from evaluation.scoring.street import score_submission
 
@@ -212,7 +212,7 @@ def leaderboard(
     A team whose submission is rejected stays in the table, with the reason. What --store writes belongs into the folder
     leaderboard/ of the challenge: 'score' then ranks a submission among these results.
     """
-    from evaluation.execution.cluster import connect
+    from evaluation.execution.executors import connect
     from evaluation.leaderboard.board import score_and_rank
 
     output_folder(output)
@@ -382,7 +382,7 @@ def audit(
         play_tricks(challenge_folder(challenge), submissions, output, report=report)
         return
     from evaluation.analysis.audit import audit_challenge
-    from evaluation.execution.cluster import connect
+    from evaluation.execution.executors import connect
 
     with (
         submissions_progress("Scoring", log) as progress,

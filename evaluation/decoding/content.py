@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import BinaryIO
 
 from evaluation.findings import fault
@@ -60,3 +61,74 @@ def what_it_is(head: bytes) -> str:
     if head.lstrip().lower().startswith((b"<!doctype htm", b"<html")):
         return "a web page (HTML), such as the error of a download"
     return next((kind for starts, kind in MAGICS.items() if head.startswith(starts)), "")
+
+
+# --- Files of other tools that are not read: what they are, by their first bytes, and what to export instead. ---------
+
+
+HEAD_BYTES = 352
+LABELS = "label images (.tif, .png, .npy)"
+SHAPES = "GeoJSON, or as label images"
+CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to export
+    (128, b"DICM", "a DICOM file", LABELS),
+    (0, b"SQLite format 3\0", "an SQLite database, such as TIAToolbox's .db", "GeoJSON"),
+    (0, b"BM", "a BMP image", LABELS),
+    (0, b"\xff\xd8\xff", "a JPEG image", "label images (.tif, .png, .npy), since JPEG changes labels"),
+    (0, b"GIF8", "a GIF image", LABELS),
+    (0, b"\0\0\0\x0cjP  ", "a JPEG 2000 image", LABELS),
+    *((0, bytes([0x80, protocol]), "a pickle, such as TIAToolbox's .dat", SHAPES) for protocol in (2, 3, 4, 5)),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "a ZIP or a folder"),
+    (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
+)
+COCO = "COCO (its JSON with images, annotations and categories)"
+EXPORTS = (  # texts that all stand in the beginning, what the file is, and what to export
+    ((b"<annotations>", b"<version>"), "an XML export of CVAT", COCO),
+    ((b'"shape_attributes"',), "a project of the VGG Image Annotator", COCO),
+    ((b"_via_settings",), "a project of the VGG Image Annotator", COCO),
+    ((b'"result"', b'"original_width"'), "a JSON export of Label Studio", COCO),
+    ((b'"result"', b'"completed_by"'), "a JSON export of Label Studio", COCO),
+    ((b'"item"', b'"slots"'), "an export of V7 Darwin", COCO),
+)
+CONVERT = "which only 'compare' and 'convert' read: evaluation convert FILE OUTPUT --to"
+IMPORTS = (  # first bytes of formats of ``formats.imports``, what the file is, and what it is converted to
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "label_tiff"),
+    (b"Iout", "a ROI of ImageJ", "geojson"),
+    (b"PAR1", "a Parquet file", "geojson"),
+)
+ZARR = (".zarray", ".zgroup", "zarr.json")
+ZARR_FOLDER = f"a part of a Zarr store, {CONVERT} label_tiff, where FILE is the folder of the store"
+PARENTS = 5  # folders above a chunk that may be the store
+
+
+def foreign_file(path: Path) -> str:
+    """What a file, or the folder that it is a part of, is and what to export instead; "" if nothing is known."""
+    for folder in (path, *path.parents[:PARENTS]):
+        if folder.is_dir() and any((folder / name).is_file() for name in ZARR):
+            return ZARR_FOLDER
+    if path.is_dir():
+        return ""
+    with path.open("rb") as stream:
+        return foreign_content(stream.read(HEAD_BYTES))
+
+
+def is_of_zarr(name: str) -> bool:
+    """Whether a file of this name makes its folder a Zarr store."""
+    return name.rpartition("/")[2] in ZARR
+
+
+def foreign_content(head: bytes) -> str:
+    """What a file is and what to export instead, "" if its first bytes say nothing.
+
+    >>> foreign_content(b"BM" + bytes(10))
+    'a BMP image, which is not read; export as label images (.tif, .png, .npy)'
+    """
+    for magic, name, target in IMPORTS:
+        if head.startswith(magic):
+            return f"{name}, {CONVERT} {target}"
+    for offset, magic, name, instead in CONTENTS:
+        if head[offset : offset + len(magic)] == magic:
+            return f"{name}, which is not read; export as {instead}"
+    for texts, name, instead in EXPORTS:
+        if all(text in head for text in texts):
+            return f"{name}, which is not read; export as {instead}"
+    return ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
 from evaluation.decoding.streams import CutOff, Damaged
-from evaluation.decoding.tiff_header import TiffFile
+from evaluation.decoding.tiff import TiffFile
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
 

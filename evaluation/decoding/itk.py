@@ -19,9 +19,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.chunks import unbounded_chunks
 from evaluation.decoding.label_array import check_dtype, check_shape, check_spacing
-from evaluation.decoding.streams import GZIP, CutOff, Damaged, inflated, too_large
+from evaluation.decoding.streams import GZIP, CutOff, Damaged, inflated, too_large, unbounded_chunks
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import orjson
 
-from evaluation.decoding.json_keys import repeated_key
+from evaluation.decoding.json import repeated_key
 from evaluation.model import Bool, Float64, Int64
 
 COORDINATES = b'"coordinates":'

@@ -13,8 +13,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import BinaryIO
 
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Case, Collection
 
 __all__ = ["Format", "Request", "format_of", "read_annotations", "read_collection"]

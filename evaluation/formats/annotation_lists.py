@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.decoding.chunks import too_many
 from evaluation.decoding.polygons import Polygons, Ring
+from evaluation.decoding.streams import too_many
 from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.class_probabilities import check_size
+from evaluation.formats.class_table import check_size
 from evaluation.formats.classes import UNKNOWN, ClassNames, shown
-from evaluation.formats.coordinates import are_coordinates, um_and_spacing
-from evaluation.formats.request import Request
+from evaluation.formats.format import Request, are_coordinates, um_and_spacing
 from evaluation.model import Case, Float64, Int64, Outlines, Points, um_to_px
 
 NUMBERS = frozenset({int, float})  # by type: True is no number

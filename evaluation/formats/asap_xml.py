@@ -16,14 +16,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from evaluation.challenge.formats import AsapXmlRules
-from evaluation.decoding.chunks import memory_told, too_many
+from evaluation.decoding.streams import memory_told, too_many
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Outlines, Points
 
 ANNOTATION = ("ASAP_Annotations", "Annotations", "Annotation")

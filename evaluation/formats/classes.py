@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, with_rest
-from evaluation.formats.request import Request
+from evaluation.formats.format import Request
 from evaluation.model import Bool, ClassTable, Int16, Int64
 
 AS_JSON = json.JSONEncoder(ensure_ascii=False)

@@ -22,14 +22,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evaluation.decoding.chunks import too_many
 from evaluation.decoding.json import read_records
 from evaluation.decoding.label_array import rows_and_columns
+from evaluation.decoding.streams import too_many
 from evaluation.findings import FAULTS_NAMED, fault, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import NUMBERS, Faults
 from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
-from evaluation.formats.request import Request
+from evaluation.formats.format import Request
 from evaluation.model import Annotations, Case, Collection, Float64, Int64, Part
 
 NO_CASE = -1

@@ -21,8 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import orjson
 
-from evaluation.decoding.chunks import too_many
-from evaluation.decoding.streams import damage_told
+from evaluation.decoding.streams import damage_told, too_many
 from evaluation.findings import FAULTS_NAMED, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import NUMBERS
@@ -37,10 +36,8 @@ from evaluation.formats.coco_document import (
     read_document,
     read_one,
 )
-from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request, are_coordinates
 from evaluation.formats.run_lengths import CodeRuns, instances_from_runs, join_runs, runs_of_counts
 from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int64, Outlines, Part
 from evaluation.model.intervals import expand

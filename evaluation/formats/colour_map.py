@@ -23,13 +23,12 @@ from evaluation.decoding.content import TIFF_MAGICS, check_content
 from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size
-from evaluation.decoding.tiff_header import TiffFile
+from evaluation.decoding.tiff import TiffFile
 from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.example import Example, image_bytes
-from evaluation.formats.format import Format
+from evaluation.formats.format import Format, Request
 from evaluation.formats.label_image import VALUES_NAMED, read_image, suffix_of
-from evaluation.formats.request import Request
 from evaluation.model import Annotations, Bool, Case, Int16, Int32, LabelImage
 from evaluation.model.label_runs import runs_of
 

@@ -15,9 +15,8 @@ from evaluation.decoding.label_array import check_labels, check_shape, find_bina
 from evaluation.findings import quote
 from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, wrong_array
 from evaluation.formats.example import Example, npy_bytes
-from evaluation.formats.format import Format
+from evaluation.formats.format import Format, Request
 from evaluation.formats.label_image import classes_in
-from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Collection, LabelImage
 from evaluation.model.label_runs import runs_of
 

@@ -22,15 +22,14 @@ from typing import Any, BinaryIO
 import orjson
 
 from evaluation.challenge.formats import ContoursJsonRules
-from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
+from evaluation.decoding.streams import memory_told
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import Faults, NucleusLists, describe
 from evaluation.formats.classes import SKIPPED, UNKNOWN, shown
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Case
 
 OUTLINE_TYPES = ("polygon", "rectangle")  # of labelme's shapes

@@ -19,8 +19,7 @@ from evaluation.findings import Finding, fault, for_each
 from evaluation.findings.errors import InputFault
 from evaluation.formats.csv_columns import CASE_COLUMNS, CaseRows, class_columns, rows_of_cases
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Case, Collection, Counts, Int64
 
 LARGEST_COUNT = 10**9

@@ -13,8 +13,7 @@ from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import find_classes
-from evaluation.formats.coordinates import are_coordinates
-from evaluation.formats.request import Request
+from evaluation.formats.format import Request, are_coordinates
 from evaluation.model import Bool, Case, Float64, Int16, Int64, um_to_px
 
 # The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.

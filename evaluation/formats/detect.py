@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import BinaryIO
 
 from evaluation.challenge import LimitRules
-from evaluation.decoding.chunks import plain_chunks
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
     MHA_MAGICS,
@@ -21,7 +20,7 @@ from evaluation.decoding.content import (
 )
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import read_npy_header
-from evaluation.decoding.streams import Plain, damage_told
+from evaluation.decoding.streams import Plain, damage_told, plain_chunks
 from evaluation.findings import listed, quote
 from evaluation.formats import hovernet_mat, rle_csv
 from evaluation.formats.csv_columns import POINT_COLUMNS, other_table, point_columns

@@ -15,7 +15,7 @@ from typing import Any, Generic
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.formats.request import RulesT
+from evaluation.formats.format import RulesT
 from evaluation.model import Case, Instances, Outlines, Points
 
 SIDE_PX = 6
@@ -83,7 +83,7 @@ class Example(Generic[RulesT]):
 
     def outlines(self, case: Case, class_name: str | None = None) -> Outlines:
         """Outlines that cover exactly the pixels, on the grid of the rules."""
-        from evaluation.instances.trace import trace_outlines
+        from evaluation.instances.outlines import trace_outlines
 
         traced = trace_outlines(self.instances(case, class_name))
         shift = 0.5 if self.rules.value("origin") == "pixel_centre" else 0.0

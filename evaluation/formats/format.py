@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
-from evaluation.model import Annotations, Collection
+import numpy as np
+from typing_extensions import TypeVar
+
+from evaluation.challenge import FormatRules, LimitRules
+from evaluation.model import Annotations, Bool, ClassTable, Collection, Float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,3 +32,51 @@ class Format:
     read_all: Callable[..., Collection] | None = None
     example: Callable[..., bytes]
     companion: Callable[..., bytes] | None = None
+
+
+# --- What a reader has to know besides the bytes. ---------------------------------------------------------------------
+
+
+RulesT = TypeVar("RulesT", bound=FormatRules, default=FormatRules, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Generic[RulesT]):
+    """How to read a file.
+
+    where       the file, and its case if it has one, for messages; in quotes
+    name        name of the file; its suffix tells image formats apart
+    rules       the rules of the side that the file belongs to
+    classes     how its files name the classes
+    limits      bounds on what is read
+    file_class  the class of everything in the file, if its path tells; 0: the file tells
+    """
+
+    where: str
+    name: str
+    rules: RulesT
+    classes: ClassTable
+    limits: LimitRules
+    file_class: int = 0
+
+
+# --- Coordinates in files: which numbers can be some, and what their units are worth. ---------------------------------
+
+
+COORDINATE_LIMIT = 1e9
+UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
+
+
+def are_coordinates(numbers: Float64) -> Bool:
+    """Which numbers are coordinates: between -1e9 and 1e9 px; NaN is none. The shape stays."""
+    return np.asarray(np.abs(numbers) <= COORDINATE_LIMIT)
+
+
+def um_and_spacing(units: str | None, spacing_um: float | Float64 | None) -> tuple[float, float | Float64 | None]:
+    """The factor and the divisor that make px of coordinates: um for a unit, and um for a px.
+
+    1 and None for px, or if a format has no units.
+    """
+    if units in (None, "px"):
+        return 1.0, None
+    return UM_PER_UNIT[units], np.nan if spacing_um is None else spacing_um

@@ -23,9 +23,9 @@ import orjson
 import shapely
 
 from evaluation.challenge.formats import FeatureRules, GeojsonRules
-from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import RecordText, Unproven, read_records, resting_collector
 from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons
+from evaluation.decoding.streams import memory_told
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import (
@@ -37,8 +37,7 @@ from evaluation.formats.annotation_lists import (
 )
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_name, shown
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 
 FEATURES = "features"

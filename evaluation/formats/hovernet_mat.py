@@ -26,7 +26,7 @@ from evaluation.decoding.mat_file import MatFile, Variable
 from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
+from evaluation.formats.format import Format, Request
 from evaluation.formats.label_image import (
     NO_CLASS,
     VALUES_NAMED,
@@ -34,7 +34,6 @@ from evaluation.formats.label_image import (
     describe_class_values,
     known_classes,
 )
-from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Int16, Int64, LabelImage, LabelRuns
 from evaluation.model.label_runs import present_labels, runs_of
 

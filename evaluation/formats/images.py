@@ -23,14 +23,13 @@ from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, choos
 from evaluation.decoding.streams import CutOff, Plain, damage_told
 from evaluation.findings import fault
 from evaluation.findings.errors import InputFault
-from evaluation.formats.case_array import CaseArray
+from evaluation.formats.case_array import CaseArray, choose_variable
 from evaluation.formats.coco_document import Document, id_of, read_document
 from evaluation.formats.contours_json import size_in_labelme
 from evaluation.formats.csv_columns import CASE_COLUMNS, NAMED_CASE_COLUMNS, table_of
+from evaluation.formats.format import Request
 from evaluation.formats.hovernet_mat import IDS, variable_of
 from evaluation.formats.label_image import KINDS, suffix_of
-from evaluation.formats.mat_labels import choose_variable
-from evaluation.formats.request import Request
 from evaluation.model import Case
 
 Size = tuple[int, int]

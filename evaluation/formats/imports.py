@@ -40,10 +40,17 @@ import numpy.typing as npt
 import orjson
 import shapely
 
-from evaluation.decoding.content import EMPTY_ZIP_MAGIC, HDF5_MAGIC, NPY_MAGIC, PARQUET_MAGIC, ZIP_MAGIC
-from evaluation.decoding.foreign import ZARR, is_of_zarr
+from evaluation.decoding.content import (
+    EMPTY_ZIP_MAGIC,
+    HDF5_MAGIC,
+    NPY_MAGIC,
+    PARQUET_MAGIC,
+    ZARR,
+    ZIP_MAGIC,
+    is_of_zarr,
+)
 from evaluation.decoding.label_array import check_dtype
-from evaluation.decoding.matlab_hdf5 import Unsupported, list_members, read_member
+from evaluation.decoding.mat_file import Unsupported, list_members, read_member
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
 from evaluation.decoding.streams import CutOff, Damaged, Plain, damage_told, too_large
 from evaluation.findings import fault, quote

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge.formats import LabelImageRules
-from evaluation.decoding.components import label_components
 from evaluation.decoding.content import (
     EMPTY_ZIP_MAGIC,
+    HEAD_BYTES,
     MHA_MAGICS,
     NPY_MAGIC,
     PICKLES,
@@ -26,10 +26,17 @@ from evaluation.decoding.content import (
     TIFF_MAGICS,
     ZIP_MAGIC,
     check_content,
+    foreign_content,
 )
-from evaluation.decoding.foreign import HEAD_BYTES, foreign_content
 from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, read_nifti, read_nrrd
-from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask, find_void
+from evaluation.decoding.label_array import (
+    check_integers,
+    check_labels,
+    check_shape,
+    find_binary_mask,
+    find_void,
+    label_components,
+)
 from evaluation.decoding.mha import read_mha
 from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
 from evaluation.decoding.png import read_png
@@ -37,11 +44,10 @@ from evaluation.decoding.streams import damage_told, stream_size, too_large
 from evaluation.decoding.tiff import read_tiff, read_tiff_bands
 from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault
+from evaluation.formats.case_array import read_mat_labels
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.example import Example, csv_bytes, image_bytes
-from evaluation.formats.format import Format
-from evaluation.formats.mat_labels import read_mat_labels
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff
 from evaluation.model import Annotations, Case, ClassTable, Int16, LabelImage, LabelRuns
 from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels

@@ -34,10 +34,8 @@ from evaluation.formats.coco_document import (
     read_document,
     read_one,
 )
-from evaluation.formats.coordinates import are_coordinates
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request, are_coordinates
 from evaluation.model import Annotations, Case, Collection, Float64, Part, Points
 
 BOX = "[x1, y1, x2, y2], two corners of the box"

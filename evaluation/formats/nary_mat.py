@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 from evaluation.decoding.label_array import find_binary_mask
+from evaluation.formats.case_array import read_mat_labels
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
+from evaluation.formats.format import Format, Request
 from evaluation.formats.label_image import example_class_map, read_class_map
-from evaluation.formats.mat_labels import read_mat_labels
-from evaluation.formats.request import Request
 from evaluation.formats.write_labels import write_nary_mat
 from evaluation.model import Annotations, Case, LabelImage
 from evaluation.model.label_runs import runs_of

@@ -24,12 +24,10 @@ from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, for_each
 from evaluation.findings.errors import InputFault
-from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
-from evaluation.formats.coordinates import are_coordinates
+from evaluation.formats.class_table import most_probable, read_class_probabilities
 from evaluation.formats.csv_columns import read_classes, read_coordinates, read_probabilities, table_of
 from evaluation.formats.example import Example, csv_bytes
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request, are_coordinates
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 
 BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")

@@ -18,8 +18,7 @@ from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, wrong_array
 from evaluation.formats.example import Example, npy_bytes
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Case, Collection, LabelImage
 from evaluation.model.label_runs import present_labels, runs_of
 

@@ -15,8 +15,7 @@ from evaluation.challenge.formats import PointsCsvRules
 from evaluation.decoding.csv import Table
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import InputFault
-from evaluation.formats.class_probabilities import most_probable, read_class_probabilities
-from evaluation.formats.coordinates import um_and_spacing
+from evaluation.formats.class_table import most_probable, read_class_probabilities
 from evaluation.formats.csv_columns import (
     CASE_COLUMNS,
     NAMED_CASE_COLUMNS,
@@ -33,8 +32,7 @@ from evaluation.formats.csv_columns import (
     table_of,
 )
 from evaluation.formats.example import Example, csv_bytes
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request, um_and_spacing
 from evaluation.model import Annotations, Bool, Case, Collection, Float64, Points
 
 NO_HEADER = "If the file has no header, its columns must be named in challenge.toml ('columns')."

@@ -17,14 +17,13 @@ from typing import BinaryIO
 
 import orjson
 
-from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import read_records, resting_collector
+from evaluation.decoding.streams import memory_told
 from evaluation.formats.annotation_lists import NucleusLists, class_name_of, probabilities_of
 from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
+from evaluation.formats.format import Format, Request
 from evaluation.formats.polygons_json import CLASS_PROBABILITIES, VERSION, in_plane, items_of, named
-from evaluation.formats.request import Request
 from evaluation.model import Annotations, Case, Points
 
 COUNTING_NAME = re.compile(r"Point \d+")

@@ -21,15 +21,14 @@ from typing import Any, BinaryIO
 import numpy as np
 import orjson
 
-from evaluation.decoding.chunks import memory_told
 from evaluation.decoding.json import Records, read_records, resting_collector
+from evaluation.decoding.streams import memory_told
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.annotation_lists import Faults, NucleusLists, class_name_of, describe, probabilities_of
 from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Case, Float64, Outlines
 
 VERSION = {"major": 1, "minor": 0}

@@ -28,8 +28,7 @@ from evaluation.formats.csv_columns import (
     table_of,
 )
 from evaluation.formats.example import Example, csv_bytes
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.formats.run_lengths import instances_from_runs, runs_of_pairs
 from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int16
 

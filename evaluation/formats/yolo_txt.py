@@ -18,14 +18,13 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.challenge.formats import YoloTxtRules
-from evaluation.decoding.chunks import memory_told, plain_chunks
 from evaluation.decoding.csv import numbers_of
 from evaluation.decoding.polygons import Ring
+from evaluation.decoding.streams import memory_told, plain_chunks
 from evaluation.formats.annotation_lists import NUCLEI_AT_ONCE, NucleusLists
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_text
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format
-from evaluation.formats.request import Request
+from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Case
 
 BEYOND_IMAGE = 0.01  # a share of the image; Ultralytics allows it too

@@ -6,12 +6,13 @@ Runs lie on a number line. The flat pixel index is one, but on it the end of a r
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model import Bool, Instances, Int64, Region
+from evaluation.model import Bool, Float64, Instances, Int64, Region
 from evaluation.model.arrays import blocks
 from evaluation.model.intervals import distinct, expand, merge_runs
 
@@ -174,3 +175,57 @@ def stable_order(values: Int64) -> tuple[Int64, Int64]:
     order = numbered & ((1 << bits) - 1)
     numbered >>= bits
     return order, numbered
+
+
+# --- Shapes of nuclei, by scikit-image. -------------------------------------------------------------------------------
+
+
+SHAPES = ("eccentricity", "solidity")
+AT_ONCE = 256
+MOST_PX = 1 << 26  # that the boxes of the nuclei which are measured at once may have together
+
+
+def measure_shapes(instances: Instances) -> dict[str, Float64]:
+    """The eccentricity and the solidity of each nucleus, float64 (N,); NaN without pixels, or if its box is too large.
+
+    eccentricity  of the ellipse with the same second moments, 0 (circle) to 1
+    solidity      pixels of the nucleus / pixels of its convex hull
+
+    Nuclei may overlap: each is drawn by itself, below the one before it.
+    """
+    count, width = len(instances), instances.shape_yx[1]
+    found = {name: np.full(count, np.nan) for name in SHAPES}
+    row, column, stop = instances.run_start // width, instances.run_start % width, instances.run_stop % width
+    stop[stop == 0] = width
+    low = np.full((count, 2), np.iinfo(np.int64).max)
+    high = np.zeros((count, 2), np.int64)
+    np.minimum.at(low, instances.run_instance, np.stack([row, column], axis=1))
+    np.maximum.at(high, instances.run_instance, np.stack([row + 1, stop], axis=1))
+    size = np.maximum(high - low, 0)
+    order = np.argsort(instances.run_instance, kind="stable")
+    first_run = np.searchsorted(instances.run_instance[order], np.arange(count + 1))
+    for first in range(0, count, AT_ONCE):
+        chosen = np.arange(first, min(first + AT_ONCE, count))
+        chosen = chosen[size[chosen].prod(axis=1) <= MOST_PX // AT_ONCE]
+        top = np.zeros(count, np.int64)
+        top[chosen] = np.cumsum(size[chosen, 0]) - size[chosen, 0]
+        canvas = np.zeros((int(size[chosen, 0].sum()), int(size[chosen, 1].max(initial=0))), np.int32)
+        for instance in chosen:
+            for run in order[first_run[instance] : first_run[instance + 1]]:
+                y, left = row[run] - low[instance, 0] + top[instance], low[instance, 1]
+                canvas[y, column[run] - left : stop[run] - left] = instance + 1
+        for name, values in table_of(canvas).items():
+            found[name][values[0]] = values[1]
+    return found
+
+
+def table_of(canvas: np.typing.NDArray[np.int32]) -> dict[str, tuple[np.typing.NDArray[np.int64], Float64]]:
+    """The nuclei of a label map, and the values of each shape; what is not finite is NaN."""
+    from skimage.measure import regionprops_table  # slow to import, and few need it
+
+    if not canvas.any():
+        return {}
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):  # about hulls of single lines
+        table = regionprops_table(canvas, properties=("label", *SHAPES))
+    index = table["label"].astype(np.int64) - 1
+    return {name: (index, np.where(np.isfinite(table[name]), table[name], np.nan)) for name in SHAPES}

@@ -48,7 +48,7 @@ from evaluation.scoring.receive import rejection
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_then
 from evaluation.submission import open_submission
-from evaluation.submission.names import is_litter
+from evaluation.submission.files import is_litter
 from evaluation.submission.redact import redact_findings
 
 KEY_FILE, RESULTS = "key.json", "results"

@@ -19,24 +19,7 @@ from evaluation.model.annotations import (
     Points,
 )
 from evaluation.model.arrays import Bool, Float64, Int16, Int32, Int64, um_to_px
-from evaluation.model.cases import Case, ClassTable
-from evaluation.model.counts import (
-    CaseResult,
-    CaseTable,
-    MatchCounts,
-    Measure,
-    MetricChoice,
-    ObjectList,
-    PairSamples,
-    PredictionList,
-    PredictionSamples,
-    SharedCounts,
-    Unions,
-    Units,
-)
-from evaluation.model.instances import Boundaries, Contours, Instances, RasterisationReport, Region
-from evaluation.model.matches import Matches, OverlapTable
-from evaluation.model.rules import (
+from evaluation.model.cases import (
     AGGREGATIONS,
     OF_STRATA,
     STRATUM_MEAN,
@@ -46,7 +29,9 @@ from evaluation.model.rules import (
     Aggregate,
     AggregationUnit,
     BorderRule,
+    Case,
     ClassPresence,
+    ClassTable,
     IgnorePolicy,
     Missing,
     MissingValues,
@@ -59,20 +44,35 @@ from evaluation.model.rules import (
     VanishedRule,
     VerticesRule,
 )
-from evaluation.model.scores import (
+from evaluation.model.counts import (
     UNDEFINED_REASONS,
     Better,
+    CaseResult,
+    CaseTable,
     Gaps,
     Interval,
+    MatchCounts,
+    Matches,
+    Measure,
+    MetricChoice,
     MetricScores,
     NoInterval,
+    ObjectList,
+    OverlapTable,
+    PairSamples,
+    PredictionList,
+    PredictionSamples,
     Score,
     Scores,
     ScoreTable,
+    SharedCounts,
     UndefinedReason,
+    Unions,
     UnitMean,
+    Units,
     UnitScores,
 )
+from evaluation.model.instances import Boundaries, Contours, Instances, RasterisationReport, Region
 
 __all__ = [
     "AGGREGATIONS",

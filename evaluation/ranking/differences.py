@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.model import Float64, Int64
-from evaluation.ranking.ranks import ROUNDING
+from evaluation.ranking.methods import ROUNDING
 from evaluation.ranking.significance import Comparison
 
 FEWEST_UNITS = 5  # in common, for an interval

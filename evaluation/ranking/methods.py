@@ -11,10 +11,171 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from evaluation.model import Aggregate, Bool, Float64, Int64, Missing, RankingMethod, ScoreTable, Ties
-from evaluation.ranking.ranked_pairs import lock_pairs, majority_margins
-from evaluation.ranking.ranks import ROUNDING, rank_values, weighted_median
+
+ROUNDING = 1e-9  # what may lie between two numbers that were added up in another order, and are equal
+
+
+def rank_values(
+    values: Float64, *, higher_is_better: bool, ties: Ties, missing: Missing = "unranked", tolerance: float = 0.0
+) -> Float64:
+    """Ranks along the last axis, float64 of the shape (..., T) of the values; 1 is best.
+
+    ties       what equal values get: "min" 1, 2, 2, 4; "average" 1, 2.5, 2.5, 4; "dense" 1, 2, 2, 3
+    missing    what NaN gets: "unranked" NaN, and no rank is taken from the others; "worst" the rank after all others,
+               which all NaN share by the tie rule (if all are NaN, they share the first)
+    tolerance  0: values are equal if they are the same number, as on the platform. Above: two neighbours in the order
+               are equal if they lie no further apart than this, times their size where that is above 1. Take
+               ``ROUNDING`` for whatever was added up
+
+    Nothing but the order counts, and no rank depends on the order of the teams.
+
+    >>> values = np.array([0.5, 0.7, 0.5, 0.9, np.nan])
+    >>> rank_values(values, higher_is_better=True, ties="min").tolist()
+    [3.0, 2.0, 3.0, 1.0, nan]
+    >>> rank_values(values, higher_is_better=False, ties="average", missing="worst").tolist()
+    [1.5, 3.0, 1.5, 4.0, 5.0]
+    """
+    ascending = -values if higher_is_better else values
+    order = np.argsort(ascending, axis=-1)  # NaN come last
+    ordered = np.take_along_axis(ascending, order, axis=-1)
+    in_order = number_ties(find_ties(ordered, tolerance), ties)
+    if missing == "unranked":
+        in_order[np.isnan(ordered)] = np.nan
+    ranks = np.empty_like(in_order)
+    np.put_along_axis(ranks, order, in_order, axis=-1)
+    return ranks
+
+
+def find_ties(ordered: Float64, tolerance: float) -> Bool:
+    """Where a new rank begins in ascending values (..., T) with NaN at the end, bool (..., T). NaN are equal."""
+    begins = np.ones(ordered.shape, np.bool_)
+    lower, upper = ordered[..., :-1], ordered[..., 1:]
+    if tolerance == 0:
+        apart = lower != upper
+    else:
+        size = np.clip(np.abs(lower), 1, np.finfo(np.float64).max)
+        with np.errstate(invalid="ignore"):  # between two infinities lies nothing
+            apart = upper - lower > tolerance * size
+    begins[..., 1:] = np.where(np.isnan(upper), ~np.isnan(lower), apart)
+    return begins
+
+
+def number_ties(begins: Bool, ties: Ties) -> Float64:
+    """Ranks of entries in order, float64 (..., T), from where a new rank begins, bool (..., T).
+
+    >>> begins = np.array([True, True, False, True])
+    >>> number_ties(begins, "average").tolist(), number_ties(begins, "dense").tolist()
+    ([1.0, 2.5, 2.5, 4.0], [1.0, 2.0, 2.0, 3.0])
+    """
+    if ties == "dense":
+        return np.cumsum(begins, axis=-1).astype(np.float64)
+    number = begins.shape[-1]
+    index = np.arange(1.0, number + 1)
+    first = np.maximum.accumulate(np.where(begins, index, 0), axis=-1)
+    if ties == "min":
+        return first
+    ends = np.ones(begins.shape, np.bool_)
+    ends[..., :-1] = begins[..., 1:]
+    last = np.minimum.accumulate(np.where(ends, index, number)[..., ::-1], axis=-1)[..., ::-1]
+    return np.asarray((first + last) / 2)
+
+
+def weighted_median(values: Float64, weights: Float64) -> Float64:
+    """Medians along the last axis, (..., N) -> (...): half of the weight lies below, half above.
+
+    In ascending order the first value at which the weights add up to more than half of them all; if they add up to
+    exactly half at a value, the mean of that one and the next. With equal weights the median as it is known, and with
+    whole weights that of the values, each written as often as its weight says. NaN are left out; NaN where none is
+    left. ``weights`` are 0 or more and broadcast to the values; only their proportions count.
+
+    >>> weighted_median(np.array([1.0, 4.0, 2.0]), np.array([2.0, 1.0, 1.0])).item()
+    1.5
+    """
+    if values.shape[-1] == 0:
+        return np.full(values.shape[:-1], np.nan)
+    order = np.argsort(values, axis=-1)
+    ordered = np.take_along_axis(values, order, axis=-1)
+    spread = np.take_along_axis(np.broadcast_to(weights, values.shape), order, axis=-1)
+    below = np.cumsum(np.where(np.isnan(ordered), 0.0, spread), axis=-1)
+    half = below[..., -1:] / 2
+    lower, upper = (
+        np.take_along_axis(ordered, np.argmax(reached, axis=-1)[..., None], axis=-1)[..., 0]
+        for reached in (below >= half * (1 - ROUNDING), below > half * (1 + ROUNDING))
+    )
+    return np.where(half[..., 0] > 0, (lower + upper) / 2, np.nan)
+
+
+# --- Ranked pairs (Tideman 1987): duels of teams, decided by ballots, the clearest duels first. -----------------------
+
+
+EQUAL = 1e-9  # margins that differ by less are equal: they are sums of weights
+
+
+def majority_margins(ranks: Float64, weights: Float64) -> Float64:
+    """Ballots on which the team of the row is ahead, less those on which it is behind, weighted; float64 (T, T).
+
+    ranks    float64 (T, K, G), of the teams on each ballot, 1 is best; NaN: the ballot says nothing about the team
+    weights  float64 (K,), of the ballots of each column
+
+    >>> majority_margins(np.array([[[1.0, 2.0, 1.0]], [[2.0, 1.0, 2.0]]]), np.ones(1)).tolist()
+    [[0.0, 1.0], [-1.0, 0.0]]
+    """
+    margins = np.empty((len(ranks), len(ranks)))
+    for team, own in enumerate(ranks):
+        margins[team] = ((own < ranks).sum(axis=2) - (own > ranks).sum(axis=2)) @ weights
+    return margins
+
+
+def lock_pairs(margins: Float64) -> Bool:
+    """Which team stands before which, bool (T, T), a partial order: of a margin of 0, or in a cycle, neither may.
+
+    margins  float64 (T, T), antisymmetric
+
+    Duels are locked from the clearest to the closest, but not those that close a cycle with those before. Duels with
+    equal margins are looked at together: one that lies on a cycle of them and what is locked is left out. So no order
+    of names plays a part, and teams that stand side by side on all ballots, as the entries of one team do, change
+    nothing between others, nor who of the others stands before or behind them ("independence of clones").
+
+    T. N. Tideman: Independence of clones as a criterion for voting rules. Social Choice and Welfare 4, 1987.
+
+    A beats B by 8, B beats C by 6, C beats A by 4: the last duel closes a cycle.
+
+    >>> lock_pairs(np.array([[0, 8, -4], [-8, 0, 6], [4, -6, 0.0]])).astype(int).tolist()
+    [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    """
+    wins = margins > EQUAL
+    locked = wins & ~on_cycles(wins)
+    rest = wins & ~locked
+    while rest.any():
+        equal = rest & (margins >= margins[rest].max() - EQUAL)
+        locked |= equal & ~on_cycles(locked | equal)
+        rest &= ~equal
+    return reach(locked)
+
+
+def on_cycles(edges: Bool) -> Bool:
+    """Which edges of a graph lie on a cycle: both ends can be reached from each other."""
+    _, part = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.csr_array(edges), directed=True, connection="strong"
+    )
+    return np.asarray(edges & (part[:, None] == part))
+
+
+def reach(edges: Bool) -> Bool:
+    """Which team can be reached from which along edges."""
+    found = edges
+    while True:
+        further = found | (found.astype(np.float32) @ found.astype(np.float32) > 0)
+        if np.array_equal(further, found):
+            return found
+        found = further
+
+
+# --- How teams are ranked: values in columns, ranks in each column, one number of them, and the rank of that number. --
+
 
 BY_RANKS_IN_UNITS = ("rank_then_aggregate", "ranked_pairs")
 BY_MATRIX = ("test_then_rank", "better_teams")

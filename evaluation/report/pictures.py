@@ -23,8 +23,8 @@ from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.geojson import closed_rings, parts_of
 from evaluation.formats.write_labels import tiff
+from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.runs import empty_region
-from evaluation.instances.trace import trace_outlines
 from evaluation.metrics.errors import KINDS, RIGHT, Codes
 from evaluation.model import Case, Instances, Int32, Int64, Outlines, Region
 from evaluation.report.scenes import (

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from evaluation.analysis.error_costs import sort_case
 from evaluation.challenge import Challenge
 from evaluation.instances.boundary import boundaries_of, runs_by_instance
+from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.runs import select_instances
-from evaluation.instances.trace import trace_outlines
 from evaluation.metrics.errors import KINDS, RIGHT, WRONG_CLASS, ErrorKinds
 from evaluation.model import Bool, Float64, Instances, Int64, Outlines, Region
 from evaluation.scoring.match import MatchedCase

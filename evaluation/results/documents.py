@@ -22,7 +22,7 @@ from evaluation.findings import Finding, render_findings
 from evaluation.metrics.every_nucleus import coverage_curve
 from evaluation.metrics.registry import metrics_of
 from evaluation.model import CaseResult, Float64, Interval, Measure, MetricScores, UnitScores
-from evaluation.model.scores import UNDEFINED_REASONS
+from evaluation.model.counts import UNDEFINED_REASONS
 from evaluation.results.schema import FORMAT_VERSION, MetricsFile
 from evaluation.results.version import __version__
 

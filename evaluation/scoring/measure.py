@@ -13,7 +13,6 @@ import numpy.typing as npt
 from evaluation.challenge import COUNTED, Challenge
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault, TooManyPairs
-from evaluation.instances.bands import band_overlaps
 from evaluation.instances.boundary import (
     ChosenRuns,
     RunsByInstance,
@@ -22,8 +21,9 @@ from evaluation.instances.boundary import (
     join_runs,
     runs_by_instance,
 )
-from evaluation.instances.contours import contours_of, join_contours
-from evaluation.instances.shapes import measure_shapes
+from evaluation.instances.labels import band_overlaps
+from evaluation.instances.outlines import contours_of, join_contours
+from evaluation.instances.runs import measure_shapes
 from evaluation.matching import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
 from evaluation.metrics.counts import JoinedCases, count_matches, join_cases, overlap_measures, shape_measures
 from evaluation.metrics.detection import count_errors, count_threshold_nuclei, count_threshold_pairs

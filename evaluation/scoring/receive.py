@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from evaluation.challenge import Challenge
-from evaluation.decoding.foreign import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
+from evaluation.decoding.content import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
 from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
@@ -21,7 +21,7 @@ from evaluation.scoring.read import (
     submission_side,
 )
 from evaluation.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
-from evaluation.submission.names import unsafe
+from evaluation.submission.files import unsafe
 
 CaseContent = Annotations | tuple[CaseFile, ...]  # of files of all cases, or files of its own
 ZIP_IN_ZIP = "a ZIP, which is not opened: hand in that one, or its files"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evaluation.aggregation import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
-from evaluation.aggregation.units import PenalisedScores
+from evaluation.aggregation.table import PenalisedScores
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding, did_you_mean, listed
 from evaluation.metrics import FAMILIES, Metric, metrics_of

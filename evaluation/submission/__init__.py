@@ -4,11 +4,9 @@ In: a folder, a ZIP or a list of jobs, and a challenge. Out: the files of each c
 Execution and the rooms above may import it.
 """
 
-from evaluation.submission.completeness import collection_findings
-from evaluation.submission.files import SubmissionFiles
-from evaluation.submission.found import CaseFile, Layout, SharedFile
-from evaluation.submission.layout import find_case_files
-from evaluation.submission.opening import open_submission
+from evaluation.submission.by_pattern import collection_findings
+from evaluation.submission.files import CaseFile, Layout, SharedFile, SubmissionFiles
+from evaluation.submission.layout import find_case_files, open_submission
 
 __all__ = [
     "CaseFile",

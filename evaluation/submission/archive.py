@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from evaluation.challenge import LimitRules
-from evaluation.decoding.foreign import foreign_file
+from evaluation.decoding.content import foreign_file
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
-from evaluation.submission.files import SubmissionFiles
-from evaluation.submission.names import (
+from evaluation.submission.files import (
     ROOT,
     Faults,
+    SubmissionFiles,
     check_total,
     checked_names,
     is_litter,

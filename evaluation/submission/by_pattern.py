@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
 from evaluation.challenge import Challenge
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
-from evaluation.submission.completeness import (
-    missing_case,
-    missing_class_files,
-    no_case_found,
-    unknown_class,
-    unused_files,
-)
-from evaluation.submission.found import CaseFile, Layout
-from evaluation.submission.patterns import ParsedName, Patterns, fill_pattern, find_wrapper
+from evaluation.model import Case
+from evaluation.submission.files import PLATFORM_CSV, ROOT, CaseFile, Layout, SharedFile
 
 PLATFORM_LISTS = ("predictions.json", "inputs.json")
 
@@ -179,3 +174,311 @@ class Assignment:
                 there, absent = ("label image", kind) if has_file else (kind, "label image")
                 right = fill_pattern(pattern if has_file else self.patterns.texts["files"], self.challenge, case)
                 yield fault("incomplete-case", f"case {quote(name)}", present=there, absent=absent, right=right)
+
+
+# --- File patterns: ``{group}/{case}/{class}/*.mat`` is compared part by part; '/' separates the parts. ---------------
+
+
+MAX_WRAPPERS = 5
+PIECE = re.compile(r"\{(case|group|class)\}|(\*+)")
+PACKED = re.compile(r"\.gz\Z", re.IGNORECASE)
+NOTE = re.compile(r"(readme|license|licence)[^/]*|[^/]*\.(txt|md)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedName:
+    """The key of the pattern that a file fits, and its texts for {case}, {group} and {class}."""
+
+    name: str
+    key: str
+    fields: Mapping[str, str]
+
+
+class Patterns:
+    """The file patterns of a challenge, ready to be compared with names."""
+
+    def __init__(self, challenge: Challenge) -> None:
+        rules = challenge.submission
+        self.known: dict[str, dict[str, str]] = {
+            "case": {composed(case.name): case.name for case in challenge.cases},
+            "group": {composed(case.group): case.group for case in challenge.cases},
+            "class": {composed(name): name for name in challenge.class_ids() if name},
+        }
+        self.texts: dict[str, str] = {
+            key: text for key in (*rules.companions, "files") if (text := rules.value(key)) is not None
+        }
+        self.compiled = {key: compile_pattern(text, self.known) for key, text in self.texts.items()}
+
+    def read(self, name: str, inner: str) -> ParsedName | None:
+        """The name of a file with its fields, ``inner`` being its name without wrapping folders.
+
+        A pattern that gives a known case goes before one that does not, then what goes with a file before the file.
+        """
+        inner = composed(inner)
+        found_names = []
+        for key, read in self.compiled.items():
+            if (fields := read(inner)) is not None:
+                fields = {field: self.known[field].get(text, text) for field, text in fields.items()}
+                found_names.append(ParsedName(name, key, fields))
+        return next(filter(self.is_known, found_names), found_names[0] if found_names else None)
+
+    def is_known(self, parsed: ParsedName) -> bool:
+        """Whether a name belongs to a case that is scored, or to all cases."""
+        return "case" not in parsed.fields or composed(parsed.fields["case"]) in self.known["case"]
+
+    def fits(self, inner: str) -> bool:
+        parsed = self.read(inner, inner)
+        return parsed is not None and self.is_known(parsed)
+
+
+def composed(name: str) -> str:
+    """A name with accents as part of their letters: file systems of macOS take them apart."""
+    return unicodedata.normalize("NFC", name)
+
+
+def compile_pattern(pattern: str, known: Mapping[str, Mapping[str, str]]) -> Callable[[str], dict[str, str] | None]:
+    """A function from a name to the fields of the pattern, or None if the name does not fit.
+
+    Behind names of JSON and XML, which are read packed too, ``.gz`` may stand, as behind those of references.
+    """
+    parts = [compile_part(part, known) for part in pattern.split("/")]
+    may_be_packed = pattern.lower().endswith((".json", ".geojson", ".xml"))
+
+    def read(name: str) -> dict[str, str] | None:
+        texts = (PACKED.sub("", name) if may_be_packed else name).split("/")
+        if len(texts) != len(parts):
+            return None
+        fields: dict[str, str] = {}
+        for text, expressions in zip(texts, parts, strict=True):
+            match = next(filter(None, (expression.fullmatch(text) for expression in expressions)), None)
+            if match is None:
+                return None
+            for key, value in match.groupdict().items():
+                if fields.setdefault(key, value) != value:
+                    return None
+        return fields
+
+    return read
+
+
+def compile_part(part: str, known: Mapping[str, Mapping[str, str]]) -> list[re.Pattern[str]]:
+    """Expressions for one part of a pattern, the first that fits counts.
+
+    With one open field in it there is one way to read a name. With several, as in ``{group}_{case}*.tif``, names that
+    the challenge knows are tried first, the longest first; then any.
+    """
+    open_places = len(PIECE.findall(part))
+    choices = (True, False) if open_places > 1 else (False,)
+    return [re.compile(part_expression(part, known if only_known else {}), re.IGNORECASE) for only_known in choices]
+
+
+def part_expression(part: str, known: Mapping[str, Mapping[str, str]]) -> str:
+    expression, end = "", 0
+    used: set[str] = set()
+    for piece in PIECE.finditer(part):
+        expression += re.escape(part[end : piece.start()])
+        end = piece.end()
+        key = piece[1]
+        if key is None:
+            expression += ".*"
+        elif key in used:
+            expression += f"(?P={key})"
+        else:
+            used.add(key)
+            names = sorted(known.get(key, ()), key=lambda name: (-len(name), name))
+            alternatives = "|".join(map(re.escape, names)) or ".+"
+            if names and key != "class":
+                alternatives = f"(?-i:{alternatives})"
+            expression += f"(?P<{key}>{alternatives})"
+    return expression + re.escape(part[end:])
+
+
+def fill_pattern(pattern: str, challenge: Challenge, case: Case, class_name: str | None = None) -> str:
+    """The pattern with the names of a case in it, and of a class (the first one if none is given)."""
+    fields = {"case": case.name, "group": case.group, "class": class_name or challenge.class_names[0]}
+    return PIECE.sub(lambda piece: fields.get(piece[1] or "", piece[0]), pattern)
+
+
+def case_key(challenge: Challenge, case: Case) -> str:
+    """The name of a case in files of all cases and in lists of jobs."""
+    return challenge.submission.key_of(case)
+
+
+def wrapping_folders(names: Sequence[str]) -> Iterator[str]:
+    """ "", then the folder around everything, then the one inside it, …; notes may lie beside them.
+
+    >>> list(wrapping_folders(["README.md", "a/b/1.mat", "a/b/2.mat", "a/notes.txt"]))
+    ['', 'a/', 'a/b/']
+    """
+    wrapper = ""
+    for _ in range(MAX_WRAPPERS + 1):
+        yield wrapper
+        inner = [name[len(wrapper) :] for name in names if name.startswith(wrapper)]
+        folders = {name.partition("/")[:2] for name in inner if not NOTE.fullmatch(name)}
+        if len(folders) != 1 or not (folder := folders.pop())[1]:
+            return
+        wrapper += "".join(folder)
+
+
+def find_wrapper(names: Sequence[str], fits: Callable[[str], bool]) -> str:
+    """The folders around everything that are ignored, "" if none: names must fit without them and not with them."""
+    return next((wrapper for wrapper in wrapping_folders(names) if any(map(fits, inside(names, wrapper)))), "")
+
+
+def inside(names: Iterable[str], wrapper: str) -> Iterator[str]:
+    """Names below wrapping folders, without these."""
+    return (name[len(wrapper) :] for name in names if name.startswith(wrapper))
+
+
+# --- Files that hold all cases: one, or one for each class. Which cases they hold is known when they have been read. --
+
+
+def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
+    """The files that fit a pattern without {case}; ``names`` are sorted."""
+    patterns = Patterns(challenge)
+    wrapper = find_wrapper(names, patterns.fits)
+    found = [patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None for name in names]
+    found_names = [parsed for parsed in found if parsed is not None and has_known_group(parsed, patterns)]
+    if not found_names and is_uploaded_csv(names, challenge):
+        found_names = [ParsedName(PLATFORM_CSV, "files", {})]
+    if not found_names:
+        return Layout({}, frozenset(case.name for case in challenge.cases), (no_case_found(names, challenge),))
+    files, faults = by_class(found_names, challenge)
+    used = {parsed.name for parsed in found_names}
+    unused = [name for name in names if name not in used]
+    if "{class}" in challenge.submission.files and files:
+        faults += missing_class_files(challenge, {"": {file.class_id for file in files}})
+    findings = sorted([*faults, *unused_files(unused, challenge)])
+    return Layout({}, frozenset(), tuple(findings), tuple(sorted(files, key=lambda file: (file.class_id, file.name))))
+
+
+def has_known_group(parsed: ParsedName, patterns: Patterns) -> bool:
+    return "group" not in parsed.fields or parsed.fields["group"] in patterns.known["group"].values()
+
+
+def is_uploaded_csv(names: Sequence[str], challenge: Challenge) -> bool:
+    """Whether the file that is asked for was handed in as it is, so that the platform gave it another name."""
+    pattern = challenge.submission.files.lower()
+    at_top = [name for name in names if "/" not in name and name.lower().endswith(".csv")]
+    return pattern.endswith(".csv") and "{class}" not in pattern and at_top == [PLATFORM_CSV]
+
+
+def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[list[SharedFile], list[Finding]]:
+    """The files with the classes of their names; files of unknown classes and second files are faults."""
+    class_ids = challenge.class_ids()
+    files: dict[tuple[str | None, int], SharedFile] = {}
+    faults = []
+    for parsed in found_names:
+        class_id = 0 if challenge.submission.tells_class else 1
+        if "class" in parsed.fields:
+            class_id = class_ids.get(parsed.fields["class"].casefold(), 0)
+            if class_id == 0:
+                faults.append(unknown_class(challenge, quote(parsed.name, 120), parsed.fields["class"]))
+                continue
+        file = files.setdefault((parsed.fields.get("group"), class_id), SharedFile(parsed.name, class_id))
+        if file.name != parsed.name:
+            faults.append(
+                fault("duplicate-file", quote(parsed.name, 120), wording="twice-for-all-cases", other=file.name)
+            )
+    return list(files.values()), faults
+
+
+# --- What is missing in a submission and what is extra, in the same words for all layouts. ----------------------------
+
+
+def collection_findings(challenge: Challenge, mentioned: Collection[str], unknown: Mapping[str, int]) -> list[Finding]:
+    """What is missing and extra in files of all cases.
+
+    mentioned   names of the cases that they say something about
+    unknown     names in them that stand for no case, and the number of entries of each
+    """
+    found = [
+        missing_case(challenge, case, "no entry", f"entries for {quote(case_key(challenge, case), 120)}")
+        for case in challenge.cases
+        if case.name not in mentioned
+    ]
+    keys = [case_key(challenge, case) for case in challenge.cases]
+    lacking = [case_key(challenge, case) for case in challenge.cases if case.name not in mentioned]
+    unknown = {name: entries for name, entries in unknown.items() if name not in challenge.submission.skip_cases}
+    for index, (name, entries) in enumerate(sorted(unknown.items())[:EXAMPLES_SHOWN]):
+        uncounted = max(0, len(unknown) - EXAMPLES_SHOWN) if index == EXAMPLES_SHOWN - 1 else 0
+        found.append(
+            fault(
+                "unknown-case",
+                f"{entries:,} entries for {quote(name, 120)}",
+                wording="entries",
+                total=1 + uncounted,
+                known=keys,
+                suggestion=did_you_mean(name, lacking),
+            )
+        )
+    return sorted(found)
+
+
+def missing_case(challenge: Challenge, case: Case, got: str, needed: str) -> Finding:
+    """A case without predictions: an error or a warning, as the challenge says. ``needed`` is what to add."""
+    where = f"case {quote(case.name)}"
+    if challenge.submission.missing_case == "reject":
+        return fault("missing-case", where, got=got, right=needed, empty=empty_file(challenge))
+    return fault("missing-case-worst", where, got=got, right=needed)
+
+
+def empty_file(challenge: Challenge) -> str:
+    """What to write for an image without nuclei."""
+    rules = challenge.submission
+    if rules.is_shared:
+        return "as well"
+    return "write an image of zeros" if rules.dense else "write a file without any"
+
+
+def missing_class_files(challenge: Challenge, present: Mapping[str, Collection[int]]) -> Iterator[Finding]:
+    """Classes without a file where the challenge asks for all of them.
+
+    present   by name of the case: the classes that it has a file for; "" stands for files of all cases
+    """
+    if challenge.submission.missing_class_file == "empty":
+        return
+    cases = {case.name: case for case in challenge.cases}
+    for name, class_ids in sorted(present.items()):
+        for class_id, class_name in enumerate(challenge.class_names, start=1):
+            if class_id not in class_ids:
+                case = cases[name] if name else challenge.cases[0]
+                right = fill_pattern(challenge.submission.files, challenge, case, class_name)
+                where = f"case {quote(name)}, class {quote(class_name)}" if name else f"class {quote(class_name)}"
+                yield fault("missing-class-file", where, right=right, empty=empty_file(challenge))
+
+
+def unknown_class(challenge: Challenge, where: str, spelling: str, *, suggest: bool = True) -> Finding:
+    """A class in the name of a file that is not scored. Looking for a close name takes time: ``suggest`` it or not."""
+    wording = "" if suggest else "no-suggestion"
+    return fault("unknown-class", where, wording=wording, name=spelling, known=challenge.class_names)
+
+
+def unused_files(names: Sequence[str], challenge: Challenge) -> Iterator[Finding]:
+    """A warning about files that no pattern fits: three are named, the others counted."""
+    for index, name in enumerate(names[:EXAMPLES_SHOWN]):
+        uncounted = len(names) - EXAMPLES_SHOWN if index == EXAMPLES_SHOWN - 1 else 0
+        yield fault("unused-file", quote(name, 120), total=1 + uncounted, pattern=challenge.submission.files)
+
+
+def no_case_found(names: Sequence[str], challenge: Challenge) -> Finding:
+    """The finding for a submission without any file at a path where a prediction is expected."""
+    case, class_name = likely_example(names, challenge)
+    pattern = challenge.submission.files
+    right = "" if case is None else fill_pattern(pattern, challenge, case, class_name)
+    if not names:
+        return fault("no-case-found", ROOT, example=right or pattern, pattern=pattern)
+    return fault("no-case-found", ROOT, wording="among-files", example=right or pattern, pattern=pattern, names=names)
+
+
+def likely_example(names: Iterable[str], challenge: Challenge) -> tuple[Case | None, str | None]:
+    """A case, and a class, whose name occurs in the name of a file; else the first case."""
+    cases = {case.name: case for case in challenge.cases}
+    class_ids = challenge.class_ids()
+    for name in names:
+        words = [word for part in name.split("/") for word in (part, part.rpartition(".")[0])]
+        case = next((cases[word] for word in words if word in cases), None)
+        if case is not None:
+            class_id = next((id for word in words if (id := class_ids.get(word.casefold(), 0)) > 0), 1)
+            return case, challenge.class_names[class_id - 1]
+    return (challenge.cases[0] if challenge.cases else None), None

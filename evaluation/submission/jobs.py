@@ -16,11 +16,8 @@ from evaluation.challenge import Challenge
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.model import Case
-from evaluation.submission.completeness import missing_case
-from evaluation.submission.files import SubmissionFiles
-from evaluation.submission.found import CaseFile, Layout
-from evaluation.submission.names import what_is_unsafe
-from evaluation.submission.patterns import case_key, composed, wrapping_folders
+from evaluation.submission.by_pattern import case_key, composed, missing_case, wrapping_folders
+from evaluation.submission.files import CaseFile, Layout, SubmissionFiles, what_is_unsafe
 
 JOBS_FILE = "predictions.json"
 IMAGE_SUFFIXES = (".mha", ".tif", ".tiff")
