@@ -74,3 +74,39 @@ def test_validate_says_no_more_than_is_known_when_a_case_cannot_be_read(tmp_path
     (submission / "c1.json").write_text("{")
     _, findings = check_submission(challenge, submission, workers=1)
     assert {finding.code for finding in findings} == {"not-json", "outside-image"}
+
+
+@pytest.mark.parametrize("found", [score_submission, check_submission])
+def test_a_submission_of_which_all_is_left_out_is_refused(found, tmp_path):
+    challenge, submission = write_challenge("geojson points", tmp_path)
+    change(challenge, 'shape = "point"', 'shape = "point", other_shapes = "skip"')
+    assert found(challenge, submission, workers=1)
+    for path in submission.glob("*.geojson"):
+        text = json.loads(path.read_text())
+        for feature in text["features"]:
+            feature["geometry"] = {"type": "Polygon", "coordinates": [[[1, 1], [3, 1], [3, 3], [1, 1]]]}
+        path.write_text(json.dumps(text))
+    if found is score_submission:
+        with pytest.raises(SubmissionRejected, match=r"everything-outside.*no nucleus; .* annotations are left out"):
+            found(challenge, submission, workers=1)
+    else:
+        assert "everything-outside" in {finding.code for finding in found(challenge, submission, workers=1)[1]}
+
+
+@pytest.mark.parametrize("and_another", [False, True])
+def test_files_of_crowds_alone_hold_no_nucleus_and_are_scored(and_another, tmp_path):
+    challenge, submission = write_challenge("coco_json", tmp_path)
+    for path in submission.glob("*.json"):
+        document = json.loads(path.read_text())
+        for annotation in document["annotations"]:
+            annotation["iscrowd"] = 1
+        if and_another:
+            size = [document["images"][0][side] for side in ("height", "width")]
+            code = {"size": size, "counts": [size[0] * size[1]]}
+            document["annotations"].append({**document["annotations"][0], "segmentation": code, "iscrowd": 0, "id": 99})
+        path.write_text(json.dumps(document))
+    if and_another:
+        with pytest.raises(SubmissionRejected, match="everything-outside"):
+            score_submission(challenge, submission, workers=1)
+    else:
+        assert score_submission(challenge, submission, workers=1).value("detection.recall.pooled") == 0

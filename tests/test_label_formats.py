@@ -353,6 +353,25 @@ def test_masks_of_255_are_binary_too() -> None:
     assert find_binary_mask(runs_of(np.array([[255, 0, 255]], np.uint8)), where="'a'")[0].code == "binary-mask"
 
 
+def test_labels_that_are_classes_are_told() -> None:
+    nuclei = np.kron(np.arange(1, 26).reshape(5, 5), np.pad(np.ones((6, 6), int), 1))
+    (finding,) = find_binary_mask(runs_of(np.where(nuclei, nuclei % 3 + 1, 0)), where="'a.npy'")
+    assert str(finding) == (
+        "[binary-mask] 'a.npy': 3 labels with 25 separate regions; expected a label of its own for each nucleus. "
+        "Labels look like classes, not nuclei: each counts as one nucleus. Number the regions of each, for example "
+        "with scipy.ndimage.label or bwlabel."
+    )
+    assert find_binary_mask(runs_of(nuclei), where="'a.npy'") == ()
+
+
+@pytest.mark.parametrize("number", [2, 5, 10, 11])
+def test_nuclei_that_are_cut_now_and_then_are_no_classes(number: int) -> None:
+    nuclei = np.kron(np.arange(1, number + 1)[None], np.pad(np.ones((9, 9), int), 1))
+    nuclei[4] = 0  # every one in two
+    nuclei[:, 1:10:2] = 0  # the first in ten
+    assert find_binary_mask(runs_of(nuclei), where="'a.npy'") == ()
+
+
 def test_one_region_or_another_label_or_none_is_no_warning() -> None:
     one_diagonal = np.eye(3, dtype=int)
     for labels in (one_diagonal, np.zeros((2, 2), int), np.array([[2, 0, 1]]), LABELS):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.challenge import Challenge
+from evaluation.decoding.label_array import CLASSES_AT_MOST
 from evaluation.findings import Finding, fault, listed, percent
 from evaluation.findings.errors import InputFault
 from evaluation.instances.labels import instances_from_labels
@@ -208,7 +209,11 @@ def attempts(seen: Sequence[Seen]) -> Iterable[tuple[str, str, list[Instances]]]
         question = "was the image cropped, or do coordinates count from another corner?"
         change = Change(words, question, shift_xy=shift)
         yield words, question, [change.applied(image) for image in seen]
-    question = "were ids stored in 8 bits, which end at 255, or is it a mask of one value? Save 16 or 32 bits."
+    labels = max(len(image.prediction()) for image in seen)
+    question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
+    if labels <= CLASSES_AT_MOST:
+        meant = "is it a mask of one value?" if labels == 1 else "are the labels classes, not nuclei?"
+        question = f"{meant} Number each nucleus, for example with scipy.ndimage.label."
     numbered = [instances_from_labels(regions(painted(image.prediction())), class_id=1) for image in seen]
     yield "with a number for each region", question, numbered
     if len(seen) > 1 and len({image.shape_yx for image in seen}) == 1:

@@ -13,13 +13,17 @@ from evaluation.decoding.streams import too_large
 from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
 from evaluation.model import LabelRuns
-from evaluation.model.label_runs import count_regions, present_labels, runs_of
+from evaluation.model.intervals import distinct
+from evaluation.model.label_runs import count_regions, present_labels, runs_of, split_labels
 
 Integers = npt.NDArray[np.integer[Any]]
 
 LARGEST_LABEL = 2**63 - 1
 SPACING_TOLERANCE = 0.01
 UM_PER_MM = 1000.0
+CLASSES_AT_MOST = 10  # labels, above which they are no classes
+REGIONS_OF_A_CLASS = 4
+FIRST_RUNS = 1000
 VOIDS = (2**8 - 1, 2**16 - 1, 2**32 - 1)
 EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
 
@@ -196,17 +200,29 @@ def rows_and_columns(height: int, width: int) -> str:
 def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     """A warning if there is one label only (1, or 255) and its pixels lie apart: all nuclei would count as one.
 
-    Legal, since an instance may have several parts, but hardly ever meant.
+    The same if there are a few labels and most of them have many separate regions, as classes have. Legal, since an
+    instance may have several parts, but hardly ever meant.
 
     >>> from evaluation.model.label_runs import runs_of
     >>> find_binary_mask(runs_of(np.array([[1, 0, 1]])), where="'a.npy'")[0].code
     'binary-mask'
     >>> find_binary_mask(runs_of(np.array([[1, 0, 2]])), where="'a.npy'")
     ()
+    >>> find_binary_mask(runs_of(np.array([[1, 0, 2, 0] * 4])), where="'a.npy'")[0].got
+    '2 labels with 8 separate regions'
     """
-    if not len(labels.value) or (labels.value != labels.value[0]).any() or (parts := count_regions(labels)) == 1:
+    if len(distinct(labels.value[:FIRST_RUNS])) > CLASSES_AT_MOST:
         return ()
-    return (fault("binary-mask", where, regions=parts, label=int(labels.value[0])),)
+    present = present_labels(labels)
+    if not 0 < len(present) <= CLASSES_AT_MOST:
+        return ()
+    if len(present) == 1:
+        regions = count_regions(labels)
+        return (fault("binary-mask", where, regions=regions, label=present[0]),) if regions > 1 else ()
+    parts = [count_regions(split_labels(labels, [label])[1]) for label in present]
+    if 2 * sum(number >= REGIONS_OF_A_CLASS for number in parts) <= len(parts):
+        return ()
+    return (fault("binary-mask", where, wording="classes", labels=len(present), regions=sum(parts)),)
 
 
 def find_void(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:

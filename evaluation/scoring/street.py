@@ -21,6 +21,7 @@ from typing import TypeVar
 from evaluation.challenge import Challenge
 from evaluation.execution.workers import Job, Progress, Work, run_job
 from evaluation.findings import Finding, fault
+from evaluation.findings.entries import wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.model import Annotations, Case, CaseResult, Instances
 from evaluation.scoring.columns import check_columns
@@ -45,6 +46,7 @@ from evaluation.scoring.receive import CaseContent, ReceivedSubmission, check_li
 from evaluation.scoring.score import Result, summarise
 from evaluation.submission import SubmissionFiles
 
+NO_NUCLEI = {wording_of("left-out", of)[1] for of in ("region", "crowd")}  # what is expected in their place
 Finished = TypeVar("Finished")
 CountedCases = tuple[Challenge, list[CaseResult], list[Finding]]
 
@@ -338,8 +340,9 @@ def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
     """An error if there are predicted nuclei and none lies on its image, or annotations and none is a nucleus."""
     seen = seen_in(outcomes)
     nuclei, outside = sum(of.nuclei for of in seen), sum(of.outside for of in seen)
-    left_out = sum(one.count for outcome in outcomes for one in outcome.warnings if one.code == "left-out")
-    if nuclei == 0 and left_out:
+    lost = [one for outcome in outcomes for one in outcome.warnings if one.code == "left-out"]
+    left_out = sum(one.count for one in lost)
+    if nuclei == 0 and any(one.expected not in NO_NUCLEI for one in lost):
         return [fault("everything-outside", "submission", wording="left-out", left_out=left_out)]
     if nuclei == 0 or outside < nuclei:
         return []
