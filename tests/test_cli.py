@@ -244,6 +244,7 @@ def test_a_broken_submission_ends_with_one_helpful_line_and_no_result(made, tmp_
 def test_a_process_leaves_with_its_exit_code_and_one_last_line(made, tmp_path, submission, code, challenge, last):
     empty_folder(submission)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "challenge.toml").touch()
     folder = made.challenge if challenge == "challenge" else tmp_path / challenge
     folders = ("--challenge", folder, "--submission", submission, "--output", tmp_path / "out")
     done = evaluation_of_its_own("score", *folders)

@@ -32,7 +32,6 @@ from evaluation.execution.limits import MemoryLeft
 from evaluation.execution.pool import Pool, ProcessPool, Task
 from evaluation.execution.workers import answers_in_order
 from evaluation.findings.errors import InputFault, NoRoomBeside, SubmissionRejected
-from evaluation.formats import guarded
 from evaluation.scoring.street import check_submission, score_submission
 
 pytestmark = pytest.mark.skipif(not guard.IS_AVAILABLE, reason="processes are not guarded here")
@@ -186,22 +185,35 @@ def test_what_has_no_room_beside_other_work_is_done_alone(monkeypatch, kind):
     assert [number for (number,) in answers_in_order(pool, tasks)] == sizes
 
 
-@pytest.mark.parametrize("workers", [1, 2, None])
-def test_a_file_that_gets_every_decoder_killed_is_rejected(tmp_path, monkeypatch, workers):
-    """In a process of its own kind, beside good ones: exit code 1, whoever works."""
+DEADLY = """
+import os, signal, sys
+from evaluation.findings.errors import SubmissionRejected
+from evaluation.formats import guarded
+from evaluation.scoring.street import score_submission
+
+plain = guarded.yield_annotations
+
+def deadly(streams, request, case, wheres):
+    if case.name == "c2":
+        os.kill(os.getpid(), signal.SIGKILL)
+    yield from plain(streams, request, case, wheres)
+
+guarded.yield_annotations = deadly
+try:
+    score_submission(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]) or None)
+except SubmissionRejected as error:
+    print(*error.findings, sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2, 0])
+def test_a_file_that_gets_every_decoder_killed_is_rejected(tmp_path, workers):
+    """Beside good ones, whoever works: in a process without threads, whose workers are copies of it."""
     challenge, submission = write_challenge("label_image class map tif", tmp_path)
-    plain = guarded.yield_annotations
-
-    def deadly(streams: Any, request: Any, case: Any, wheres: Any) -> Iterator[Any]:
-        if case.name == "c2":
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield from plain(streams, request, case, wheres)
-
-    monkeypatch.setattr(guarded, "yield_annotations", deadly)
-    with pytest.raises(SubmissionRejected) as rejected:
-        score_submission(challenge, submission, workers=workers)
-    (finding,) = rejected.value.findings
-    assert str(finding).startswith("[too-large] case 'c2', 'c2.tif': the process that decodes it was killed twice")
+    command = [sys.executable, "-c", DEADLY, str(challenge), str(submission), str(workers)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (finding,) = done.stdout.splitlines()
+    assert finding.startswith("[too-large] case 'c2', 'c2.tif': the process that decodes it was killed twice")
 
 
 def test_a_launcher_that_is_killed_is_no_fault_of_the_file_and_is_started_again():

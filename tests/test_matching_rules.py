@@ -1036,7 +1036,7 @@ def test_every_rule_can_be_written(rule, parameters):
 def test_a_radius_in_um_needs_the_spacing_of_every_case(rule):
     assert challenge_with(rule=rule, radius_um=2.0, spacing_um=0.25).matching.rules[0].needs_spacing
     assert refusal(rule=rule, radius_um=2.0) == (
-        "[contradictory-rules] challenge.toml: matching.rules.0.radius_um: given, but spacing_um is empty for 1 cases; "
+        "[contradictory-rules] challenge.toml: matching.rules.0.radius_um: given, but spacing_um is empty for 1 case; "
         "expected spacing_um for every case in cases.csv."
     )
 

@@ -24,7 +24,7 @@ from evaluation.authoring.compare import compare_paths
 from evaluation.authoring.demo import run_demo, write_demo
 from evaluation.commands import main as cli
 from evaluation.commands.screen import SubmissionsProgress, submissions_progress
-from evaluation.execution import cluster
+from evaluation.execution import executors
 from evaluation.findings.errors import WorkersLost
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,15 +92,15 @@ def test_a_terminal_shows_a_bar_with_the_counts(tmp_path: Path) -> None:
 
 
 def test_waiting_for_workers_is_told_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "WORKER_SECONDS", 1.2)
-    monkeypatch.setattr(cluster, "REPORT_EVERY_SECONDS", 0.3)
+    monkeypatch.setattr(executors, "WORKER_SECONDS", 1.2)
+    monkeypatch.setattr(executors, "REPORT_EVERY_SECONDS", 0.3)
     ticks = itertools.count(step=0.35)  # a clock that goes on by being looked at
     clock = types.SimpleNamespace(monotonic=lambda: next(ticks), sleep=time.sleep)
-    monkeypatch.setattr(cluster, "time", clock)
+    monkeypatch.setattr(executors, "time", clock)
     lines: list[str] = []
     with LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as empty:
         address = empty.scheduler_address
-        with pytest.raises(WorkersLost) as fault, cluster.connect(address, lines.append):
+        with pytest.raises(WorkersLost) as fault, executors.connect(address, lines.append):
             pass
     assert len(lines) == 3
     assert re.fullmatch(rf"no workers at {address} yet, waiting \d s of 1.2", lines[0])
@@ -108,7 +108,7 @@ def test_waiting_for_workers_is_told_and_ends(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_workers_that_come_later_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "REPORT_EVERY_SECONDS", 0.2)
+    monkeypatch.setattr(executors, "REPORT_EVERY_SECONDS", 0.2)
     with LocalCluster(
         n_workers=0, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address=":0"
     ) as empty:
@@ -116,7 +116,7 @@ def test_workers_that_come_later_are_used(monkeypatch: pytest.MonkeyPatch) -> No
         def say(line: str) -> None:
             empty.scale(1)
 
-        with cluster.connect(empty.scheduler_address, say) as executor:
+        with executors.connect(empty.scheduler_address, say) as executor:
             assert executor is not None
             assert executor.submit(sum, [1, 2]).result() == 3
 

@@ -91,6 +91,7 @@ def test_the_page_shows_the_numbers_of_the_documents(made: Path, opened: OpenedP
     )
     drawn = [float(value) for name, value, *_ in numbers if name == "detection F1"]
     assert drawn == [group["detection"]["f1"] for group in groups]
+    opened.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
     main = opened.page.locator("#main-scores tr", has_text="PQ").first.inner_text()
     assert f"{metrics['panoptic']['pq']['group_mean']:.3f}" in main
     pairs = details["pooled"]["rules"]["iou_above"]["counts"]["true_positives"]
@@ -100,6 +101,7 @@ def test_the_page_shows_the_numbers_of_the_documents(made: Path, opened: OpenedP
 def test_cases_sort_and_groups_lead_to_them(made: Path, opened: OpenedPage) -> None:
     cases = read(made / "results" / "finder" / "details.json")["cases"]
     f1 = {name: case["rules"]["iou_above"]["scores"]["detection"]["f1"] for name, case in cases.items()}
+    opened.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
     table = opened.page.locator("#cases")
     table.get_by_role("button", name="detection F1").click()
     names = table.locator("tbody th").all_inner_texts()
@@ -118,6 +120,7 @@ def test_names_of_strangers_are_shown_as_text(made: Path, finder: Path, browser:
     with browser.open(page) as opened:
         assert opened.errors == opened.requests == []
         assert opened.page.locator("main img").count() == opened.page.locator("main b").count() == 0
+        opened.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
         assert HOSTILE in opened.page.locator("#cases").inner_text()
 
 
@@ -330,7 +333,7 @@ def test_a_damaged_document_is_drawn_or_refused_and_never_breaks_the_program(
         (tmp_path / "metrics.json").write_text((documents[name] / "metrics.json").read_text())
     where, generator = list(places_in(json.loads(text))), random.Random(name)
     codes: Counter[int] = Counter()
-    for number in range(40):
+    for number in range(80):
         document = json.loads(text)
         *tables, key = generator.choice(where)
         odd, node = generator.choice(ODD), document

@@ -27,7 +27,7 @@ from evaluation import score_submission
 from evaluation.analysis.audit import audit_challenge, write_audit
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
-from evaluation.execution import cluster, executors, workers
+from evaluation.execution import executors, workers
 from evaluation.execution.executors import ExecutorPool
 from evaluation.execution.pool import ProcessPool, Task
 from evaluation.execution.workers import (
@@ -467,7 +467,7 @@ def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(
             killed.append(dask_cluster.workers[1].pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    with cluster.connect(dask_cluster.scheduler_address) as executor:
+    with executors.connect(dask_cluster.scheduler_address) as executor:
         rank(made, tmp_path / "out", executor=executor, note=kill_half_way)
     assert len(told) == TEAMS + 1
     for _ in range(6000):
@@ -481,7 +481,7 @@ def test_a_worker_that_is_killed_at_a_task_is_no_fault_of_the_submission(
     made: Path, expected, dask_cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evaluation.scoring.street.score_cases", score_after_a_loss)
-    with cluster.connect(dask_cluster.scheduler_address) as executor:
+    with executors.connect(dask_cluster.scheduler_address) as executor:
         rank(made, tmp_path / "out", executor=executor)
     assert Path(os.environ["KILLER_MARK"]).exists()
     assert contents(tmp_path / "out") == expected
@@ -493,7 +493,7 @@ def test_a_submission_that_kills_every_worker_is_told_and_the_others_are_scored(
     monkeypatch.setattr("evaluation.scoring.street.score_cases", score_but_the_poisoned)
     for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_2", "team_2")):
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
-    with cluster.connect(dask_cluster.scheduler_address) as executor:
+    with executors.connect(dask_cluster.scheduler_address) as executor:
         board = rank(made, tmp_path / "out", teams=tmp_path / "teams", executor=executor, workers=1)
     assert [(row.name, row.code) for row in board.unranked] == [("poison", "worker-died")]
     assert len(board.teams) == 2
@@ -542,15 +542,15 @@ def test_commands_of_the_page_run_with_the_address_of_a_cluster(dask_cluster, ma
 
 @pytest.mark.parametrize("address", ["login1", "", "tcp://127.0.0.1:1"])
 def test_an_address_where_nobody_answers_is_told_in_time(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
-    with pytest.raises(WrongUsage, match=r"\[no-cluster\]"), cluster.connect(address):
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
+    with pytest.raises(WrongUsage, match=r"\[no-cluster\]"), executors.connect(address):
         pass
 
 
 def test_without_the_extra_a_cluster_is_refused_and_all_else_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with cluster.connect(None) as executor:
+    with executors.connect(None) as executor:
         assert executor is None
-    with pytest.raises(WrongUsage) as fault, cluster.connect("tcp://login1:8786"):
+    with pytest.raises(WrongUsage) as fault, executors.connect("tcp://login1:8786"):
         pass
     assert str(fault.value).startswith("[missing-extra] --cluster: 'distributed' is not installed; expected ")

@@ -208,9 +208,10 @@ def see_files(named: Sequence[tuple[str, Path]], workspace: Path, *, imports: bo
                 files.left_out.append((name, error.findings[0].got))
             continue
         is_read = suffix != UNKNOWN if detected is None else detected.format in ("yolo_txt", "points_csv")
-        if is_note and not is_read:
-            if not file.stat().st_size:
-                files.blank.append(Seen(name, file, Detected("yolo_txt"), ".txt"))
+        if is_note and not file.stat().st_size:
+            files.blank.append(Seen(name, file, Detected("yolo_txt"), ".txt"))
+        elif is_note and not is_read:
+            continue
         elif detected is None:
             files.left_out.append((name, suffix))
         else:

@@ -97,7 +97,10 @@ def compare(
     if output is not None:
         with writing_to(output):
             found.write(output)
-        click.echo(f"Written to {output}: images.csv, metrics.json, details.json, objects.csv")
+        files = "images.csv, metrics.json, details.json, objects.csv"
+        if found.board is not None:
+            files = "images.csv, leaderboard.json, leaderboard.csv, results/"
+        click.echo(f"Written to {output}: {files}")
     if report:
         page = (output or Path()) / "compare.html"
         with writing_to(page.parent):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -78,8 +78,9 @@ def challenge_folder(path: Path) -> Path:
 
     if not path.is_dir():
         raise WrongUsage(fault("no-challenge", quote(path, 120)))
-    if not (path / CHALLENGE_FILE).exists():
-        raise WrongUsage(fault("no-challenge", quote(path, 120), wording="other-folder"))
+    with suppress(OSError):  # told when challenge.toml is read
+        if CHALLENGE_FILE not in {entry.name for entry in path.iterdir()}:
+            raise WrongUsage(fault("no-challenge", quote(path, 120), wording="other-folder"))
     return path
 
 

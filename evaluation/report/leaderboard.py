@@ -243,7 +243,7 @@ def standing_of(document: Document, name: str) -> list[Block]:
         words = f"Rank {shown(entry['position'])} of {counted(len(teams), 'team')}"
         words += f", shared with {name_some(entry['equal'])}" * bool(entry["equal"])
         if (among := place_interval(entry)).value is not None:
-            words += f"; rank {among.text} in 95 % of the bootstrap samples"
+            words += f"; rank {among.text} in at least 95 % of the bootstrap samples"
         words += "; below the minimum, so ranked behind the others" * bool(entry.get("below_floor"))
     else:
         words = "This entry is shown and not ranked"

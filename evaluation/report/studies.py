@@ -202,8 +202,8 @@ def name_of(of: Document) -> str:
 
 
 def effect_of(of: Document, perturbation: str) -> Document:
-    found: Document = next(effect for effect in of["effects"] if effect["perturbation"] == perturbation)
-    return found
+    effects: dict[str, Document] = {effect["perturbation"]: effect for effect in of["effects"]}
+    return effects[perturbation]
 
 
 def spread_cell(row: tuple[Document, str], measure: str) -> Cell:

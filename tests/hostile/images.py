@@ -413,7 +413,7 @@ ARRAYS = [
     conic("NaN", "not-finite", npy(changed(CONIC, (1, 2, 3, 0), np.nan, np.float32))),
     conic("unknown class", "unknown-class-value", npy(changed(CONIC, (1, 2, 3, 1), 99))),
     conic("nucleus without a class", "instance-without-class", npy(changed(CONIC, (1, 2, 3, 0), 1))),
-    conic("nothing", None, npy(CONIC), nuclei=0),
+    conic("nothing", None, npy(CONIC), nuclei=0, warns=("hardly-meant",)),
     pannuke("cut off", "unreadable-file", npy(PANNUKE)[:-1]),
     pannuke("objects", "pickle", npy_saying("(20, 30, 6)", "'|O'", unpickled_never())),
     pannuke("10^9 channels", "unreadable-file", npy_saying("(20, 30, 999999999)")),

@@ -323,7 +323,7 @@ CSV = [
     csv("only a header", None, HEAD, nuclei=0),
     shared_csv("50,000 unknown cases", "unknown-case",
                HEAD + every_case(ROW) + b"".join(b"x%d.png,3,3,Epithelial\n" % i for i in range(MANY)), says="and 49,997 more"),
-    shared_csv("case of another spelling", "unknown-case", HEAD + every_case(ROW) + b"C1.PNG,3,3,Epithelial\n", says="Did you mean 'c1.png'?"),
+    shared_csv("case of another spelling", "unknown-case", HEAD + every_case(ROW) + b"C1.PNG,3,3,Epithelial\n", says="Remove it"),
     shared_csv("case with a path", None, HEAD + every_case(ROW).replace(b"c1", b"../../c1"), nuclei=1),
     shared_csv("a case is missing", "missing-case", HEAD + every_case(ROW).replace(b"c3", b"c2"), warns=("own-duplicates",)),
     nucls("nucls more x than y", "invalid-coordinate", NUCLS_HEAD + nucls_row("1,7,7", "1,1")),
@@ -360,7 +360,7 @@ RLE = [
     codes("codes of whole slides", "too-complex-runs", code_rows(f"1 {10**10}", times=1000), size=SLIDE),
     codes("codes of one column of a slide", "too-complex-runs", code_rows(f"1 {10**5}", times=1000), size=SLIDE),
     codes("codes of another size", "wrong-shape", CODES_HEAD.replace(b"class", b"class,height,width") + b"c1,1 1,Epithelial,99,1\n"),
-    codes("codes of nothing", None, code_rows(""), nuclei=0),
+    codes("codes of nothing", None, code_rows(""), nuclei=0, warns=("hardly-meant",)),
     codes("code of a whole slide", None, code_rows(f"1 {10**10}"), size=SLIDE, nuclei=1),
     codes("code of the whole image", None, code_rows("1 600"), nuclei=1),
 ]  # fmt: skip
