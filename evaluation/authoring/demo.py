@@ -7,6 +7,7 @@ files; they are scored like any others.
 from __future__ import annotations
 
 import io
+import math
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -218,7 +219,7 @@ class DemoOutcome:
 
         quality, found = means("panoptic", "pq"), means("detection", "f1")
         named, outlined = means("classification", "balanced_accuracy"), means("segmentation", "iou_class_mean")
-        spread = max(quality.values()) - min(quality.values())
+        spread = math.ceil(round(1000 * (max(quality.values()) - min(quality.values())), 3)) / 1000
         return [
             f"Panoptic quality puts the three within {spread:.3f} of each other. The skills that it mixes differ more:",
             *(
