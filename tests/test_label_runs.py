@@ -19,6 +19,7 @@ from evaluation.model import intervals
 from evaluation.model.label_runs import (
     TooManyRuns,
     count_regions,
+    count_tops,
     present_labels,
     runs_of,
     runs_of_bands,
@@ -45,6 +46,18 @@ def test_regions_are_those_of_scipy(plane, runs_at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intervals, "RUNS_AT_ONCE", runs_at_once)
         assert count_regions(runs_of(plane)) == ndimage.label(plane, structure=np.ones((3, 3)))[1]
+
+
+@given(planes)
+def test_a_label_has_at_most_as_many_regions_as_tops(plane):
+    runs = runs_of(plane)
+    labels = present_labels(runs)
+    for label, tops in zip(labels, count_tops(runs, labels), strict=True):
+        here = plane == label
+        near_above = ndimage.binary_dilation(np.pad(here, ((1, 0), (0, 0)))[:-1], np.ones((1, 3)))
+        rows = [ndimage.label(row) for row in here]
+        expected = sum(not near_above[y][row == k].any() for y, (row, n) in enumerate(rows) for k in range(1, n + 1))
+        assert tops == expected >= ndimage.label(here, structure=np.ones((3, 3)))[1]
 
 
 def test_counting_regions_takes_the_memory_of_some_rows():

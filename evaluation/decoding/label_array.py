@@ -13,8 +13,8 @@ from evaluation.decoding.streams import too_large
 from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault
 from evaluation.model import LabelRuns
-from evaluation.model.intervals import distinct
-from evaluation.model.label_runs import count_regions, present_labels, runs_of, split_labels
+from evaluation.model.intervals import RUNS_AT_ONCE, distinct
+from evaluation.model.label_runs import count_regions, count_tops, present_labels, runs_of, split_labels
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -219,6 +219,10 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     if len(present) == 1:
         regions = count_regions(labels)
         return (fault("binary-mask", where, regions=regions, label=present[0]),) if regions > 1 else ()
+    if len(labels.value) <= RUNS_AT_ONCE:  # beyond, count_tops would take much memory
+        tops = count_tops(labels, present)
+        if 2 * int((tops >= REGIONS_OF_A_CLASS).sum()) <= len(present):
+            return ()
     parts = [count_regions(split_labels(labels, [label])[1]) for label in present]
     if 2 * sum(number >= REGIONS_OF_A_CLASS for number in parts) <= len(parts):
         return ()

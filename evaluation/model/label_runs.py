@@ -5,7 +5,7 @@ A plane may come in bands of rows, so that a slide is never in memory as a whole
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,24 @@ def split_labels(runs: LabelRuns, labels: Iterable[int]) -> tuple[LabelRuns, Lab
         LabelRuns(runs.shape_yx, runs.start[kept], runs.stop[kept], runs.value[kept]) for kept in (~chosen, chosen)
     )
     return rest, parts
+
+
+def count_tops(runs: LabelRuns, labels: Sequence[int]) -> Int64:
+    """Runs of each label with none of the same label above them, int64 (L,): as many as it has regions, or more.
+
+    Much faster than ``count_regions``. ``labels`` are all that occur, ascending. A run touches those of the row above
+    by sides and corners.
+
+    >>> count_tops(runs_of(np.array([[1, 0, 1, 2], [1, 1, 1, 0], [0, 0, 0, 2]])), [1, 2]).tolist()
+    [2, 2]
+    """
+    width = max(runs.shape_yx[1], 1)
+    stride, row = width + 2, runs.start // width  # a run that looks one pixel to each side does not reach the next row
+    start, stop = runs.start + 2 * row + 1, runs.stop + 2 * row + 1
+    above, below, *_ = overlaps(start - 1 + stride, stop + 1 + stride, start, stop)
+    is_top = np.ones(len(start), np.bool_)
+    is_top[below[runs.value[above] == runs.value[below]]] = False
+    return np.bincount(np.searchsorted(labels, runs.value[is_top]), minlength=len(labels))
 
 
 def count_regions(runs: LabelRuns) -> int:

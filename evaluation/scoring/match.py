@@ -163,8 +163,9 @@ class SeenNuclei:
 
 
 def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: int, outside: int = 0) -> SeenNuclei:
-    """Where own duplicates change no score, they are not counted if so many lie on each other that it would take long.
+    """What is told of the predicted nuclei of a case.
 
+    Where own duplicates change no score, they are not counted if so many lie on each other that it would take long.
     Else raises InputFault for too many.
     """
     changes = challenge.submission.duplicates != "keep"
