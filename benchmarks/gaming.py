@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.class_column import Simulated
-from evaluation.analysis.tricks import TRICKS, Field, Play, Played, Trick, TrickCase, best_iou, play_all, read_field
 from evaluation.authoring.demo import confused
 from evaluation.authoring.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
 from evaluation.challenge import Challenge, preset_names
@@ -33,6 +32,7 @@ from evaluation.instances.perturb import dilate_instances, erode_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import empty_region, select_instances
 from evaluation.model import Case, Instances
+from evaluation.study.tricks import TRICKS, Field, Play, Played, Trick, TrickCase, best_iou, play_all, read_field
 
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
 SPACING_UM = 0.25

@@ -83,7 +83,7 @@ FILES = {
     "order_statistics": "evaluation/metrics/order_statistics.py",
     "case_counts": "evaluation/model/counts.py",
     "alike": "evaluation/leaderboard/alike.py",
-    "error_costs": "evaluation/analysis/error_costs.py",
+    "error_costs": "evaluation/study/error_costs.py",
     "intervals": "evaluation/aggregation/intervals.py",
     "resampling": "evaluation/aggregation/resampling.py",
     "arrays": "evaluation/model/arrays.py",

@@ -12,7 +12,6 @@ from literal import instances_of, masks_of
 from scipy.io import loadmat, savemat
 
 from benchmarks.gaming import PLANS, made_field
-from evaluation.analysis.tricks import Field, outlines_of_cases, read_field
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.instances.perturb import dilate_instances
@@ -21,6 +20,7 @@ from evaluation.leaderboard.alike import Alike, Outlines, compare_outlines, shar
 from evaluation.leaderboard.matched_nuclei import matched_nuclei, outlines_of
 from evaluation.model import Case, Instances
 from evaluation.scoring.match import match_case
+from evaluation.study.tricks import Field, outlines_of_cases, read_field
 
 HEAD = "case,rule,outcome,reference_id,reference_class,reference_area_px,prediction_area_px,iou"
 REFERENCE = np.arange(100.0, 200.0)

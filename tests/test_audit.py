@@ -19,16 +19,6 @@ from frozen_demo import copy_frozen_demo
 
 import evaluation.leaderboard.teams as teams_module
 from evaluation import Case, Challenge, ChallengeBroken, score_submission
-from evaluation.analysis.audit import audit_challenge, audit_views, kept_of, plan_audit, rank_view, view_of
-from evaluation.analysis.variants import (
-    Audit,
-    Dimension,
-    audit_csv,
-    audit_document,
-    audit_json,
-    audit_positions,
-    audit_scores,
-)
 from evaluation.challenge.rules import AuditRules
 from evaluation.commands import main as cli
 from evaluation.formats.write_labels import write_label_tiff
@@ -41,6 +31,16 @@ from evaluation.ranking.stability import undrawn
 from evaluation.report.studies import audit_page
 from evaluation.report.terminal import page_renderables
 from evaluation.scoring.street import score_then
+from evaluation.study.audit import audit_challenge, audit_views, kept_of, plan_audit, rank_view, view_of
+from evaluation.study.variants import (
+    Audit,
+    Dimension,
+    audit_csv,
+    audit_document,
+    audit_json,
+    audit_positions,
+    audit_scores,
+)
 
 SHAPE = (40, 60)
 CASES = {"a": ("P1", 6), "b": ("P1", 3), "c": ("P2", 8), "d": ("P3", 5)}  # group and number of nuclei

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.analysis.audit import View, audit_scores_in_file, weight_views
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
 from evaluation.leaderboard.board import build_board
@@ -18,6 +17,7 @@ from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.rank_given import rank_given
 from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import ScoreTable
+from evaluation.study.audit import View, audit_scores_in_file, weight_views
 
 COLUMNS = ("pq:descending", "hd:ascending")
 # A leads on P1 to P3 by a little, B is ahead by far on P4; hd is in favour of B everywhere

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.analysis.variants import Audit, Dimension, audit_json, audit_positions
 from evaluation.commands import main as cli
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
 from evaluation.report.studies import audit_page
+from evaluation.study.variants import Audit, Dimension, audit_json, audit_positions
 
 NAN = float("nan")
 IDENTITY = {"name": "Made", "version": "1", "hash": "00"}

@@ -16,13 +16,6 @@ import pytest
 
 from benchmarks.label_maps import draw_label_maps
 from evaluation import Challenge, ChallengeBroken, Instances, Result, instances_from_labels, score_instances
-from evaluation.analysis.error_costs import (
-    HEADLINES,
-    CaseErrors,
-    count_errors,
-    error_costs,
-    sort_case,
-)
 from evaluation.authoring.synthesis import Mistakes, seeded
 from evaluation.challenge import MATCHING_RULES
 from evaluation.findings import Finding
@@ -31,6 +24,13 @@ from evaluation.metrics.errors import KINDS
 from evaluation.model import Region
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
+from evaluation.study.error_costs import (
+    HEADLINES,
+    CaseErrors,
+    count_errors,
+    error_costs,
+    sort_case,
+)
 
 IOU_RULE = {"name": "iou", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
 RADIUS_RULE = {**IOU_RULE, "rule": "centroid_closest_first", "threshold": None, "radius_px": 6}

@@ -17,7 +17,13 @@ from literal import instances_of, masks_of
 
 from benchmarks.class_column import Simulated
 from benchmarks.gaming import CLASSES, LEFT_OUT, Found, Plan, counted_rules, made_field, page, play_rankings
-from evaluation.analysis.tricks import (
+from evaluation.challenge import Challenge, preset_names
+from evaluation.model import Instances
+from evaluation.report.html import page_html
+from evaluation.report.page import Table, Text
+from evaluation.report.studies import tricks_page
+from evaluation.scoring.score import summarise
+from evaluation.study.tricks import (
     TRICKS,
     Field,
     Played,
@@ -29,12 +35,6 @@ from evaluation.analysis.tricks import (
     scores_of,
     tricks_lines,
 )
-from evaluation.challenge import Challenge, preset_names
-from evaluation.model import Instances
-from evaluation.report.html import page_html
-from evaluation.report.page import Table, Text
-from evaluation.report.studies import tricks_page
-from evaluation.scoring.score import summarise
 
 SMALL = Plan("a small one", 4, 2, (2, 9), (5, 4, 1, 1), 1.2, 120, 1)
 BY_NAME = {trick.name: trick for trick in TRICKS}

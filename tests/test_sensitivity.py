@@ -20,23 +20,6 @@ from hypothesis import strategies as st
 from literal import boundary, directed_distances, images, instances_of, iou, masks_of
 from scipy import ndimage
 
-from evaluation.analysis.sensitivity import (
-    COMMON_RULES,
-    MEASURES,
-    ONE_PIXEL,
-    PERTURBATIONS,
-    CaseStudy,
-    advised_radius,
-    compare_with_itself,
-    join_studies,
-    most_lost,
-    rules_to_try,
-    spread_of,
-    study_case,
-    study_reference,
-    study_sensitivity,
-    summarise_studies,
-)
 from evaluation.authoring.demo import write_demo
 from evaluation.authoring.init import initialise_challenge
 from evaluation.challenge import Challenge
@@ -58,6 +41,23 @@ from evaluation.report.page import Table
 from evaluation.report.studies import sensitivity_page
 from evaluation.results.documents import as_json
 from evaluation.scoring.read import read_reference
+from evaluation.study.sensitivity import (
+    COMMON_RULES,
+    MEASURES,
+    ONE_PIXEL,
+    PERTURBATIONS,
+    CaseStudy,
+    advised_radius,
+    compare_with_itself,
+    join_studies,
+    most_lost,
+    rules_to_try,
+    spread_of,
+    study_case,
+    study_reference,
+    study_sensitivity,
+    summarise_studies,
+)
 
 NOTHING = Region(np.empty(0, np.int64), np.empty(0, np.int64))
 RULES = {"rule": "iou_above", "class_aware": False, "ties": "first_pixel"}

@@ -12,7 +12,6 @@ import pytest
 from scipy.stats import nct, t, ttest_rel
 
 from benchmarks.claims import any_difference_in_columns
-from evaluation.analysis.tricks import tricks_verdict
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_document
@@ -21,6 +20,7 @@ from evaluation.leaderboard.verdict import share, verdict_sentences, why_no_samp
 from evaluation.model import ScoreTable
 from evaluation.ranking.differences import VERDICTS, across_columns, paired_differences
 from evaluation.ranking.significance import compare_teams
+from evaluation.study.tricks import tricks_verdict
 
 RANDOM = np.random.default_rng(12)
 

@@ -24,7 +24,6 @@ from pool_killer import score_after_a_loss, score_but_the_poisoned
 from signals import HELD, wait_for
 
 from evaluation import score_submission
-from evaluation.analysis.audit import audit_challenge, write_audit
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
 from evaluation.execution import executors, workers
@@ -45,6 +44,7 @@ from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
 from evaluation.results.version import __version__
 from evaluation.scoring.memory import memory_needs
+from evaluation.study.audit import audit_challenge, write_audit
 
 ROOT = Path(__file__).resolve().parents[1]
 TEAMS = 5

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.aggregation.intervals import FEWEST_GROUPS
-from evaluation.analysis.hints import hints_about_files
 from evaluation.authoring.challenge_text import challenge_text, table_text, tables_above
 from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, ignored_classes, is_none, plan_classes
 from evaluation.authoring.comparison import Comparison, comparison_of
@@ -35,6 +34,7 @@ from evaluation.leaderboard.verdict import names_of
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
+from evaluation.study.hints import hints_about_files
 
 if TYPE_CHECKING:
     from evaluation.report.scenes import Scene

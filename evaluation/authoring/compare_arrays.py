@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.analysis.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
 from evaluation.authoring.class_plan import Plan, distinct, named_class, parsed_classes
 from evaluation.authoring.compare import CONFIDENCE, Wanted, compare_paths, model_names
 from evaluation.authoring.comparison import Comparison, comparison_of
@@ -33,6 +32,7 @@ from evaluation.instances.labels import (
 from evaluation.model import Instances
 from evaluation.model.label_runs import runs_of
 from evaluation.scoring.from_arrays import score_instances
+from evaluation.study.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
 
 PATHS = (str, PathLike)
 SEVERAL = 4  # nuclei, each with a class of its own: no class map

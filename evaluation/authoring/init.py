@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.analysis.sensitivity import advised_radius, study_sensitivity
 from evaluation.authoring.challenge_text import challenge_text, heading_of, table_text, tables_above, toml_value
 from evaluation.authoring.names import patients_of
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
@@ -23,6 +22,7 @@ from evaluation.formats.images import DOCUMENTS, find_image, list_images
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
+from evaluation.study.sensitivity import advised_radius, study_sensitivity
 from evaluation.submission.by_pattern import compile_pattern
 
 PIXELS_LOOKED_AT = 50_000_000  # of all images together: more would take minutes

@@ -113,11 +113,11 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
     Advises how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
     Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
     """
-    from evaluation.analysis.sensitivity import study_sensitivity
     from evaluation.report.folders import write_page
     from evaluation.report.studies import sensitivity_page
     from evaluation.results.documents import as_json
     from evaluation.results.files import write_atomically
+    from evaluation.study.sensitivity import study_sensitivity
 
     check_report(report, output)
     if output:

@@ -44,8 +44,8 @@ from evaluation.findings import counted, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 if TYPE_CHECKING:
-    from evaluation.analysis.variants import Audit
     from evaluation.scoring.score import Result
+    from evaluation.study.variants import Audit
 
 
 @click.command()
@@ -162,9 +162,9 @@ def score(
 
 def show_summary(challenge: Path, submission: Path, result: Result) -> None:
     """Print the scores, the findings and the rank of a submission."""
-    from evaluation.analysis.hints import hints_about_files
     from evaluation.report.result import AGGREGATIONS, ResultDocuments
     from evaluation.report.terminal import skill_grid
+    from evaluation.study.hints import hints_about_files
 
     rule = next(iter(result.scores))
     title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
@@ -344,7 +344,7 @@ def audit(
                     reason="scores have no nuclei",
                 )
             )
-        from evaluation.analysis.audit import audit_scores_in_file
+        from evaluation.study.audit import audit_scores_in_file
 
         folder = challenge_folder(challenge) if challenge else None
         output_folder(output)
@@ -381,8 +381,8 @@ def audit(
     if tricks:
         play_tricks(challenge_folder(challenge), submissions, output, report=report)
         return
-    from evaluation.analysis.audit import audit_challenge
     from evaluation.execution.executors import connect
+    from evaluation.study.audit import audit_challenge
 
     with (
         submissions_progress("Scoring", log) as progress,
@@ -403,9 +403,9 @@ def audit(
 
 def show_audit(found: Audit, output: Path, *, report: bool) -> None:
     """Write an audit, and print what its page begins with."""
-    from evaluation.analysis.audit import write_audit
-    from evaluation.analysis.variants import audit_document
     from evaluation.report.studies import audit_page
+    from evaluation.study.audit import write_audit
+    from evaluation.study.variants import audit_document
 
     with writing_to(output):
         write_audit(output, found)
@@ -421,9 +421,9 @@ def show_audit(found: Audit, output: Path, *, report: bool) -> None:
 
 def play_tricks(challenge: Path, submissions: Path, output: Path, *, report: bool) -> None:
     """``audit --tricks``."""
-    from evaluation.analysis.tricks import audit_tricks, tricks_lines
     from evaluation.results.documents import as_json
     from evaluation.results.files import write_atomically
+    from evaluation.study.tricks import audit_tricks, tricks_lines
 
     found = audit_tricks(challenge, submissions, output=output)
     with writing_to(output):

@@ -11,7 +11,6 @@ from urllib.parse import quote as in_url
 
 import numpy as np
 
-from evaluation.analysis.error_costs import error_costs
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import numbers_of
 from evaluation.execution.workers import Progress, progress_of_round
@@ -37,6 +36,7 @@ from evaluation.report.tables import table_of, with_key
 from evaluation.results.documents import published_metrics
 from evaluation.results.files import write_atomically
 from evaluation.results.schema import StudyFile
+from evaluation.study.error_costs import error_costs
 
 LAST_COLUMN = "prediction_area_px"  # before those of the measures
 OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {

@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 import orjson
 
-from evaluation.analysis.error_costs import CaseErrors, count_errors
 from evaluation.challenge import Challenge
 from evaluation.decoding.image_size import IMAGE_SUFFIXES
 from evaluation.decoding.tissue import Rgb, Tissue, open_tissue
@@ -48,6 +47,7 @@ from evaluation.scoring.memory import names_of
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
+from evaluation.study.error_costs import CaseErrors, count_errors
 from evaluation.submission import SubmissionFiles
 
 # --- which file is the image of a case --------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from typing import Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.analysis.error_costs import sort_case
 from evaluation.challenge import Challenge
 from evaluation.instances.boundary import boundaries_of, runs_by_instance
 from evaluation.instances.outlines import trace_outlines
@@ -22,6 +21,7 @@ from evaluation.instances.runs import select_instances
 from evaluation.metrics.errors import KINDS, RIGHT, WRONG_CLASS, ErrorKinds
 from evaluation.model import Bool, Float64, Instances, Int64, Outlines, Region
 from evaluation.scoring.match import MatchedCase
+from evaluation.study.error_costs import sort_case
 
 State = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "contested"]
 STATES: tuple[State, ...] = get_args(State)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaluation.analysis.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
 from evaluation.findings import counted, percent
 from evaluation.leaderboard.document import interval, shown
 from evaluation.leaderboard.titles import metric_title
@@ -21,6 +20,7 @@ from evaluation.report.tables import (
     with_key,
     write_name,
 )
+from evaluation.study.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
 
 # --- the audit: does the first rank hold under other rules, and which rule changes it? --------------------------------
 

@@ -78,7 +78,7 @@ def submission_page(
     details       content of details.json
     nuclei        of objects.csv
     illustration  what is drawn of its cases
-    error_costs   what each kind of error costs (``analysis.error_costs``)
+    error_costs   what each kind of error costs (``study.error_costs``)
     counts        of its cases under the first matching rule, for curves of the class probabilities
     classes       in the order of the challenge, where details.json is not given
     standing      its rank on a leaderboard (``standing_of``), which comes first

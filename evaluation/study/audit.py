@@ -19,7 +19,6 @@ from typing import TypeVar, get_args
 import numpy as np
 import orjson
 
-from evaluation.analysis.variants import Audit, Dimension, audit_csv, audit_json, audit_positions
 from evaluation.challenge import CHALLENGE_FILE, AnyMatchingRule, Challenge, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import AuditRules, RankingRules
 from evaluation.execution.workers import Progress, progress_of_round
@@ -63,6 +62,7 @@ from evaluation.ranking.significance import Comparison
 from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import MEANS, UNIT_OF_MEAN, Result
+from evaluation.study.variants import Audit, Dimension, audit_csv, audit_json, audit_positions
 
 TABLES_UP_TO = 1_000  # of scores, each ranked by every method
 FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column
