@@ -244,18 +244,18 @@ MUTANTS: Sequence[Mutant] = [
     ),
     *of(
         "asap_xml", "xml_formats",
-        ("if len(self.start) >= self.limit:", "if len(self.start) > self.limit:"),
+        ("check_number(len(self.start) + 1, ", "check_number(len(self.start), "),
         ("order[1:] > order[:-1]", "order[1:] < order[:-1]"),
     ),
     *of(
         "aperio_xml", "xml_formats",
-        ("if present >= self.limit:", "if present > self.limit:"),
+        ("check_number(present + 1, ", "check_number(present, "),
         ('in ("", DEFAULT_ATTRIBUTE)', 'in ("",)'),
         ("~drawn.is_hole & (count >= 3)", "~drawn.is_hole"),
     ),
     *of(
         "coco_json", "coco",
-        ("if self.size // 2 > limit:", "if self.size > limit:"),
+        ("check_number(self.size // 2, ", "check_number(self.size, "),
         ("np.bincount(runs.instance, minlength=len(fresh)) > 0", "np.ones(len(fresh), bool)"),
     ),
     *of("geojson", "conversion", ("for name in dict.fromkeys(names)}", "for name in set(names)}")),

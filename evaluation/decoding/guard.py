@@ -43,8 +43,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.plain_values import from_plain, to_plain
-from evaluation.findings import Finding, fault
-from evaluation.findings.errors import InputFault, NoRoomBeside
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault, NoRoomBeside, refusal
 
 IS_AVAILABLE = sys.platform == "linux"
 SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
@@ -549,23 +549,23 @@ def results_of(
             if has_less:
                 raise NoRoomBeside from None
             memory = f"{bounds.memory_bytes >> 20:,} MiB of memory"
-            raise InputFault(fault("too-large", where, wording="too-much-to-decode", what=memory)) from None
+            raise refusal("too-large", where, wording="too-much-to-decode", what=memory) from None
         except TimeoutError:
-            raise InputFault(too_slow(where, bounds)) from None
+            raise too_slow(where, bounds) from None
         except Died as death:
             if death.signal_number == signal.SIGXCPU:
-                raise InputFault(too_slow(where, bounds)) from None
+                raise too_slow(where, bounds) from None
             if death.signal_number == 0 and has_less:  # a long answer
                 raise NoRoomBeside from None
             if death.signal_number == signal.SIGKILL:
                 if of_thread.share is not None:
                     raise NoRoomBeside from None
                 if was_killed:
-                    raise InputFault(fault("too-large", where, wording="killed-twice")) from None
+                    raise refusal("too-large", where, wording="killed-twice") from None
                 was_killed = True
                 of_thread.stop_all()
             elif given or not was_used:  # else what came before may have broken it: once more, in a new one
-                raise InputFault(broke_off(where, death.signal_number)) from None
+                raise broke_off(where, death.signal_number) from None
         finally:
             if is_sound and (owner, writes) not in of_thread.idle:
                 of_thread.idle[owner, writes] = decoder
@@ -591,14 +591,10 @@ def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> li
     return numbers
 
 
-def too_slow(where: str, bounds: Bounds) -> Finding:
-    return fault("too-slow", where, seconds=bounds.seconds)
+def too_slow(where: str, bounds: Bounds) -> InputFault:
+    return refusal("too-slow", where, seconds=bounds.seconds)
 
 
-def broke_off(where: str, signal_number: int) -> Finding:
-    return fault(
-        "unreadable-file",
-        where,
-        wording="broke-off",
-        how=signal.Signals(signal_number).name if signal_number else "no answer",
-    )
+def broke_off(where: str, signal_number: int) -> InputFault:
+    how = signal.Signals(signal_number).name if signal_number else "no answer"
+    return refusal("unreadable-file", where, wording="broke-off", how=how)

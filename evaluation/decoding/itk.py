@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_dtype, check_shape, check_spacing
-from evaluation.decoding.streams import GZIP, CutOff, Damaged, inflated, too_large, unbounded_chunks
+from evaluation.decoding.streams import GZIP, CutOff, Damaged, check_bytes, inflated, too_large, unbounded_chunks
 from evaluation.findings import Finding, fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 
 NRRD_MAGIC = b"NRRD000"
 NIFTI_MAGICS = (b"\x5c\x01\0\0", b"\0\0\x01\x5c", b"\x1c\x02\0\0", b"\0\0\x02\x1c", b"\x1f\x8b")  # sizes of headers
@@ -49,7 +49,7 @@ def read_nifti(
     for chunk in unbounded_chunks(stream, where):
         content += chunk
         if len(content) > bytes_limit:
-            raise InputFault(too_large(where, "more after decompression", bytes_limit))
+            raise too_large(where, "more after decompression", bytes_limit)
     head = bytes(content[:544])
     if len(head) < 348:
         raise CutOff
@@ -87,11 +87,11 @@ def read_nrrd(
     encodings = re.findall(rb"^encoding *: *(\S+) *\r?$", head, re.IGNORECASE | re.MULTILINE)
     if len(encodings) != 1 or encodings[0].lower() not in (b"raw", b"gzip", b"gz"):
         got = f"the encoding {quote(encodings[0].decode('latin-1'))}" if encodings else "no encoding"
-        raise InputFault(fault("unsupported-format", where, got=got, expected="raw or gzip"))
+        raise refusal("unsupported-format", where, got=got, expected="raw or gzip")
     if encodings[0].lower() != b"raw":
         data = inflated(data, bytes_limit, GZIP)
         if len(data) > bytes_limit:
-            raise InputFault(too_large(where, "more after decompression", bytes_limit))
+            raise too_large(where, "more after decompression", bytes_limit)
         head = re.sub(rb"^(encoding *: *)\S+", rb"\1raw", head, flags=re.IGNORECASE | re.MULTILINE)
     copy = head + blank + data
     return read_copy(
@@ -131,8 +131,7 @@ def read_copy(
             shape = (*reversed(reader.GetSize()), *((samples,) if samples != 1 else ()))
             check_shape(shape, where=where, shape_yx=shape_yx, channels=channels)
             stored = math.prod(shape)  # bytes, at least: the header may scale small numbers
-            if stored * dtype.itemsize > bytes_limit:
-                raise InputFault(too_large(where, f"an array of {stored * dtype.itemsize:,} bytes", bytes_limit))
+            check_bytes(stored * dtype.itemsize, "an array", where, bytes_limit)
             if len(copy) < least_header + stored * stored_bytes(copy, suffix, dtype):
                 raise CutOff
             check_spacing(reader.GetSpacing(), spacing_um, where)

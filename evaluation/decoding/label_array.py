@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.streams import too_large
+from evaluation.decoding.streams import check_bytes
 from evaluation.findings import Finding, fault
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.model import LabelRuns
 from evaluation.model.intervals import RUNS_AT_ONCE, distinct
 from evaluation.model.label_runs import count_regions, count_tops, present_labels, runs_of, split_labels
@@ -129,7 +129,7 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
     if dtype.kind in "biuf" and dtype.itemsize <= 8:
         return
     if dtype.kind == "O":
-        raise InputFault(fault("pickle", where))
+        raise refusal("pickle", where)
     kinds = {
         "f": "numbers of more than 64 bits",
         "c": "complex numbers",
@@ -137,7 +137,7 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
         "S": "texts",
         "V": "records",
     }
-    raise InputFault(fault("not-numeric", where, kind=kinds.get(dtype.kind, "another kind of values")))
+    raise refusal("not-numeric", where, kind=kinds.get(dtype.kind, "another kind of values"))
 
 
 def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int], channels: int = 1) -> tuple[int, ...]:
@@ -175,9 +175,7 @@ def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]
     if channels > 1:
         wanted_channels = f", with {channels} channels"
         fix = "Write the ids of the nuclei in one channel and their classes in the other."
-    raise InputFault(
-        fault("wrong-shape", where, got=got, fix=fix, height=height, width=width, channels=wanted_channels)
-    )
+    raise refusal("wrong-shape", where, got=got, fix=fix, height=height, width=width, channels=wanted_channels)
 
 
 def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: str) -> None:
@@ -190,7 +188,7 @@ def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: 
     for sides in (found, spacing_mm[:2]):
         if all(abs(side - spacing_um) <= SPACING_TOLERANCE * spacing_um for side in sides):
             return
-    raise InputFault(fault("wrong-spacing", where, x=found[0], y=found[1], spacing_um=spacing_um))
+    raise refusal("wrong-spacing", where, x=found[0], y=found[1], spacing_um=spacing_um)
 
 
 def rows_and_columns(height: int, width: int) -> str:
@@ -274,8 +272,7 @@ def label_components(
     """
     from skimage.measure import label  # slow to import, and few need it
 
-    if (needed := LABEL_BYTES * math.prod(runs.shape_yx)) > bytes_limit:
-        raise InputFault(too_large(where, f"a mask of {needed:,} bytes", bytes_limit))
+    check_bytes(LABEL_BYTES * math.prod(runs.shape_yx), "a mask", where, bytes_limit)
     values = np.unique(runs.value, return_inverse=True)[1].astype(np.int32) + 1
     plane = np.zeros(math.prod(runs.shape_yx), np.int32)
     length = runs.stop - runs.start

@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.content import HDF5_MAGIC
-from evaluation.decoding.streams import CutOff, Damaged, damage_told, inflated, stream_size, too_large
-from evaluation.findings import fault
-from evaluation.findings.errors import InputFault
+from evaluation.decoding.streams import CutOff, Damaged, check_bytes, damage_told, inflated, stream_size, too_large
+from evaluation.findings.errors import refusal
 
 MAX_VARIABLES = 1000
 MAX_NAME_BYTES = 256
@@ -113,11 +112,9 @@ class MatFile:
                 array = read_member(variable.member, where=self.where, bytes_limit=self.bytes_limit).T
             else:
                 count = math.prod(variable.shape)
-                needed = count * variable.itemsize
                 if count > self.stream.seek(0, 2):
                     raise NotMatlab(f"less data than an array of {count:,} numbers has")
-                if needed > self.bytes_limit:
-                    raise InputFault(too_large(self.where, f"an array of {needed:,} bytes", self.bytes_limit))
+                check_bytes(count * variable.itemsize, "an array", self.where, self.bytes_limit)
                 array = read_variable(self.stream, variable.name)
             if array.shape != variable.shape:
                 raise Damaged(f"an array of {array.shape} where {variable.shape} is said")
@@ -131,9 +128,9 @@ def matlab_damage_told(where: str) -> Iterator[None]:
         with damage_told(where, "a MATLAB file of version 4, 6 or 7"):
             yield
     except NotMatlab as error:
-        raise InputFault(fault("wrong-format", where, wording="other-than-matlab", got=str(error))) from None
+        raise refusal("wrong-format", where, wording="other-than-matlab", got=str(error)) from None
     except Unsupported as error:
-        raise InputFault(fault("unsupported-format", where, wording="matlab", what=str(error))) from None
+        raise refusal("unsupported-format", where, wording="matlab", what=str(error)) from None
 
 
 def text_of(value: object) -> str:
@@ -148,7 +145,7 @@ def is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
     if head[HDF5_START:] == HDF5_MAGIC and head.startswith(b"MATLAB"):
         return True
     if HDF5_MAGIC in (head[: len(HDF5_MAGIC)], head[HDF5_START:]):
-        raise InputFault(fault("unsupported-format", where, wording="other-hdf5"))
+        raise refusal("unsupported-format", where, wording="other-hdf5")
     if head[126:128] in (b"IM", b"MI") and 1 in head[124:126]:
         return False
     beginnings = [struct.unpack_from(f"{order}5i", head) for order in "<>"] if size >= 20 else []
@@ -179,7 +176,7 @@ def without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: in
             piece = inflated(piece, left)
             left -= len(piece)
             if left < 0:
-                raise InputFault(too_large(where, "more after decompression", bytes_limit))
+                raise too_large(where, "more after decompression", bytes_limit)
             kind, count = tag.unpack_from(piece.ljust(tag.size, b"\0"))
             piece = piece[tag.size :]
         if kind != MI_MATRIX or count != len(piece):
@@ -323,8 +320,7 @@ def read_member(member: Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDAr
     """The numbers of a member, in its shape. Raises InputFault (too-large), CutOff, Damaged, Unsupported."""
     dataset: Any = member.dataset
     needed = math.prod(member.shape) * dataset.dtype.itemsize
-    if needed > bytes_limit:
-        raise InputFault(too_large(where, f"an array of {needed:,} bytes ({dataset.dtype.name})", bytes_limit))
+    check_bytes(needed, "an array", where, bytes_limit, dataset.dtype.name)
     with hdf5_damage():
         if dataset.is_virtual or dataset.external:
             raise Unsupported("data in another file")

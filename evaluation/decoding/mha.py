@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_shape, check_spacing
 from evaluation.decoding.streams import ZLIB_OR_GZIP, CutOff, Damaged, Plain, inflated, read_array
-from evaluation.findings import fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings import quote
+from evaluation.findings.errors import refusal
 
 HEADER_BYTES = 1 << 16
 PADDING_BYTES = 64  # more data than those of the pixels
@@ -56,10 +56,10 @@ def read_mha(
     header = read_mha_header(stream)
     data_file = header["elementdatafile"]
     if data_file.upper() != "LOCAL":
-        raise InputFault(fault("external-data", where, wording="elsewhere", name=data_file))
+        raise refusal("external-data", where, wording="elsewhere", name=data_file)
     if header.get("binarydata", "True").lower() == "false":
         got = "pixels written as text (BinaryData = False)"
-        raise InputFault(fault("unsupported-format", where, got=got, expected="binary data"))
+        raise refusal("unsupported-format", where, got=got, expected="binary data")
     sizes_xy = [whole_number(size, "DimSize") for size in header.get("dimsize", "").split()]
     if len(sizes_xy) != whole_number(header.get("ndims", ""), "NDims") or not 1 <= len(sizes_xy) <= 8:
         raise Damaged("DimSize does not fit NDims")

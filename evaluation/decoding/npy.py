@@ -22,8 +22,8 @@ import numpy.typing as npt
 from evaluation.decoding.content import EMPTY_ZIP_MAGIC, NPY_MAGIC
 from evaluation.decoding.label_array import check_dtype, check_shape
 from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
-from evaluation.findings import fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings import quote
+from evaluation.findings.errors import refusal
 
 HEADER_BYTES = 10_000  # as many as numpy itself allows
 MAX_AXES = 32
@@ -176,12 +176,10 @@ def choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) ->
     if len(chosen) == 1:
         return chosen[0]
     found = [member.filename.removesuffix(".npy") for member in members]
-    raise InputFault(
-        fault(
-            "no-mask-variable",
-            where,
-            wording="no-array-in-npz",
-            expected=f"one array, or one with a name such as {quote(names[0])}",
-            names=found,
-        )
+    raise refusal(
+        "no-mask-variable",
+        where,
+        wording="no-array-in-npz",
+        expected=f"one array, or one with a name such as {quote(names[0])}",
+        names=found,
     )

@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from evaluation.decoding.content import PNG_MAGIC, check_content
 from evaluation.decoding.label_array import check_shape
-from evaluation.decoding.streams import CutOff, Damaged, Plain, damage_told, stream_size, too_large
-from evaluation.findings import fault
-from evaluation.findings.errors import InputFault
+from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes, damage_told, stream_size
+from evaluation.findings.errors import refusal
 
 MAX_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
 MAX_SIDE = 1_000_000  # as many as libpng itself allows
@@ -85,7 +84,7 @@ def read_png(
         if any(header.palette[:3]):
             got = f"a PNG with a palette whose number 0 is #{header.palette[:3].hex()}"
             advice = "Let 0 be the background, and black; or write grey values of 8 or 16 bits."
-            raise InputFault(fault("unsupported-format", where, wording="png", got=got, fix=advice))
+            raise refusal("unsupported-format", where, wording="png", got=got, fix=advice)
         return samples
 
 
@@ -110,8 +109,7 @@ def read_chunks(
             there = header.shape if channels is not None else header.shape[:2]
             check_shape(there, where=where, shape_yx=shape_yx, channels=channels or 1)
             needed = header.array_bytes * (3 if header.colour_type == PALETTE and channels is None else 1)
-            if needed > bytes_limit:
-                raise InputFault(too_large(where, f"an array of {needed:,} bytes", bytes_limit))
+            check_bytes(needed, "an array", where, bytes_limit)
         elif kind == b"IDAT":
             data.append(content)
         elif kind == b"IEND":
@@ -133,10 +131,8 @@ def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
     if bits not in DEPTHS.get(colour_type, ()) or (compression, filters) != (0, 0) or interlaced > 1:
         raise Damaged("an unknown kind of pixels")
     if interlaced:
-        raise InputFault(
-            fault(
-                "unsupported-format", where, wording="png", got="an interlaced PNG", fix="Write it without interlacing."
-            )
+        raise refusal(
+            "unsupported-format", where, wording="png", got="an interlaced PNG", fix="Write it without interlacing."
         )
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
         raise Damaged(f"{height:,} rows x {width:,} columns; 1 to {MAX_SIDE:,} are possible")

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.findings import Finding, fault
-from evaluation.findings.errors import InputFault
+from evaluation.challenge import LimitRules
+from evaluation.findings.errors import InputFault, refusal
 
 GZIP, ZLIB_OR_GZIP = 16 + zlib.MAX_WBITS, 32 + zlib.MAX_WBITS
 
@@ -34,14 +34,12 @@ def damage_told(where: str, name: str) -> Iterator[None]:
     try:
         yield
     except CutOff:
-        raise InputFault(cut_off(where)) from None
+        raise cut_off(where) from None
     except Damaged as error:
-        raise InputFault(
-            fault("wrong-format", where, wording="damaged-header", expected=name, why=str(error))
-        ) from None
+        raise refusal("wrong-format", where, wording="damaged-header", expected=name, why=str(error)) from None
     except MemoryError:
         advice = "Write a smaller type of integers, such as int32."
-        raise InputFault(fault("too-large", where, wording="more-than-memory", fix=advice)) from None
+        raise refusal("too-large", where, wording="more-than-memory", fix=advice) from None
 
 
 class Plain:
@@ -87,9 +85,14 @@ def stream_size(stream: BinaryIO, *, where: str, bytes_limit: int) -> int:
     """Number of bytes of a stream, which is left at its start. Raises InputFault ("too-large") above the limit."""
     size = stream.seek(0, 2)
     stream.seek(0)
-    if size > bytes_limit:
-        raise InputFault(too_large(where, f"a file of {size:,} bytes", bytes_limit))
+    check_bytes(size, "a file", where, bytes_limit)
     return size
+
+
+def check_bytes(count: int, what: str, where: str, limit: int, kind: str = "") -> None:
+    """Refuse something of more bytes than the limit, before they are taken. Raises InputFault ("too-large")."""
+    if count > limit:
+        raise too_large(where, f"{what} of {count:,} bytes{kind and f' ({kind})'}", limit)
 
 
 def read_array(
@@ -100,23 +103,21 @@ def read_array(
     fortran   the first axis runs fastest
     """
     count = int(np.prod(shape, dtype=object))
-    needed = count * dtype.itemsize
-    if needed > bytes_limit:
-        raise InputFault(too_large(where, f"an array of {needed:,} bytes ({dtype.name})", bytes_limit))
+    check_bytes(count * dtype.itemsize, "an array", where, bytes_limit, dtype.name)
     array = np.empty(count, dtype)
     try:
         source.fill(array.view(np.uint8).data)
     except CutOff:
-        raise InputFault(cut_off(where)) from None
+        raise cut_off(where) from None
     return array.reshape(shape, order="F" if fortran else "C")
 
 
-def too_large(where: str, got: str, bytes_limit: int) -> Finding:
-    return fault("too-large", where, wording="more-than-bytes", got=got, limit=bytes_limit)
+def too_large(where: str, got: str, bytes_limit: int) -> InputFault:
+    return refusal("too-large", where, wording="more-than-bytes", got=got, limit=bytes_limit)
 
 
-def cut_off(where: str) -> Finding:
-    return fault("unreadable-file", where, wording="cut-off")
+def cut_off(where: str) -> InputFault:
+    return refusal("unreadable-file", where, wording="cut-off")
 
 
 # --- The bytes of text files, plain or compressed with gzip, piece by piece and within limits. ------------------------
@@ -137,7 +138,7 @@ def plain_chunks(stream: BinaryIO, where: str, bytes_limit: int) -> Iterator[byt
     size = stream.seek(0, 2)
     if size > bytes_limit:
         got, expected = f"a file of {size:,} bytes", f"at most {bytes_limit:,} bytes"
-        raise InputFault(fault("too-large", where, got=got, expected=expected))
+        raise refusal("too-large", where, got=got, expected=expected)
     limit = min(bytes_limit, max(INFLATED_FREELY, INFLATION_LIMIT * size))
     total = 0
     for chunk in unbounded_chunks(stream, where):
@@ -145,7 +146,7 @@ def plain_chunks(stream: BinaryIO, where: str, bytes_limit: int) -> Iterator[byt
         if total > limit:
             got = f"more than {limit:,} bytes after decompression"
             expected = f"at most {bytes_limit:,}, and {INFLATION_LIMIT} times the size of a compressed file"
-            raise InputFault(fault("too-large", where, got=got, expected=expected))
+            raise refusal("too-large", where, got=got, expected=expected)
         yield chunk
 
 
@@ -173,11 +174,9 @@ def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
         while rest := inflate.decompress(b"", CHUNK_BYTES):
             yield rest
     except zlib.error as error:
-        raise InputFault(fault("unreadable-file", where, wording="broken-gzip", got=str(error))) from None
+        raise refusal("unreadable-file", where, wording="broken-gzip", got=str(error)) from None
     if not inflate.eof:
-        raise InputFault(
-            fault("unreadable-file", where, wording="broken-gzip", got="the compressed data stop before their end")
-        )
+        raise refusal("unreadable-file", where, wording="broken-gzip", got="the compressed data stop before their end")
 
 
 def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -199,9 +198,10 @@ def memory_told(where: str) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise InputFault(fault("too-large", where, wording="more-than-memory", fix="Split the file.")) from None
+        raise refusal("too-large", where, wording="more-than-memory", fix="Split the file.") from None
 
 
-def too_many(where: str, what: str, limit: int, key: str) -> Finding:
-    """More than ``limit`` of ``what``; ``key`` is the name of the limit."""
-    return fault("too-large", where, wording="too-many", what=what, limit=limit, key=key)
+def check_number(number: int, what: str, key: str, where: str, limits: LimitRules) -> None:
+    """Refuse more of something than the limit with the name ``key`` allows. Raises InputFault ("too-large")."""
+    if number > (limit := getattr(limits, key)):
+        raise refusal("too-large", where, wording="too-many", what=what, limit=limit, key=key)

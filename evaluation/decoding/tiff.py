@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_dtype, check_shape
 from evaluation.decoding.png import unpack_samples
-from evaluation.decoding.streams import CutOff, Damaged, Plain, too_large
+from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes
 from evaluation.findings import Finding, fault
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.model import Int64
 
 NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD = 1, 5, 8, 32946, 32773, 34925, 50000
@@ -91,8 +91,7 @@ def read_tiff(
     Raises InputFault (several-images, wrong-shape, unsupported-format, not-numeric, too-large), CutOff, Damaged.
     """
     pages = tiff_pages(stream, where, shape_yx, bytes_limit, channels)
-    if (needed := sum(layout.array_bytes for _, layout in pages)) > bytes_limit:
-        raise InputFault(too_large(where, f"an image of {needed:,} bytes", bytes_limit))
+    check_bytes(sum(layout.array_bytes for _, layout in pages), "an image", where, bytes_limit)
     arrays = [
         decode_rows(page, layout, find_segments(page, layout), 0, empty_rows(layout, page.height))
         for page, layout in pages
@@ -111,8 +110,7 @@ def read_tiff_bands(
     ((page, layout),) = tiff_pages(stream, where, shape_yx, bytes_limit, 1)
     layout, segments = cut_strip(layout, find_segments(page, layout))
     rows = max(1, BAND_PX // (page.width * layout.segment_yx[0])) * layout.segment_yx[0]
-    if (needed := layout.array_bytes // page.height * min(rows, page.height)) > bytes_limit:
-        raise InputFault(too_large(where, f"a strip of {needed:,} bytes", bytes_limit))
+    check_bytes(layout.array_bytes // page.height * min(rows, page.height), "a strip", where, bytes_limit)
     band = empty_rows(layout, min(rows, page.height))
     for first in range(0, page.height, rows):
         yield decode_rows(page, layout, segments, first, band[:, : page.height - first])
@@ -128,14 +126,13 @@ def tiff_pages(
     stacked = first.images() if len(pages) == 1 else 1
     if len(pages) not in (1, channels) or stacked > 1:
         got = f"a stack of {stacked:,} images" if stacked > 1 else f"{len(pages)} pages"
-        raise InputFault(fault("several-images", where, got=got))
+        raise refusal("several-images", where, got=got)
     for page in pages:
         check_page_shape(page, where, shape_yx, channels // len(pages))
     layouts = [page_layout(page, where) for page in pages]
     if layouts[0].dtype != layouts[-1].dtype:
         raise InputFault(unsupported(where, f"{layouts[0].dtype.name} and {layouts[-1].dtype.name} side by side"))
-    if (tile := max(layout.tile_bytes for layout in layouts)) > bytes_limit:  # it may reach far over the edges
-        raise InputFault(too_large(where, f"a tile of {tile:,} bytes", bytes_limit))
+    check_bytes(max(layout.tile_bytes for layout in layouts), "a tile", where, bytes_limit)  # may reach over the edges
     return list(zip(pages, layouts, strict=True))
 
 

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 
 from evaluation.challenge import LimitRules
-from evaluation.decoding.streams import CHUNK_BYTES, gathered, plain_chunks, too_many
+from evaluation.decoding.streams import CHUNK_BYTES, check_number, gathered, plain_chunks
 from evaluation.findings import FAULTS_NAMED, Finding, fault, quote, with_rest
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import refusal
 from evaluation.model import Float64
 
 DEPTH_LIMIT = 64  # open elements; expat keeps each of them
@@ -75,8 +75,7 @@ class Vertices:
 
     def convert(self) -> None:
         """Turn the collected texts into numbers, all at once. Raises InputFault if there are too many vertices."""
-        if len(self) > self.limits.vertices_per_file:
-            raise InputFault(too_many(self.where, "vertices", self.limits.vertices_per_file, "vertices_per_file"))
+        check_number(len(self), "vertices", "vertices_per_file", self.where, self.limits)
         if not self.texts:
             return
         numbers = numbers_of(self.texts).reshape(-1, len(self.columns))
@@ -170,12 +169,10 @@ def read_elements(
             parser.Parse(chunk, False)
             fed += len(chunk)
             if fed - parser.CurrentByteIndex > TOKEN_BYTES + CHUNK_BYTES:
-                raise InputFault(
-                    fault("not-xml", where, got="a tag or comment of more than a million bytes", software=software)
-                )
+                raise refusal("not-xml", where, got="a tag or comment of more than a million bytes", software=software)
             if len(parser.intern) > NAMES_LIMIT:
                 why = f"more than {NAMES_LIMIT:,} different names of elements and attributes"
-                raise InputFault(fault("not-xml", where, got=why, software=software))
+                raise refusal("not-xml", where, got=why, software=software)
             vertices.convert()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
@@ -183,9 +180,9 @@ def read_elements(
             read_elements(stream, dialect, Vertices(dialect.columns, where, vertices.limits), {}, as_written=True)
         reason = expat.errors.messages.get(error.code, "not XML")
         why = f"{reason} (line {error.lineno:,}, column {error.offset:,})"
-        raise InputFault(fault("not-xml", where, got=why, software=software)) from None
+        raise refusal("not-xml", where, got=why, software=software) from None
     except (LookupError, ValueError) as error:  # what pyexpat raises for encodings that it cannot read
-        raise InputFault(fault("not-xml", where, got=str(error), software=software)) from None
+        raise refusal("not-xml", where, got=str(error), software=software) from None
     vertices.convert()
 
 
@@ -235,12 +232,10 @@ def make_parser(
             return
         element = stack[-1].inner.get(name, UNKNOWN_ELEMENT)
         if len(stack) == 1 and name != root:
-            raise InputFault(
-                fault("wrong-format", where, wording="xml", name=name, software=dialect.software, root=root)
-            )
+            raise refusal("wrong-format", where, wording="xml", name=name, software=dialect.software, root=root)
         if len(stack) > DEPTH_LIMIT:
-            raise InputFault(
-                fault("not-xml", where, got=f"elements nested more than {DEPTH_LIMIT} deep", software=dialect.software)
+            raise refusal(
+                "not-xml", where, got=f"elements nested more than {DEPTH_LIMIT} deep", software=dialect.software
             )
         stack.append(element)
         if element.opened is not None:
@@ -250,7 +245,7 @@ def make_parser(
         stack.pop()
 
     def refuse(*_: object) -> int:
-        raise InputFault(fault("forbidden-xml", where))
+        raise refusal("forbidden-xml", where)
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

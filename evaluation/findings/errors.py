@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from evaluation.findings import Finding
+from evaluation.findings import Finding, fault
 
 
 class EvaluationError(Exception):
@@ -33,6 +33,11 @@ class InputFault(EvaluationError):
         if not findings:
             raise ValueError("a fault without a finding would make its file vanish")
         super().__init__(*findings)
+
+
+def refusal(code: str, *where: str, **words: Any) -> InputFault:
+    """The error of a file with one thing wrong with it, in the words of ``fault``."""
+    return InputFault(fault(code, *where, **words))
 
 
 class SubmissionRejected(EvaluationError):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.decoding.polygons import Polygons, Ring
-from evaluation.decoding.streams import too_many
+from evaluation.decoding.streams import check_number
 from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_table import check_size
@@ -178,6 +178,7 @@ class NucleusLists:
         self.faults = Faults(request.where)
         self.names = ClassNames(request.classes, request.file_class)
         self.factors = um_and_spacing(request.rules.value("units"), case.spacing_um)
+        self.counted = f"{kind}s or nuclei", "instances_per_case", request.where, request.limits
         self.number = 0  # of the annotation at hand, from 1
         self.rings: list[Any] = []  # lists of positions, of the piece at hand
         self.ring_number: list[int] = []
@@ -197,8 +198,7 @@ class NucleusLists:
     def next_annotation(self) -> None:
         """Count an annotation, nucleus or not. Raises InputFault if there are more than nuclei may be in a case."""
         self.number += 1
-        if self.number > self.request.limits.instances_per_case:
-            self.refuse_number()
+        check_number(self.number, *self.counted)
 
     def place(self) -> str:
         return f"{self.kind} {self.number}"
@@ -260,17 +260,12 @@ class NucleusLists:
         self, source_ids: list[Any], class_id: int, probability: object, class_probabilities: object
     ) -> None:
         count = len(source_ids)
-        if len(self.class_id) + count > self.request.limits.instances_per_case:
-            self.refuse_number()
+        check_number(len(self.class_id) + count, *self.counted)
         self.source_id += source_ids
         self.class_id += [class_id] * count
         self.probability += [probability] * count
         self.class_probabilities.add(class_probabilities, count)
         self.numbers += [self.number] * count
-
-    def refuse_number(self) -> None:
-        limit = self.request.limits.instances_per_case
-        raise InputFault(too_many(self.request.where, f"{self.kind}s or nuclei", limit, "instances_per_case"))
 
     # --- a piece of the file ----------------------------------------------------------------------------------------
 
@@ -294,8 +289,7 @@ class NucleusLists:
         count, before = len(class_id), len(self.class_id)
         numbers = range(self.number + 1, self.number + count + 1)
         self.number += count
-        if max(self.number, before + count) > self.request.limits.instances_per_case:
-            self.refuse_number()
+        check_number(max(self.number, before + count), *self.counted)
         self.check_vertices(polygons.size)
         self.keep(points, polygons.size)
         self.ring_instance += (polygons.feature + before).tolist()
@@ -334,9 +328,7 @@ class NucleusLists:
     def check_vertices(self, size: Int64) -> None:
         """Count the vertices of rings. Raises InputFault: too-large."""
         self.vertices += int(size.sum())
-        limit = self.request.limits.vertices_per_file
-        if self.vertices > limit:
-            raise InputFault(too_many(self.request.where, "vertices", limit, "vertices_per_file"))
+        check_number(self.vertices, "vertices", "vertices_per_file", self.request.where, self.request.limits)
 
     def in_px(self, numbers: Float64) -> Float64:
         """Coordinates of a file in px."""

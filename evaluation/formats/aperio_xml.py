@@ -16,10 +16,10 @@ from typing import BinaryIO
 import numpy as np
 import shapely
 
-from evaluation.decoding.streams import memory_told, too_many
+from evaluation.decoding.streams import check_number, memory_told
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
@@ -125,7 +125,7 @@ class Document:
 
     def __init__(self, request: Request) -> None:
         self.where = request.where
-        self.limit = request.limits.instances_per_case
+        self.limits = request.limits
         self.layer_id: list[str] = []
         self.layer_name: list[str] = []
         self.layer_start: list[int] = []
@@ -161,8 +161,7 @@ class Document:
 
     def check_number(self, present: int, what: str) -> None:
         """Raise InputFault if one more would be too many: what is kept of a file is bounded."""
-        if present >= self.limit:
-            raise InputFault(too_many(self.where, what, self.limit, "instances_per_case"))
+        check_number(present + 1, what, "instances_per_case", self.where, self.limits)
 
     def arrange(self, request: Request) -> Drawn:
         """What was met, as arrays, and the classes."""
@@ -281,9 +280,7 @@ def outlines_around(drawn: Drawn, hole: Int64, where: str) -> Int64:
         pair_hole += begin
         pairs += len(pair_hole)
         if pairs > PAIRS_LIMIT:
-            raise InputFault(
-                fault("too-complex-outlines", where, wording="too-holes", holes=len(hole), limit=PAIRS_LIMIT)
-            )
+            raise refusal("too-complex-outlines", where, wording="too-holes", holes=len(hole), limit=PAIRS_LIMIT)
         inside = layer_of_hole[pair_hole] == layer_of_polygon[pair_polygon]
         inside[inside] = shapely.intersects(polygons[pair_polygon[inside]], vertices[pair_hole[inside]])
         pair_hole, pair_polygon = pair_hole[inside], pair_polygon[inside]

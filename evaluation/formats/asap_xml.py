@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from evaluation.challenge.formats import AsapXmlRules
-from evaluation.decoding.streams import memory_told, too_many
+from evaluation.decoding.streams import check_number, memory_told
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
 from evaluation.findings.errors import InputFault
@@ -129,7 +129,7 @@ class Document:
 
     def __init__(self, request: Request[AsapXmlRules]) -> None:
         self.where = request.where
-        self.limit = request.limits.instances_per_case
+        self.limits = request.limits
         self.types: dict[str, int] = {}  # the number of each text, from 0
         self.groups: dict[str, int] = {}
         self.type: list[int] = []
@@ -139,8 +139,7 @@ class Document:
 
     def open_annotation(self, attributes: Mapping[str, str]) -> None:
         """An Annotation element begins."""
-        if len(self.start) >= self.limit:
-            raise InputFault(too_many(self.where, "annotations", self.limit, "instances_per_case"))
+        check_number(len(self.start) + 1, "annotations", "instances_per_case", self.where, self.limits)
         self.type.append(self.types.setdefault(attributes.get("Type", "").strip(), len(self.types)))
         self.group.append(self.groups.setdefault(attributes.get("PartOfGroup", "").strip(), len(self.groups)))
         self.start.append(len(self.vertices))
@@ -278,9 +277,7 @@ def points_of(drawn: Drawn, request: Request[AsapXmlRules]) -> Points:
     """The coordinates of dots and point sets. Raises InputFault ("too-large") if they are too many."""
     chosen = drawn.is_nucleus
     count = drawn.count[chosen]
-    limit = request.limits.instances_per_case
-    if count.sum() > limit:
-        raise InputFault(too_many(request.where, "points", limit, "instances_per_case"))
+    check_number(int(count.sum()), "points", "instances_per_case", request.where, request.limits)
     source_id: list[str] = []
     for index, kind, number in zip(
         np.flatnonzero(chosen).tolist(), drawn.kind[chosen].tolist(), count.tolist(), strict=True

@@ -14,8 +14,7 @@ from evaluation.decoding.label_array import check_dtype, check_labels, check_sha
 from evaluation.decoding.mat_file import SPARSE, MatFile, Variable
 from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
-from evaluation.findings import fault
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.format import Request
 from evaluation.model import Annotations, Case
 
@@ -44,7 +43,7 @@ class CaseArray:
         check_dtype(self.header.dtype, where=self.where)
         self.shape = self.header.shape
         if self.start + math.prod(self.shape) * self.header.dtype.itemsize > size:
-            raise InputFault(cut_off(self.where))
+            raise cut_off(self.where)
         self.whole: npt.NDArray[Any] | None = None
 
     def of_case(self, index: int) -> npt.NDArray[Any]:
@@ -102,21 +101,19 @@ def check_cases(array: CaseArray, cases: Mapping[str, Case]) -> None:
     """Refuse an array that has too few cases. Raises InputFault ("wrong-shape")."""
     last = max(cases.values(), key=case_index, default=None)
     if last is not None and case_index(last) >= array.shape[0]:
-        raise InputFault(
-            fault(
-                "wrong-shape",
-                array.where,
-                wording="too-few-images",
-                images=array.shape[0],
-                case=last.name,
-                index=case_index(last),
-                needed=case_index(last) + 1,
-            )
+        raise refusal(
+            "wrong-shape",
+            array.where,
+            wording="too-few-images",
+            images=array.shape[0],
+            case=last.name,
+            index=case_index(last),
+            needed=case_index(last) + 1,
         )
 
 
 def wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -> InputFault:
-    return InputFault(fault("wrong-shape", where, wording="array", got=shown_shape(shape), expected=wanted, fix=advice))
+    return refusal("wrong-shape", where, wording="array", got=shown_shape(shape), expected=wanted, fix=advice)
 
 
 def shown_shape(shape: tuple[int, ...]) -> str:
@@ -163,8 +160,8 @@ def choose_variable(variables: list[Variable], where: str) -> Variable:
     if len(named) == 1 or (len(variables) == 1 and not candidates):
         chosen = variables[0] if not named else named[0]
         wording = "sparse-mask" if chosen.kind == SPARSE else "mask"
-        raise InputFault(fault("not-numeric", where, wording=wording, kind=chosen.kind, name=chosen.name))
+        raise refusal("not-numeric", where, wording=wording, kind=chosen.kind, name=chosen.name)
     names = [variable.name for variable in variables]
     if len(named) > 1:
-        raise InputFault(fault("no-mask-variable", where, wording="label-twice", planes=len(named)))
-    raise InputFault(fault("no-mask-variable", where, wording="no-label", names=names, planes=len(planes)))
+        raise refusal("no-mask-variable", where, wording="label-twice", planes=len(named))
+    raise refusal("no-mask-variable", where, wording="no-label", names=names, planes=len(planes))

@@ -16,7 +16,7 @@ from evaluation.decoding.csv import Categories, Table, categories, count_rest, n
 from evaluation.decoding.json import read_json
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.classes import UNKNOWN, find_classes
 from evaluation.formats.csv_columns import CLASS_COLUMNS, ID_COLUMNS, class_columns, rows_limit
 from evaluation.formats.format import Request
@@ -74,9 +74,9 @@ def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
     elif isinstance(value, list):
         pairs = [(entry.get("id"), entry.get("class")) if isinstance(entry, dict) else (None, None) for entry in value]
     else:
-        raise InputFault(fault("invalid-class-table", where, wording="no-entries", value=value))
+        raise refusal("invalid-class-table", where, wording="no-entries", value=value)
     if len(pairs) > (limit := rows_limit(request, 1)):
-        raise InputFault(fault("too-large", where, wording="too-many-rows", limit=limit))
+        raise refusal("too-large", where, wording="too-many-rows", limit=limit)
 
     def place(index: int) -> str:
         return f"{where}, {quote(pairs[index][0]) if isinstance(value, dict) else f'[{index}]'}"
@@ -140,15 +140,8 @@ def check_size(nuclei: int, classes: int, where: str) -> None:
     >>> check_size(50_000_000 // 6, 6, "'a.csv'")
     """
     if nuclei * classes > NUMBERS_LIMIT:
-        raise InputFault(
-            fault(
-                "too-large",
-                where,
-                wording="too-many-probabilities",
-                classes=classes,
-                nuclei=nuclei,
-                limit=NUMBERS_LIMIT,
-            )
+        raise refusal(
+            "too-large", where, wording="too-many-probabilities", classes=classes, nuclei=nuclei, limit=NUMBERS_LIMIT
         )
 
 

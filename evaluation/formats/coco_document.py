@@ -24,9 +24,9 @@ import numpy as np
 
 from evaluation.decoding.json import read_records
 from evaluation.decoding.label_array import rows_and_columns
-from evaluation.decoding.streams import too_many
+from evaluation.decoding.streams import check_number
 from evaluation.findings import FAULTS_NAMED, fault, listed, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.annotation_lists import NUMBERS, Faults
 from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
 from evaluation.formats.format import Request
@@ -97,13 +97,13 @@ def read_document(stream: BinaryIO, request: Request) -> Document:
         document = Document(where, records.pieces)
         return read_tables(document, root) if type(root) is dict else document
     if type(root) is not dict:
-        raise InputFault(fault("not-coco", where, got="neither an object nor a list"))
+        raise refusal("not-coco", where, got="neither an object nor a list")
     if type(root.get("masks")) is list:
         return Document(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
     if type(root.get("annotations")) is dict and "images" in root:  # LIVECell: annotations by their ids
         return read_tables(Document(where, iter([list(root["annotations"].values())])), root)
     found = f"an object with {listed(root, last='and')}" if root else "an empty object"
-    raise InputFault(fault("not-coco", where, got=found))
+    raise refusal("not-coco", where, got=found)
 
 
 def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
@@ -113,7 +113,7 @@ def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
     for key, name_key in (("images", "file_name"), ("categories", "name")):
         entries = root.get(key) or []
         if type(entries) is not list:
-            raise InputFault(fault("not-coco", document.where, got=f"'{key}' that are no list"))
+            raise refusal("not-coco", document.where, got=f"'{key}' that are no list")
         for index, entry in enumerate(entries):
             place = f"{key}[{index}]"
             id = id_of(entry, "id") if type(entry) is dict else None
@@ -145,7 +145,7 @@ def read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     for key, name in (("labels", "category_id"), ("scores", "score")):
         if key in root:
             if type(root[key]) is not list or len(root[key]) != len(root["masks"]):
-                raise InputFault(fault("not-coco", where, got=f"'{key}' that are no list as long as 'masks'"))
+                raise refusal("not-coco", where, got=f"'{key}' that are no list as long as 'masks'")
             columns[name] = root[key]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -255,9 +255,7 @@ def images_of_case(stream: BinaryIO, request: Request, case: Case) -> tuple[Docu
         fitting = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
         if not fitting:
             names = [document.names(image)[0] for image in ids]
-            raise InputFault(
-                fault("other-case", request.where, wording="no-image", count=len(ids), names=names, case=key)
-            )
+            raise refusal("other-case", request.where, wording="no-image", count=len(ids), names=names, case=key)
         ids = fitting
     places = Places(document, {}, only=case)
     for image in ids:
@@ -348,9 +346,7 @@ class Nuclei(ABC):
             return
         if "segments_info" in entry:
             fix = "Export COCO with a 'segmentation' for each nucleus, or label images."
-            raise InputFault(
-                fault("not-coco", self.document.where, got="COCO panoptic, whose shapes are in PNG files", fix=fix)
-            )
+            raise refusal("not-coco", self.document.where, got="COCO panoptic, whose shapes are in PNG files", fix=fix)
         case = self.places.number_of_entry(entry, self.place(number))
         if case == NO_CASE:
             return
@@ -364,8 +360,7 @@ class Nuclei(ABC):
         self.per_case[case] += 1
         if self.per_case[case] > self.request.limits.instances_per_case:
             where = f"{self.request.where}, case {quote(self.places.cases[case].name)}"
-            limit = self.request.limits.instances_per_case
-            raise InputFault(too_many(where, "nuclei", limit, "instances_per_case"))
+            check_number(self.per_case[case], "nuclei", "instances_per_case", where, self.request.limits)
         score = self.score_of(number, entry)
         source = id_of(entry, "id")
         nucleus = Nucleus(case, class_id, score, str(number) if source is None else source, number)

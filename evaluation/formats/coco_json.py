@@ -21,9 +21,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import orjson
 
-from evaluation.decoding.streams import damage_told, too_many
-from evaluation.findings import FAULTS_NAMED, fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.decoding.streams import check_number, damage_told
+from evaluation.findings import FAULTS_NAMED, quote
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
@@ -88,7 +88,7 @@ def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping
         document = read_document(stream, request)
         if document.is_one_image:
             fix = "Write a list of results, each with its 'image_id'."
-            raise InputFault(fault("not-coco", request.where, got="the masks of one image, without its name", fix=fix))
+            raise refusal("not-coco", request.where, got="the masks of one image, without its name", fix=fix)
         return read_all(SegmentedNuclei(document, Places(document, cases), request))
 
 
@@ -145,9 +145,8 @@ class SegmentedNuclei(Nuclei):
 
     def settle(self) -> None:
         """Make arrays of the segmentations that have come since the last time."""
-        limit = self.request.limits.vertices_per_file
-        if self.size // 2 > limit:
-            raise InputFault(too_many(self.request.where, "vertices and runs", limit, "vertices_per_file"))
+        what, limits = "vertices and runs", self.request.limits
+        check_number(self.size // 2, what, "vertices_per_file", self.request.where, limits)
         self.outlined.settle(self)
         self.coded.settle(self)
 

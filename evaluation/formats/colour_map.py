@@ -25,7 +25,7 @@ from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size
 from evaluation.decoding.tiff import TiffFile
 from evaluation.findings import Finding, fault, quote, with_rest
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.example import Example, image_bytes
 from evaluation.formats.format import Format, Request
 from evaluation.formats.label_image import VALUES_NAMED, read_image, suffix_of
@@ -104,15 +104,13 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
     """The colours of an image, uint8 (H, W, 3 or 4)."""
     suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
     if suffix not in SUFFIXES:
-        raise InputFault(
-            fault(
-                "unsupported-format",
-                where,
-                wording="other-suffix",
-                got=None or (f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"),
-                fix="Write the map as a PNG; JPEG changes colours.",
-                known=SUFFIXES,
-            )
+        raise refusal(
+            "unsupported-format",
+            where,
+            wording="other-suffix",
+            got=None or (f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"),
+            fix="Write the map as a PNG; JPEG changes colours.",
+            known=SUFFIXES,
         )
     if suffix == ".png":
         array = read_png(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
@@ -121,9 +119,7 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
         found = 3 if suffix == ".npy" else samples_of_tiff(stream, where, limit)
         array = read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=limit, channels=found)
     if found not in (3, 4) or array.dtype != np.uint8:
-        raise InputFault(
-            fault("unsupported-format", where, wording="other-colours", channels=found, dtype=array.dtype.name)
-        )
+        raise refusal("unsupported-format", where, wording="other-colours", channels=found, dtype=array.dtype.name)
     shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=found)
     image = array.reshape(shape)
     return image if shape == (*case.shape_yx, found) else np.moveaxis(image, 0, 2)

@@ -24,8 +24,8 @@ import orjson
 from evaluation.challenge.formats import ContoursJsonRules
 from evaluation.decoding.json import read_records, resting_collector
 from evaluation.decoding.streams import memory_told
-from evaluation.findings import fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings import quote
+from evaluation.findings.errors import refusal
 from evaluation.formats.annotation_lists import Faults, NucleusLists, describe
 from evaluation.formats.classes import SKIPPED, UNKNOWN, shown
 from evaluation.formats.example import Example
@@ -77,7 +77,7 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
             reader.add_named(found)
         else:
             expected = f"a file of {tool.title}, with {quote(tool.records)}"
-            raise InputFault(fault("wrong-format", request.where, got=describe(records.root), expected=expected))
+            raise refusal("wrong-format", request.where, got=describe(records.root), expected=expected)
         part = reader.nuclei.points() if request.rules.are_points else reader.nuclei.outlines()
         return Annotations((part,), tuple(reader.left_out.findings()))
 

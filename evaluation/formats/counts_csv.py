@@ -16,7 +16,7 @@ import numpy as np
 from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, for_each
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.csv_columns import CASE_COLUMNS, CaseRows, class_columns, rows_of_cases
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
@@ -83,9 +83,9 @@ def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> Case
     column = table.find(CASE_COLUMNS)
     if column is None:
         if len(table) != len(cases):
-            raise InputFault(fault("row-count", request.where, rows=len(table), cases=len(cases)))
+            raise refusal("row-count", request.where, rows=len(table), cases=len(cases))
         if any(case.index is None for case in cases.values()):
-            raise InputFault(fault("missing-column", request.where, wording="no-case"))
+            raise refusal("missing-column", request.where, wording="no-case")
         ordered = sorted(cases.values(), key=lambda case: case.index or 0)
         return CaseRows(table, tuple(ordered), np.arange(len(table)), {})
     rows = rows_of_cases(table, column, cases)

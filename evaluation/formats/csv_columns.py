@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import Finding, fault, for_each, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.classes import find_classes
 from evaluation.formats.format import Request, are_coordinates
 from evaluation.model import Bool, Case, Float64, Int16, Int64, um_to_px
@@ -120,7 +120,7 @@ def check_one_image(table: Table, request: Request) -> None:
         numbers = table.categories(column)[0]
         if len(numbers) > 1:
             what, count = table.names[column], len(numbers)
-            raise InputFault(fault("other-case", request.where, wording="images-by-number", what=what, count=count))
+            raise refusal("other-case", request.where, wording="images-by-number", what=what, count=count)
 
 
 def check_counts(rows: CaseRows, request: Request) -> None:

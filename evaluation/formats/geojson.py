@@ -26,8 +26,8 @@ from evaluation.challenge.formats import FeatureRules, GeojsonRules
 from evaluation.decoding.json import RecordText, Unproven, read_records, resting_collector
 from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons
 from evaluation.decoding.streams import memory_told
-from evaluation.findings import fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings import quote
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.annotation_lists import (
     Faults,
     NucleusLists,
@@ -148,7 +148,7 @@ def find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, 
         pairs += len(tree.query(shape))
         if pairs > MOST_INSIDE:
             what = f"{MOST_INSIDE:,} pairs of an annotation and a detection inside it"
-            raise InputFault(fault("too-large", request.where, wording="too-much-to-decode", what=what))
+            raise refusal("too-large", request.where, wording="too-much-to-decode", what=what)
         inside = tree.query(shape, predicate="intersects")
         if (MORE_THAN_A_NUCLEUS * area[inside] < shape.area).any():
             regions[number] = len(inside)
@@ -242,7 +242,7 @@ def sole_items(root: Any, where: str) -> list[Any]:
     if kind == "Feature" or kind in GEOMETRIES:
         return [root]
     got = "a FeatureCollection without a list of features" if kind == "FeatureCollection" else describe(root)
-    raise InputFault(fault("wrong-format", where, got=got, expected=DOCUMENT))
+    raise refusal("wrong-format", where, got=got, expected=DOCUMENT)
 
 
 class FeatureReader:

@@ -41,7 +41,7 @@ def begin_annotations(
     def found() -> Annotations:
         annotations = next(answers, None)
         if next(answers, None) is not None:
-            raise InputFault(broke_off(request.where, 0))
+            raise broke_off(request.where, 0)
         return checked(annotations, request, case)
 
     return found
@@ -69,7 +69,7 @@ def checked(annotations: Any, request: Request, case: Case) -> Annotations:
         fits &= width is None or width.shape[-1] == highest
         fits &= all(lowest <= np.min(each, initial=0) and np.max(each, initial=0) <= highest for each in ids)
     if not fits:
-        raise InputFault(broke_off(request.where, 0))
+        raise broke_off(request.where, 0)
     return annotations  # type: ignore[no-any-return]
 
 
@@ -97,7 +97,7 @@ def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[s
         case (tuple(names), Mapping() as unknown, tuple(findings)) if set(names) <= by_name.keys():
             if all(type(count) is int for count in unknown.values()) and are_findings(findings):
                 return Collection(CasesInOrder(names, answers, request, by_name), unknown, findings)
-    raise InputFault(broke_off(request.where, 0))
+    raise broke_off(request.where, 0)
 
 
 def are_findings(items: Iterable[Any]) -> bool:
@@ -132,7 +132,7 @@ class CasesInOrder(Mapping[str, Annotations]):
                 return checked(answer, self.request, self.of[name])
         if name not in self.names:
             raise KeyError(name)
-        raise InputFault(broke_off(self.request.where, 0))
+        raise broke_off(self.request.where, 0)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

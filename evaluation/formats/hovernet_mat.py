@@ -24,7 +24,7 @@ import numpy.typing as npt
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mat_file import MatFile, Variable
 from evaluation.findings import Finding, fault, quote, with_rest
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
 from evaluation.formats.label_image import (
@@ -55,14 +55,8 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
     mat = MatFile(stream, where=where, bytes_limit=request.limits.bytes_per_file)
     ids = variable_of(mat, IDS)
     if ids is None:
-        raise InputFault(
-            fault(
-                "no-mask-variable",
-                where,
-                wording="no-id",
-                name=IDS,
-                names=[variable.name for variable in mat.variables],
-            )
+        raise refusal(
+            "no-mask-variable", where, wording="no-id", name=IDS, names=[variable.name for variable in mat.variables]
         )
     check_shape(ids.shape, where=where, shape_yx=case.shape_yx)
     labels = runs_of(check_labels(mat.read(ids), where=where, shape_yx=case.shape_yx))
@@ -93,9 +87,9 @@ def variable_of(mat: MatFile, *names: str) -> Variable | None:
     name = next((name for name in names if any(variable.name == name for variable in mat.variables)), "")
     named = [variable for variable in mat.variables if variable.name == name]
     if len(named) > 1:
-        raise InputFault(fault("no-mask-variable", mat.where, wording="twice", name=name, times=len(named)))
+        raise refusal("no-mask-variable", mat.where, wording="twice", name=name, times=len(named))
     if named and named[0].kind is not None:
-        raise InputFault(fault("not-numeric", mat.where, wording="variable", kind=named[0].kind, name=name))
+        raise refusal("not-numeric", mat.where, wording="variable", kind=named[0].kind, name=name)
     return named[0] if named else None
 
 
@@ -113,28 +107,24 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
     if uids is not None:
         ids = read_vector(mat, uids, "ids from 1").astype(np.int64)
         if len(distinct := np.unique(ids)) < len(ids):
-            raise InputFault(
-                fault(
-                    "wrong-length",
-                    mat.where,
-                    wording="repeated-ids",
-                    types=types.name,
-                    ids=names[0],
-                    repeated=len(ids) - len(distinct),
-                    found=uids.name,
-                )
-            )
-    if (count := math.prod(types.shape)) != len(ids):
-        raise InputFault(
-            fault(
+            raise refusal(
                 "wrong-length",
                 mat.where,
-                wording="other-number-of-classes",
+                wording="repeated-ids",
                 types=types.name,
                 ids=names[0],
-                classes=count,
-                nuclei=len(ids),
+                repeated=len(ids) - len(distinct),
+                found=uids.name,
             )
+    if (count := math.prod(types.shape)) != len(ids):
+        raise refusal(
+            "wrong-length",
+            mat.where,
+            wording="other-number-of-classes",
+            types=types.name,
+            ids=names[0],
+            classes=count,
+            nuclei=len(ids),
         )
     expected = describe_class_values(request.classes)
     numbers = read_vector(mat, types, expected)
@@ -157,13 +147,11 @@ def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[
         return np.empty(0, np.int64)
     where = f"{mat.where}, {quote(variable.name)}"
     if max(variable.shape) != count:
-        raise InputFault(
-            fault(
-                "wrong-length",
-                where,
-                wording="no-column-of-numbers",
-                sizes=" x ".join(f"{size:,}" for size in variable.shape[:8]),
-            )
+        raise refusal(
+            "wrong-length",
+            where,
+            wording="no-column-of-numbers",
+            sizes=" x ".join(f"{size:,}" for size in variable.shape[:8]),
         )
     column = mat.read(variable).reshape(-1, 1)
     return check_integers(column, where=where, shape_yx=(count, 1), expected=expected).reshape(-1)

@@ -21,8 +21,7 @@ from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.mha import read_mha_header, whole_number
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, choose_member, read_npy_header
 from evaluation.decoding.streams import CutOff, Plain, damage_told
-from evaluation.findings import fault
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import refusal
 from evaluation.formats.case_array import CaseArray, choose_variable
 from evaluation.formats.coco_document import Document, id_of, read_document
 from evaluation.formats.contours_json import size_in_labelme
@@ -134,9 +133,7 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
     """The image of a list of one. Raises InputFault ("other-case") if there are several."""
     if len(images) > 1:
         names = [image.names[0] for image in images if image.names]
-        raise InputFault(
-            fault("other-case", request.where, wording="several-images-in-file", count=len(images), names=names)
-        )
+        raise refusal("other-case", request.where, wording="several-images-in-file", count=len(images), names=names)
     if not images:
         return FoundImage(name, in_collection=request.rules.file_holds == "all cases")
     (image,) = images

@@ -52,9 +52,9 @@ from evaluation.decoding.content import (
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import Unsupported, list_members, read_member
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
-from evaluation.decoding.streams import CutOff, Damaged, Plain, damage_told, too_large
-from evaluation.findings import fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes, damage_told
+from evaluation.findings import quote
+from evaluation.findings.errors import refusal
 from evaluation.formats.csv_columns import CLASS_COLUMNS
 
 Feature = dict[str, Any]
@@ -134,18 +134,14 @@ def faults_told(where: str, words: str) -> Iterator[None]:
             except CutOff:
                 raise
             except (Damaged, Unsupported) as error:
-                raise InputFault(
-                    fault("wrong-format", where, wording="damaged-import", expected=words, why=str(error))
-                ) from None
+                raise refusal("wrong-format", where, wording="damaged-import", expected=words, why=str(error)) from None
     except FAULTS as error:
-        raise InputFault(
-            fault(
-                "wrong-format",
-                where,
-                wording="damaged-import",
-                expected=words,
-                why=quote(str(error) or type(error).__name__, 120),
-            )
+        raise refusal(
+            "wrong-format",
+            where,
+            wording="damaged-import",
+            expected=words,
+            why=quote(str(error) or type(error).__name__, 120),
         ) from None
 
 
@@ -154,14 +150,9 @@ def library(name: str, where: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise InputFault(
-            fault("missing-extra", where, wording="imports", package=name.partition(".")[0], extra="imports")
+        raise refusal(
+            "missing-extra", where, wording="imports", package=name.partition(".")[0], extra="imports"
         ) from None
-
-
-def check_bytes(size: int, what: str, asked: Asked) -> None:
-    if size > asked.bytes_limit:
-        raise InputFault(too_large(asked.where, f"{what} of {size:,} bytes", asked.bytes_limit))
 
 
 # --- OME-Zarr ---------------------------------------------------------------------------------------------------------
@@ -185,13 +176,13 @@ def read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
             raise Damaged(f"the codec {quote(min(unknown))}, which is not read")
         start = f"{chosen}/" if chosen else ""
         own = {name[len(start) :]: info for name, info in members.items() if name.startswith(start)}
-        check_bytes(sum(info.file_size for info in own.values()), "chunks", asked)
+        check_bytes(sum(info.file_size for info in own.values()), "chunks", asked.where, asked.bytes_limit)
         if outermost_codec(found[chosen]) == "blosc":
             check_blosc(archive, own.values())
         buffer = zarr.core.buffer.default_buffer_prototype().buffer.from_bytes
         content = {name: buffer(archive.read(info)) for name, info in own.items()}
     array = zarr.open_array(zarr.storage.MemoryStore(content), mode="r")
-    check_bytes(math.prod(array.shape) * array.dtype.itemsize, "an array", asked)
+    check_bytes(math.prod(array.shape) * array.dtype.itemsize, "an array", asked.where, asked.bytes_limit)
     numbers: npt.NDArray[Any] = np.asarray(array[...])
     return numbers
 
@@ -218,7 +209,7 @@ def choose_array(names: list[str], asked: Asked) -> str:
         chosen = [name for name in full if "labels" in name.split("/")] or full
     if len(chosen) != 1:
         expected = "one array at full size" if asked.dataset is None else f"the array {quote(asked.dataset)}"
-        raise InputFault(fault("no-mask-variable", asked.where, wording="no-array", expected=expected, names=names))
+        raise refusal("no-mask-variable", asked.where, wording="no-array", expected=expected, names=names)
     return chosen[0]
 
 
@@ -283,9 +274,9 @@ def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
         expected = f"one array, or one with a name such as {quote(ID_NAMES[0])}"
     if len(chosen) != 1:
         names = [member.name for member in members if member.dataset is not None]
-        raise InputFault(fault("no-mask-variable", asked.where, wording="no-dataset", expected=expected, names=names))
+        raise refusal("no-mask-variable", asked.where, wording="no-dataset", expected=expected, names=names)
     if chosen[0].kind is not None:
-        raise InputFault(fault("not-numeric", asked.where, wording="dataset", kind=chosen[0].kind, name=chosen[0].name))
+        raise refusal("not-numeric", asked.where, wording="dataset", kind=chosen[0].kind, name=chosen[0].name)
     return read_member(chosen[0], where=asked.where, bytes_limit=asked.bytes_limit)
 
 
@@ -377,7 +368,7 @@ def roi_files(stream: BinaryIO, asked: Asked) -> Iterator[tuple[str, bytes]]:
     check_directory(stream, DIRECTORY_BYTES)
     with zipfile.ZipFile(stream) as archive:
         members = [member for member in archive.infolist() if not is_litter(member.filename)]
-        check_bytes(sum(member.file_size for member in members), "ROIs", asked)
+        check_bytes(sum(member.file_size for member in members), "ROIs", asked.where, asked.bytes_limit)
         for member in members:
             yield member.filename, archive.read(member)
 

@@ -43,7 +43,7 @@ from evaluation.decoding.png import read_png
 from evaluation.decoding.streams import damage_told, stream_size, too_large
 from evaluation.decoding.tiff import read_tiff, read_tiff_bands
 from evaluation.findings import Finding, fault, quote, with_rest
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.case_array import read_mat_labels
 from evaluation.formats.class_table import read_class_table
 from evaluation.formats.example import Example, csv_bytes, image_bytes
@@ -194,7 +194,7 @@ def read_runs(
         try:
             return runs_of_bands(checked(), case.shape_yx, bytes_limit=bytes_limit)
         except TooManyRuns:
-            raise InputFault(too_large(where, "runs of equal labels", bytes_limit)) from None
+            raise too_large(where, "runs of equal labels", bytes_limit) from None
 
 
 def split_channels(
@@ -278,8 +278,8 @@ def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: 
     present = present_labels(labels)
     without = [label for label in present if label not in class_table]
     if without:
-        raise InputFault(
-            fault("instance-without-class", where, wording="not-in-table", count=len(without), first_ids=without[:3])
+        raise refusal(
+            "instance-without-class", where, wording="not-in-table", count=len(without), first_ids=without[:3]
         )
     return np.array([class_table[label] for label in present], np.int16)
 
@@ -347,20 +347,18 @@ def check_kind(stream: BinaryIO, *, suffix: str, where: str, bytes_limit: int) -
 
 def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
     if suffix in PICKLE_SUFFIXES or head.startswith(PICKLES):
-        raise InputFault(fault("pickle", where))
+        raise refusal("pickle", where)
     fix = "Write the labels as .npy, .png, .tif or .mha."
     if suffix in DETACHED:
         fix = f"Write one {DETACHED[suffix]} file, which holds header and data."
-    raise InputFault(
-        fault(
-            "unsupported-format",
-            where,
-            wording="other-suffix",
-            got=foreign_content(head)
-            or (f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"),
-            fix=fix,
-            known=KINDS,
-        )
+    raise refusal(
+        "unsupported-format",
+        where,
+        wording="other-suffix",
+        got=foreign_content(head)
+        or (f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"),
+        fix=fix,
+        known=KINDS,
     )
 
 

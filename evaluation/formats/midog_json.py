@@ -20,8 +20,7 @@ import numpy as np
 import orjson
 
 from evaluation.decoding.streams import damage_told
-from evaluation.findings import fault
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import refusal
 from evaluation.formats.annotation_lists import NUMBERS
 from evaluation.formats.coco_document import (
     Document,
@@ -77,9 +76,7 @@ def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mappin
 
 def check_form(document: Document) -> None:
     if document.is_one_image:
-        raise InputFault(
-            fault("not-coco", document.where, got="masks", fix="Write boxes, or name the format 'coco_json'.")
-        )
+        raise refusal("not-coco", document.where, got="masks", fix="Write boxes, or name the format 'coco_json'.")
 
 
 class BoxedNuclei(Nuclei):

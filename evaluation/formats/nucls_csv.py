@@ -21,7 +21,7 @@ import numpy as np
 
 from evaluation.challenge.formats import NuclsCsvRules
 from evaluation.decoding.csv import Table, numbers_of
-from evaluation.decoding.streams import damage_told
+from evaluation.decoding.streams import check_number, damage_told
 from evaluation.findings import Finding, fault, for_each
 from evaluation.findings.errors import InputFault
 from evaluation.formats.class_table import most_probable, read_class_probabilities
@@ -136,11 +136,7 @@ def read_lists(table: Table, column: str, request: Request[NuclsCsvRules]) -> Li
     cells = table.cells(table.need(column))
     lists = [cell for cell in cells if cell.strip()]
     count = np.array([cell.count(b",") + 1 if cell.strip() else 0 for cell in cells], np.int64)
-    limit = request.limits.vertices_per_file
-    if int(count.sum()) > limit:
-        raise InputFault(
-            fault("too-large", request.where, wording="too-many", what="vertices", limit=limit, key="vertices_per_file")
-        )
+    check_number(int(count.sum()), "vertices", "vertices_per_file", request.where, request.limits)
     texts = b",".join(lists).split(b",") if lists else []
     return Lists(numbers_of(texts), texts, count)
 

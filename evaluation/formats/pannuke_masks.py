@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_labels, check_shape, find_binary_mask
-from evaluation.findings import Finding, fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.case_array import CaseArray, DecodedCases, case_index, check_cases, wrong_array
 from evaluation.formats.example import Example, npy_bytes
 from evaluation.formats.format import Format, Request
@@ -100,7 +100,7 @@ def check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
     named = [f"{channel} ({quote(names[class_id])})" for channel, class_id in sorted(request.classes.values.items())]
     labels = check_labels(plane, where=place, shape_yx=(plane.shape[0], plane.shape[1]))
     count = len(present_labels(runs_of(labels)))
-    raise InputFault(fault("unnamed-channel", place, nuclei=count, channels=", ".join(named)))
+    raise refusal("unnamed-channel", place, nuclei=count, channels=", ".join(named))
 
 
 def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -23,8 +23,8 @@ import orjson
 
 from evaluation.decoding.json import Records, read_records, resting_collector
 from evaluation.decoding.streams import memory_told
-from evaluation.findings import fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings import quote
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.annotation_lists import Faults, NucleusLists, class_name_of, describe, probabilities_of
 from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
@@ -83,7 +83,7 @@ def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> 
     if kind == single and key in root:
         return iter([[root]])
     seen = f"a {quote(several)} file without its list" if kind == several else describe(root)
-    raise InputFault(fault("wrong-format", where, got=seen, expected=f"a {quote(several)} file of the platform"))
+    raise refusal("wrong-format", where, got=seen, expected=f"a {quote(several)} file of the platform")
 
 
 def write_polygons_json(

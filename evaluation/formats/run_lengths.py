@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings import Finding, fault, for_each
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refusal
 from evaluation.model import Bool, Float64, Instances, Int16, Int32, Int64
 from evaluation.model.intervals import expand, merge_runs, outside
 
@@ -293,9 +293,7 @@ def instances_from_runs(
         owner = instance[batch].astype(np.int64) - begin
         found = convert(start[batch], start[batch] + length[batch], owner, shape_yx, rows_limit - rows)
         if found is None:
-            raise InputFault(
-                fault("too-complex-runs", where, limit=rows_limit, freely=ROWS_LIMIT, per_run=ROWS_PER_RUN)
-            )
+            raise refusal("too-complex-runs", where, limit=rows_limit, freely=ROWS_LIMIT, per_run=ROWS_PER_RUN)
         rows += len(found.start)
         parts.append(RowRuns(found.start, found.stop, found.instance + np.int32(begin)))
     run_start = np.concatenate([part.start for part in parts])
