@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 from test_hostile_labels import CUT_OFF, little_memory
 
-from evaluation.decoding.png import read_png
+from evaluation.decoding.pixels import read_image
 from evaluation.findings.errors import InputFault
 
 __all__ = ["little_memory"]  # a fixture
@@ -27,7 +27,9 @@ GREY, RGB, PALETTE, GREY_ALPHA, RGB_ALPHA = 0, 2, 3, 4, 6
 
 
 def read(content: bytes, shape_yx: tuple[int, int] = SHAPE, limit: int = 1_000_000) -> Any:
-    return read_png(io.BytesIO(content), where="'a.png'", shape_yx=shape_yx, bytes_limit=limit)
+    """The colours of a PNG, or its grey values."""
+    wanted = {"shape_yx": shape_yx, "bytes_limit": limit, "channels": None, "as_colours": True}
+    return read_image(io.BytesIO(content), suffix=".png", where="'a.png'", **wanted)
 
 
 def refusal(content: bytes, shape_yx: tuple[int, int] = SHAPE, limit: int = 1_000_000) -> str:
@@ -136,7 +138,7 @@ def test_real_panoptic_png_equal_what_pillow_reads(shared_data: Path) -> None:
 
 
 def indices(content: bytes) -> Any:
-    return read_png(io.BytesIO(content), where="'a.png'", shape_yx=SHAPE, bytes_limit=1_000_000, channels=1)
+    return read_image(io.BytesIO(content), suffix=".png", where="'a.png'", shape_yx=SHAPE, bytes_limit=1_000_000)
 
 
 def palette_png(bits: int, first: tuple[int, int, int] = (0, 0, 0)) -> tuple[bytes, Any]:
@@ -154,8 +156,7 @@ def test_a_palette_gives_its_numbers_or_its_colours_as_pillow_does(bits: int) ->
     content, numbers = palette_png(bits)
     assert content[24:26] == bytes([bits, 3])
     np.testing.assert_array_equal(indices(content), numbers)
-    colours = read_png(io.BytesIO(content), where="'a.png'", shape_yx=(23, 37), bytes_limit=10_000_000)
-    np.testing.assert_array_equal(colours, np.asarray(Image.open(io.BytesIO(content)).convert("RGB")))
+    np.testing.assert_array_equal(read(content), np.asarray(Image.open(io.BytesIO(content)).convert("RGB")))
 
 
 def test_a_palette_whose_background_is_not_black_is_refused_with_what_to_write() -> None:
@@ -171,7 +172,7 @@ def test_a_palette_whose_background_is_not_black_is_refused_with_what_to_write()
 def test_a_palette_in_colour_needs_three_times_the_memory() -> None:
     content, _ = palette_png(8)
     with pytest.raises(InputFault, match="too-large"):
-        read_png(io.BytesIO(content), where="'a.png'", shape_yx=(23, 37), bytes_limit=2500)
+        read(content, SHAPE, 2500)
 
 
 def test_an_interlaced_png_is_refused_with_what_to_write() -> None:

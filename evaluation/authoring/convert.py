@@ -25,7 +25,8 @@ from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER, keys_of_formats
 from evaluation.decoding.content import foreign_file
 from evaluation.decoding.mat_file import MatFile
-from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES, read_npz
+from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES
+from evaluation.decoding.pixels import read_image, suffix_of
 from evaluation.decoding.streams import damage_told, plain_chunks
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as
@@ -36,7 +37,6 @@ from evaluation.formats.geojson import write_geojson
 from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.images import FoundImage, find_image
 from evaluation.formats.imports import is_store, kind_of
-from evaluation.formats.label_image import suffix_of
 from evaluation.formats.points_json import write_points_json
 from evaluation.formats.polygons_json import write_polygons_json
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
@@ -547,9 +547,8 @@ def numbers_in_npz(stream: BinaryIO, request: Request, case: Case) -> list[int]:
     if len(arrays & set(CLASS_NAMES)) != 1 or not arrays & set(ID_NAMES):
         return []
     where, limit = request.where, request.limits.bytes_per_file
-    with damage_told(where, "an .npz file"):
-        values = read_npz(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit, names=CLASS_NAMES)
-    return whole_numbers(values)
+    wanted = {"shape_yx": case.shape_yx, "bytes_limit": limit, "names": CLASS_NAMES}
+    return whole_numbers(read_image(stream, suffix=".npz", where=where, **wanted))
 
 
 def whole_numbers(values: np.ndarray[Any, Any]) -> list[int]:

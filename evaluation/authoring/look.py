@@ -38,6 +38,7 @@ from evaluation.decoding.content import (
     what_it_is,
 )
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
+from evaluation.decoding.pixels import read_image, suffix_of
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import Finding, fault, quote
@@ -50,7 +51,6 @@ from evaluation.formats.csv_columns import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.formats.detect import Detected, columns_of, detect_format, foreign_table
 from evaluation.formats.images import DOCUMENTS, find_image, list_images
 from evaluation.formats.imports import READERS, find_stores, kind_of
-from evaluation.formats.label_image import read_image, suffix_of
 from evaluation.model import Annotations, Case, Outlines, Points
 from evaluation.submission import open_submission
 from evaluation.submission.by_pattern import NOTE, PLATFORM_LISTS
@@ -513,10 +513,9 @@ def numbers_in_image(file: FoundFile, size_yx: tuple[int, int] | None) -> list[i
     assert file.classes is not None
     assert size_yx is not None
     with file.classes.open("rb") as stream:
-        case = Case(file.case, file.case, *size_yx)
         limit = LimitRules().bytes_per_file
         return whole_numbers(
-            read_image(stream, suffix=file.suffix, where=quote(file.name), case=case, bytes_limit=limit)
+            read_image(stream, suffix=file.suffix, where=quote(file.name), shape_yx=size_yx, bytes_limit=limit)
         )
 
 

@@ -27,7 +27,7 @@ from evaluation.challenge import LimitRules
 from evaluation.decoding.guard import bounds_of, decode
 from evaluation.decoding.mha import read_mha_header
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, choose_member, read_npy_header
-from evaluation.decoding.png import read_png
+from evaluation.decoding.pixels import read_image
 from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
 from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import quote
@@ -162,7 +162,8 @@ def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str) -> Iterat
         limit = LimitRules().bytes_per_file
         stream.seek(0)
         if suffix == ".png":
-            yield read_png(stream, where=where, shape_yx=(shape[0], shape[1]), bytes_limit=limit)
+            wanted = {"shape_yx": (shape[0], shape[1]), "bytes_limit": limit, "channels": None}
+            yield read_image(stream, suffix=suffix, where=where, as_colours=True, **wanted)
         elif suffix == ".tif":
             with tifffile.TiffFile(BytesIO(stream.read())) as file:  # it wants a name of files
                 first, *others = file.series

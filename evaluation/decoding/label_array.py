@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,28 @@ REGIONS_OF_A_CLASS = 4
 FIRST_RUNS = 1000
 VOIDS = (2**8 - 1, 2**16 - 1, 2**32 - 1)
 EXPECTED_LABELS = "0 for background and 1, 2, 3, … for nuclei"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pixels:
+    """What a file says of its image, and how it is read.
+
+    where       the file, or the part of it, for messages
+    shape       of the array
+    read        gives the array; takes no memory before its size is known to be allowed
+    dtype       of the array; None where only reading shows it
+    spacing_mm  the size of a pixel along x and y; None if such files have none
+    pages       images of one channel that make up the first axis
+    bands       gives an image of one channel in bands of rows, from the top; None if it is read as a whole
+    """
+
+    where: str
+    shape: tuple[int, ...]
+    read: Callable[[], npt.NDArray[Any]]
+    dtype: np.dtype[Any] | None = None
+    spacing_mm: Sequence[float] | None = None
+    pages: int = 1
+    bands: Callable[[], Iterator[npt.NDArray[Any]]] | None = None
 
 
 def check_labels(

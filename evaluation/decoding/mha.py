@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.label_array import check_shape, check_spacing
+from evaluation.decoding.label_array import Pixels
 from evaluation.decoding.streams import ZLIB_OR_GZIP, CutOff, Damaged, Plain, inflated, read_array
 from evaluation.findings import quote
 from evaluation.findings.errors import refusal
@@ -39,19 +39,10 @@ DTYPES = {
 }
 
 
-def read_mha(
-    stream: BinaryIO,
-    *,
-    where: str,
-    shape_yx: tuple[int, int],
-    bytes_limit: int,
-    channels: int = 1,
-    spacing_um: float | None = None,
-) -> npt.NDArray[Any]:
-    """The pixels of a MetaImage, if it has the shape of the image, and its spacing if both are known.
+def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
+    """The image of a MetaImage file.
 
-    Raises InputFault (external-data, unsupported-format, wrong-shape, wrong-spacing, too-large, unreadable-file),
-    CutOff, Damaged.
+    Raises InputFault (external-data, unsupported-format), Damaged, CutOff; reading too-large, unreadable-file, CutOff.
     """
     header = read_mha_header(stream)
     data_file = header["elementdatafile"]
@@ -65,25 +56,25 @@ def read_mha(
         raise Damaged("DimSize does not fit NDims")
     samples = whole_number(header.get("elementnumberofchannels", "1"), "ElementNumberOfChannels")
     shape = (*reversed(sizes_xy), samples) if samples != 1 else tuple(reversed(sizes_xy))
-    check_shape(shape, where=where, shape_yx=shape_yx, channels=channels)
-    check_spacing(spacing_of(header), spacing_um, where)
     if header.get("elementtype", "").upper() not in DTYPES:
         raise Damaged(f"ElementType {quote(header.get('elementtype', ''))}")
     if header.get("headersize", "0") not in ("0", ""):
         raise Damaged("HeaderSize")
-    big_endian = "true" in (
-        header.get("binarydatabyteordermsb", "False").lower(),
-        header.get("elementbyteordermsb", "False").lower(),
-    )
-    dtype = np.dtype((">" if big_endian else "<") + DTYPES[header["elementtype"].upper()])
-    compressed = header.get("compresseddata", "False").lower() == "true"
+    orders = (header.get(key, "False").lower() for key in ("binarydatabyteordermsb", "elementbyteordermsb"))
+    dtype = np.dtype((">" if "true" in orders else "<") + DTYPES[header["elementtype"].upper()])
+    is_compressed = header.get("compresseddata", "False").lower() == "true"
     most = math.prod(shape) * dtype.itemsize + PADDING_BYTES
-    if compressed and most <= bytes_limit + PADDING_BYTES:  # else it is refused below
-        plain = inflated(stream.read(), most, ZLIB_OR_GZIP)
-        if len(plain) > most:
-            raise CutOff
-        stream = BytesIO(plain)
-    return read_array(Plain(stream), shape, dtype, where=where, bytes_limit=bytes_limit)
+
+    def read() -> npt.NDArray[Any]:
+        source = stream
+        if is_compressed and most <= bytes_limit + PADDING_BYTES:  # else it is refused below
+            plain = inflated(stream.read(), most, ZLIB_OR_GZIP)
+            if len(plain) > most:
+                raise CutOff
+            source = BytesIO(plain)
+        return read_array(Plain(source), shape, dtype, where=where, bytes_limit=bytes_limit)
+
+    return Pixels(where, shape, read, dtype, spacing_of(header))
 
 
 def read_mha_header(stream: BinaryIO) -> dict[str, str]:

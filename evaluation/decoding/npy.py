@@ -9,8 +9,9 @@ import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import pairwise
 from tokenize import TokenError
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.content import EMPTY_ZIP_MAGIC, NPY_MAGIC
-from evaluation.decoding.label_array import check_dtype, check_shape
+from evaluation.decoding.label_array import Pixels
 from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
 from evaluation.findings import quote
 from evaluation.findings.errors import refusal
@@ -73,18 +74,17 @@ class NpyHeader:
         return self.dtype.kind == "O" and self.shape == ()
 
 
-def read_npy(
-    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int = 1
-) -> npt.NDArray[Any]:
-    """The array of a .npy file, if it has the shape of the image. Python objects are refused.
-
-    Raises InputFault (pickle, not-numeric, wrong-shape, too-large, unreadable-file), CutOff, Damaged.
-    """
+def peek_npy(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
+    """The array of a .npy file. Reading raises InputFault: too-large, unreadable-file. Raises CutOff, Damaged."""
     source = Plain(stream)
     header = read_npy_header(source)
-    check_dtype(header.dtype, where=where)
-    check_shape(header.shape, where=where, shape_yx=shape_yx, channels=channels)
-    return read_array(source, header.shape, header.dtype, where=where, bytes_limit=bytes_limit, fortran=header.fortran)
+
+    def read() -> npt.NDArray[Any]:
+        return read_array(
+            source, header.shape, header.dtype, where=where, bytes_limit=bytes_limit, fortran=header.fortran
+        )
+
+    return Pixels(where, header.shape, read, header.dtype)
 
 
 def read_npy_header(source: Plain) -> NpyHeader:
@@ -108,36 +108,35 @@ def read_npy_header(source: Plain) -> NpyHeader:
     return NpyHeader(shape, dtype, fortran)
 
 
-def read_npz(
-    stream: BinaryIO,
-    *,
-    where: str,
-    shape_yx: tuple[int, int],
-    bytes_limit: int,
-    channels: int = 1,
-    names: Sequence[str] = ID_NAMES,
-) -> npt.NDArray[Any]:
+def peek_npz(stream: BinaryIO, where: str, bytes_limit: int, *, names: Sequence[str] = ID_NAMES) -> Pixels:
     """The only array of an .npz file, or the only one with one of the names. It is read where it lies.
 
-    Raises InputFault (no-mask-variable, and those of ``read_npy``), CutOff, Damaged.
+    Raises InputFault (no-mask-variable), CutOff, Damaged; reading as ``peek_npy``.
     """
     check_directory(stream)
+    with zip_damage_told():
+        archive = zipfile.ZipFile(stream)
+        member = choose_member(archive, where, names)
+        if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise Damaged("an array that is encrypted, or compressed in another way than numpy does")
+        content: Any = archive.open(member)  # it only has to read
+        pixels = peek_npy(content, f"{where}, {quote(member.filename)}", bytes_limit)
+
+    def read() -> npt.NDArray[Any]:
+        with zip_damage_told():
+            array = pixels.read()
+            if content.read(1):  # at its end the check sum is compared
+                raise CutOff
+            return array
+
+    return replace(pixels, read=read)
+
+
+@contextmanager
+def zip_damage_told() -> Iterator[None]:
+    """What zipfile raises, as CutOff."""
     try:
-        with zipfile.ZipFile(stream) as archive:
-            member = choose_member(archive, where, names)
-            if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise Damaged("an array that is encrypted, or compressed in another way than numpy does")
-            with archive.open(member) as content:
-                array = read_npy(
-                    content,  # type: ignore[arg-type]  # it only has to read
-                    where=f"{where}, {quote(member.filename)}",
-                    shape_yx=shape_yx,
-                    bytes_limit=bytes_limit,
-                    channels=channels,
-                )
-                if content.read(1):  # at its end the check sum is compared
-                    raise CutOff
-                return array
+        yield
     except ZIP_FAULTS:
         raise CutOff from None
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.content import PNG_MAGIC, check_content
-from evaluation.decoding.label_array import check_shape
-from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes, damage_told, stream_size
+from evaluation.decoding.content import PNG_MAGIC
+from evaluation.decoding.label_array import Pixels
+from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes
 from evaluation.findings.errors import refusal
 
 MAX_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
@@ -31,13 +31,12 @@ GREY, PALETTE = 0, 3
 
 @dataclass(frozen=True, slots=True)
 class PngHeader:
-    """What the header of a PNG says; ``bits`` are those of a sample, ``palette`` are red, green, blue, red, …"""
+    """What the header of a PNG says; ``bits`` are those of a sample."""
 
     height: int
     width: int
     bits: int
     colour_type: int
-    palette: bytes = b""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -48,76 +47,68 @@ class PngHeader:
     def row_bytes(self) -> int:
         return (self.width * CHANNELS[self.colour_type] * self.bits + 7) // 8
 
-    @property
-    def array_bytes(self) -> int:
-        return math.prod(self.shape) * max(self.bits // 8, 1)
 
-
-def read_png(
-    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int | None = None
-) -> npt.NDArray[Any]:
+def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool = False) -> Pixels:
     """The samples of a PNG as they stand in the file, uint8 or uint16: (H, W) if grey, else (H, W, channels).
 
-    stream       seekable, read from its start
-    where        the file, for messages
-    shape_yx     (H, W) px that it must have
-    bytes_limit  the most bytes that the file, and the array in it, may have
-    channels     how many there must be; None: any
+    as_colours  a palette gives RGB, else its indices, of which 0 must be black then
 
     Grey of 1, 2 or 4 bits keeps its values (0 and 1, 0…3, 0…15). Channels are grey and alpha (2), RGB (3) or RGB and
-    alpha (4). A palette gives its indices where one channel is asked for, of which 0 must be black, else RGB.
-    Raises InputFault: too-large, wrong-format, unsupported-format (a palette of other colours, interlaced),
-    wrong-shape, unreadable-file.
+    alpha (4). Raises CutOff, Damaged, and InputFault: unsupported-format (interlaced); reading also too-large, and
+    unsupported-format for a palette of other colours.
     """
-    stream_size(stream, where=where, bytes_limit=bytes_limit)
-    check_content(stream, where=where, magics=(PNG_MAGIC,), name="a PNG file")
-    with damage_told(where, "a PNG file"):
-        header, data = read_chunks(stream, where, bytes_limit, shape_yx, channels)
-        samples = decode(header, b"".join(data))
+    left = stream.seek(0, 2) - len(PNG_MAGIC)
+    stream.seek(len(PNG_MAGIC))
+    kind, content, left = read_chunk(stream, left)
+    header = read_header(kind, content, where)
+    shape = (*header.shape, 3) if as_colours and header.colour_type == PALETTE else header.shape
+    dtype = np.dtype(f"u{max(header.bits // 8, 1)}")
+
+    def read() -> npt.NDArray[Any]:
+        check_bytes(math.prod(shape) * dtype.itemsize, "an array", where, bytes_limit)
+        data, palette = read_data(stream, left, header)
+        samples = decode(header, data)
         if header.colour_type != PALETTE:
             return samples
-        if samples.size and 3 * int(samples.max()) >= len(header.palette):
+        if samples.size and 3 * int(samples.max()) >= len(palette):
             raise Damaged("a number without a colour in the palette")
-        if channels is None:
-            colours = np.frombuffer(header.palette, np.uint8).reshape(-1, 3)
-            return np.take(colours, samples, axis=0)
-        if any(header.palette[:3]):
-            got = f"a PNG with a palette whose number 0 is #{header.palette[:3].hex()}"
+        if as_colours:
+            return np.take(np.frombuffer(palette, np.uint8).reshape(-1, 3), samples, axis=0)
+        if any(palette[:3]):
+            got = f"a PNG with a palette whose number 0 is #{palette[:3].hex()}"
             advice = "Let 0 be the background, and black; or write grey values of 8 or 16 bits."
             raise refusal("unsupported-format", where, wording="png", got=got, fix=advice)
         return samples
 
+    return Pixels(where, shape, read, dtype)
 
-def read_chunks(
-    stream: BinaryIO, where: str, bytes_limit: int, shape_yx: tuple[int, int], channels: int | None
-) -> tuple[PngHeader, list[bytes]]:
-    """The header and the compressed data in the pieces in which they lie in the file."""
-    left = stream.seek(0, 2) - len(PNG_MAGIC)
-    stream.seek(len(PNG_MAGIC))
-    header: PngHeader | None = None
+
+def read_chunk(stream: BinaryIO, left: int) -> tuple[bytes, bytes, int]:
+    """Kind and content of the next chunk, and how many bytes of the file are left behind it."""
+    size, kind = struct.unpack(">I4s", Plain(stream).read(8))
+    left -= 12 + size
+    if left < 0:
+        raise CutOff
+    content = Plain(stream).read(size)
+    if Plain(stream).read(4) != struct.pack(">I", zlib.crc32(content, zlib.crc32(kind))):
+        raise CutOff
+    return kind, content, left
+
+
+def read_data(stream: BinaryIO, left: int, header: PngHeader) -> tuple[bytes, bytes]:
+    """The compressed data, and the palette: red, green, blue, red, …; from the chunks behind the header."""
     data: list[bytes] = []
-    for _ in range(MAX_CHUNKS):
-        size, kind = struct.unpack(">I4s", Plain(stream).read(8))
-        left -= 12 + size
-        if left < 0:
-            raise CutOff
-        content = Plain(stream).read(size)
-        if Plain(stream).read(4) != struct.pack(">I", zlib.crc32(content, zlib.crc32(kind))):
-            raise CutOff
-        if header is None:
-            header = read_header(kind, content, where)
-            there = header.shape if channels is not None else header.shape[:2]
-            check_shape(there, where=where, shape_yx=shape_yx, channels=channels or 1)
-            needed = header.array_bytes * (3 if header.colour_type == PALETTE and channels is None else 1)
-            check_bytes(needed, "an array", where, bytes_limit)
-        elif kind == b"IDAT":
+    palette = b""
+    for _ in range(MAX_CHUNKS - 1):
+        kind, content, left = read_chunk(stream, left)
+        if kind == b"IDAT":
             data.append(content)
         elif kind == b"IEND":
-            return header, data
+            return b"".join(data), palette
         elif kind == b"PLTE" and header.colour_type == PALETTE:
-            if len(content) % 3 or not 3 <= len(content) <= 768 or data or len(header.palette):
+            if len(content) % 3 or not 3 <= len(content) <= 768 or data or palette:
                 raise Damaged("no usable palette")
-            header = replace(header, palette=content)
+            palette = content
         elif kind != b"PLTE" and not kind[0] & 32:
             raise Damaged("an unknown critical chunk")
     raise Damaged(f"more than {MAX_CHUNKS:,} chunks")

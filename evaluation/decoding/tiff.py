@@ -20,10 +20,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.label_array import check_dtype, check_shape
+from evaluation.decoding.label_array import Pixels, check_dtype
 from evaluation.decoding.png import unpack_samples
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes
-from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault, refusal
 from evaluation.model import Int64
 
@@ -80,71 +79,49 @@ class Layout:
         return math.prod(self.shape_yx) * self.samples * self.planes * self.dtype.itemsize
 
 
-def read_tiff(
-    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int = 1
-) -> npt.NDArray[Any]:
-    """The image of a TIFF file, (H, W); with two channels (2, H, W) or (H, W, 2), from one page or two.
+def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
+    """The image of a TIFF file: of one page (H, W), (H, W, S) or (S, H, W), of several (pages, H, W, …).
 
-    Further pages may only be smaller copies of it (a pyramid). Nothing is scaled: grey, inverted grey and numbers of a
-    palette are read as they stand.
+    Further pages may be smaller copies of it (a pyramid), which do not count. Nothing is scaled: grey, inverted grey
+    and numbers of a palette are read as they stand. Bands have about BAND_PX pixels, or a strip; ``bytes_limit`` is
+    for a band then, so that a slide may be larger.
 
-    Raises InputFault (several-images, wrong-shape, unsupported-format, not-numeric, too-large), CutOff, Damaged.
+    Raises InputFault (several-images), CutOff, Damaged; reading unsupported-format, not-numeric, too-large, too.
     """
-    pages = tiff_pages(stream, where, shape_yx, bytes_limit, channels)
-    check_bytes(sum(layout.array_bytes for _, layout in pages), "an image", where, bytes_limit)
-    arrays = [
-        decode_rows(page, layout, find_segments(page, layout), 0, empty_rows(layout, page.height))
-        for page, layout in pages
-    ]
-    return arrays[0] if len(arrays) == 1 else np.stack(arrays)
-
-
-def read_tiff_bands(
-    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int
-) -> Iterator[npt.NDArray[Any]]:
-    """The image of a TIFF file of one channel in bands of rows, from the top, each about BAND_PX pixels or a strip.
-
-    A band is gone when the next one is asked for. ``bytes_limit`` is for a band: a slide may be larger. Raises as
-    ``read_tiff`` does.
-    """
-    ((page, layout),) = tiff_pages(stream, where, shape_yx, bytes_limit, 1)
-    layout, segments = cut_strip(layout, find_segments(page, layout))
-    rows = max(1, BAND_PX // (page.width * layout.segment_yx[0])) * layout.segment_yx[0]
-    check_bytes(layout.array_bytes // page.height * min(rows, page.height), "a strip", where, bytes_limit)
-    band = empty_rows(layout, min(rows, page.height))
-    for first in range(0, page.height, rows):
-        yield decode_rows(page, layout, segments, first, band[:, : page.height - first])
-
-
-def tiff_pages(
-    stream: BinaryIO, where: str, shape_yx: tuple[int, int], bytes_limit: int, channels: int
-) -> list[tuple[TiffPage, Layout]]:
-    """The pages that make up the image, checked, and how they are stored."""
-    file = TiffFile(stream)
-    first, *others = file.pages()
+    first, *others = TiffFile(stream).pages()
     pages = [first, *(page for page in others if not page.is_reduced)]
-    stacked = first.images() if len(pages) == 1 else 1
-    if len(pages) not in (1, channels) or stacked > 1:
-        got = f"a stack of {stacked:,} images" if stacked > 1 else f"{len(pages)} pages"
-        raise refusal("several-images", where, got=got)
-    for page in pages:
-        check_page_shape(page, where, shape_yx, channels // len(pages))
-    layouts = [page_layout(page, where) for page in pages]
-    if layouts[0].dtype != layouts[-1].dtype:
-        raise InputFault(unsupported(where, f"{layouts[0].dtype.name} and {layouts[-1].dtype.name} side by side"))
-    check_bytes(max(layout.tile_bytes for layout in layouts), "a tile", where, bytes_limit)  # may reach over the edges
-    return list(zip(pages, layouts, strict=True))
+    if len(pages) == 1 and (stacked := first.images()) > 1:
+        raise refusal("several-images", where, got=f"a stack of {stacked:,} images")
 
+    def layouts() -> list[Layout]:
+        if any(page.shape != first.shape for page in pages):
+            raise Damaged("pages of different sizes")
+        found = [page_layout(page, where) for page in pages]
+        if found[0].dtype != found[-1].dtype:
+            raise unsupported(where, f"{found[0].dtype.name} and {found[-1].dtype.name} side by side")
+        check_bytes(max(layout.tile_bytes for layout in found), "a tile", where, bytes_limit)  # wider than it
+        return found
 
-def check_page_shape(page: TiffPage, where: str, shape_yx: tuple[int, int], channels: int) -> None:
-    """Refuse colours and wrong sizes."""
-    separate = page.value(Tag.PLANAR_CONFIGURATION, 1) == SEPARATE_PLANES
-    shape: tuple[int, ...] = (page.height, page.width)
-    if page.samples != 1:
-        shape = (page.samples, *shape) if separate else (*shape, page.samples)
-    if (depth := page.value(Tag.DEPTH, 1)) != 1:
-        shape = (depth, *shape)
-    check_shape(shape, where=where, shape_yx=shape_yx, channels=channels)
+    def read() -> npt.NDArray[Any]:
+        of_pages = layouts()
+        check_bytes(sum(layout.array_bytes for layout in of_pages), "an image", where, bytes_limit)
+        arrays = [
+            decode_rows(page, layout, find_segments(page, layout), 0, empty_rows(layout, page.height))
+            for page, layout in zip(pages, of_pages, strict=True)
+        ]
+        return arrays[0] if len(arrays) == 1 else np.stack(arrays)
+
+    def bands() -> Iterator[npt.NDArray[Any]]:
+        (layout,) = layouts()
+        layout, segments = cut_strip(layout, find_segments(first, layout))
+        rows = max(1, BAND_PX // (first.width * layout.segment_yx[0])) * layout.segment_yx[0]
+        check_bytes(layout.array_bytes // first.height * min(rows, first.height), "a strip", where, bytes_limit)
+        band = empty_rows(layout, min(rows, first.height))  # gone when the next one is asked for
+        for row in range(0, first.height, rows):
+            yield decode_rows(first, layout, segments, row, band[:, : first.height - row])
+
+    shape = first.shape if len(pages) == 1 else (len(pages), *first.shape)
+    return Pixels(where, shape, read, pages=len(pages), bands=bands)
 
 
 def page_layout(page: TiffPage, where: str) -> Layout:
@@ -153,19 +130,18 @@ def page_layout(page: TiffPage, where: str) -> Layout:
     bits = page.value(Tag.BITS_PER_SAMPLE, 1)
     kind = KINDS.get(page.value(Tag.SAMPLE_FORMAT, 1))
     if compression not in LOSSLESS:
-        raise InputFault(unsupported(where, f"compression {compression}"))
+        raise unsupported(where, f"compression {compression}")
     if kind == "c":
         check_dtype(np.dtype(np.complex64), where=where)
     is_packed = bits in (1, 2, 4) and kind == "u"
     if kind is None or not (is_packed or bits in (16, 32, 64) or (bits == 8 and kind != "f")):
-        raise InputFault(unsupported(where, f"{bits} bits a pixel"))
+        raise unsupported(where, f"{bits} bits a pixel")
     dtype = np.dtype("u1" if is_packed else f"{page.file.order}{kind}{bits // 8}")
     fits = {NO_PREDICTOR: True, HORIZONTAL: not is_packed and kind != "f", FLOATING_POINT: kind == "f"}
     if not fits.get(predictor, False):
-        raise InputFault(unsupported(where, f"predictor {predictor} for {bits} bits"))
+        raise unsupported(where, f"predictor {predictor} for {bits} bits")
     if page.value(Tag.FILL_ORDER, 1) != 1:
-        raise InputFault(unsupported(where, "bits in reversed order"))
-    separate = page.value(Tag.PLANAR_CONFIGURATION, 1) == SEPARATE_PLANES
+        raise unsupported(where, "bits in reversed order")
     is_tiled = Tag.TILE_WIDTH in page.entries or Tag.TILE_HEIGHT in page.entries
     shape_yx = page.height, page.width
     if is_tiled:
@@ -175,8 +151,8 @@ def page_layout(page: TiffPage, where: str) -> Layout:
     check_segment_size(page, shape_yx, segment_yx, is_tiled)
     return Layout(
         shape_yx=shape_yx,
-        samples=1 if separate else page.samples,
-        planes=page.samples if separate else 1,
+        samples=1 if page.is_separate else page.samples,
+        planes=page.samples if page.is_separate else 1,
         bits=bits,
         dtype=dtype,
         compression=compression,
@@ -199,8 +175,8 @@ def check_segment_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tu
         raise Damaged(f"tiles of {segment_yx[1]:,} x {segment_yx[0]:,} pixels")
 
 
-def unsupported(where: str, what: str) -> Finding:
-    return fault("unsupported-format", where, wording="tiff", what=what)
+def unsupported(where: str, what: str) -> InputFault:
+    return refusal("unsupported-format", where, wording="tiff", what=what)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -397,6 +373,20 @@ class TiffPage:
     @cached_property
     def samples(self) -> int:
         return self.value(Tag.SAMPLES_PER_PIXEL, 1)
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether the samples of a pixel lie in planes of their own."""
+        return self.value(Tag.PLANAR_CONFIGURATION, 1) == SEPARATE_PLANES
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the image as an array; axes of one sample and one plane are left out."""
+        shape: tuple[int, ...] = (self.height, self.width)
+        if self.samples != 1:
+            shape = (self.samples, *shape) if self.is_separate else (*shape, self.samples)
+        depth = self.value(Tag.DEPTH, 1)
+        return (depth, *shape) if depth != 1 else shape
 
     @property
     def is_reduced(self) -> bool:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
 from evaluation.decoding.image_size import read_image_size
-from evaluation.decoding.png import read_png
+from evaluation.decoding.pixels import read_image
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refusal
 
@@ -134,7 +134,8 @@ class PngTissue(Tissue):
         if self.pixels is None:
             with self.path.open("rb") as stream:
                 name = quote(self.path.name)
-                samples = read_png(stream, where=name, shape_yx=self.shape_yx, bytes_limit=2 * MOST_BYTES)
+                wanted = {"shape_yx": self.shape_yx, "bytes_limit": 2 * MOST_BYTES, "channels": None}
+                samples = read_image(stream, suffix=".png", where=name, as_colours=True, **wanted)
             self.pixels = as_rgb(samples if samples.ndim == 3 else samples[..., np.newaxis])
         window = self.pixels[y0:y1, x0:x1]
         return window.copy() if step == 1 else mean_of_blocks(window, step)

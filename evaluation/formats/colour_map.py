@@ -19,16 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge.formats import ColourMapRules
-from evaluation.decoding.content import TIFF_MAGICS, check_content
 from evaluation.decoding.label_array import check_shape
-from evaluation.decoding.png import read_png
-from evaluation.decoding.streams import damage_told, stream_size
-from evaluation.decoding.tiff import TiffFile
+from evaluation.decoding.pixels import file_with, peek, read_image, suffix_of
 from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.example import Example, image_bytes
 from evaluation.formats.format import Format, Request
-from evaluation.formats.label_image import VALUES_NAMED, read_image, suffix_of
+from evaluation.formats.label_image import VALUES_NAMED, wanted
 from evaluation.model import Annotations, Bool, Case, Int16, Int32, LabelImage
 from evaluation.model.label_runs import runs_of
 
@@ -46,7 +43,7 @@ def read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: Ca
     Black is background; classes have the colours of ``colours``, borders that of ``border_colour``. Nuclei are numbered
     class by class, row by row. A nucleus all whose pixels are taken by others, which only a nucleus of a few pixels
     without a border can be, is lost. Raises InputFault: unknown-colour, unsupported-format, wrong-shape, and those of
-    ``read_png`` and ``read_tiff``.
+    ``read_image``.
     """
     pixels = pack_colours(read_colours(stream, request, case))
     rules = request.rules
@@ -104,33 +101,21 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
     """The colours of an image, uint8 (H, W, 3 or 4)."""
     suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
     if suffix not in SUFFIXES:
-        raise refusal(
-            "unsupported-format",
-            where,
-            wording="other-suffix",
-            got=None or (f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"),
-            fix="Write the map as a PNG; JPEG changes colours.",
-            known=SUFFIXES,
-        )
+        fix, got = "Write the map as a PNG; JPEG changes colours.", file_with(suffix)
+        raise refusal("unsupported-format", where, wording="other-suffix", got=got, fix=fix, known=SUFFIXES)
+    channels = None
+    options = wanted(request, case, where)
     if suffix == ".png":
-        array = read_png(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
-        found = array.shape[2] if array.ndim == 3 else 1
+        options["as_colours"] = True
     else:
-        found = 3 if suffix == ".npy" else samples_of_tiff(stream, where, limit)
-        array = read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=limit, channels=found)
+        channels = 4 if suffix != ".npy" and peek(stream, suffix, where, limit).shape[-1] == 4 else 3
+    array = read_image(stream, suffix=suffix, channels=channels, **options)
+    found = channels or (array.shape[2] if array.ndim == 3 else 1)
     if found not in (3, 4) or array.dtype != np.uint8:
         raise refusal("unsupported-format", where, wording="other-colours", channels=found, dtype=array.dtype.name)
     shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=found)
     image = array.reshape(shape)
     return image if shape == (*case.shape_yx, found) else np.moveaxis(image, 0, 2)
-
-
-def samples_of_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> int:
-    """How many channels the first page of a TIFF has, 3 or 4; 3 if it has others, which will be refused."""
-    stream_size(stream, where=where, bytes_limit=bytes_limit)
-    check_content(stream, where=where, magics=TIFF_MAGICS, name="a TIFF file")
-    with damage_told(where, "a TIFF file"):
-        return 4 if TiffFile(stream).pages()[0].samples == 4 else 3
 
 
 def pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:

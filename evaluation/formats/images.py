@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +12,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from evaluation.decoding.content import check_content
 from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import MatFile
-from evaluation.decoding.mha import read_mha_header, whole_number
-from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, choose_member, read_npy_header
-from evaluation.decoding.streams import CutOff, Plain, damage_told
+from evaluation.decoding.pixels import CONTAINERS, peek, suffix_of
+from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import refusal
 from evaluation.formats.case_array import CaseArray, choose_variable
 from evaluation.formats.coco_document import Document, id_of, read_document
@@ -28,7 +25,6 @@ from evaluation.formats.contours_json import size_in_labelme
 from evaluation.formats.csv_columns import CASE_COLUMNS, NAMED_CASE_COLUMNS, table_of
 from evaluation.formats.format import Request
 from evaluation.formats.hovernet_mat import IDS, variable_of
-from evaluation.formats.label_image import KINDS, suffix_of
 from evaluation.model import Case
 
 Size = tuple[int, int]
@@ -213,36 +209,12 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | No
     channels: tuple[int, ...] = COLOUR_CHANNELS if request.rules.format == "colour_map" else ()
     if request.rules.value("class_channel") is not None:
         channels = (2,)
-    suffix = suffix_of(request.name)
-    if suffix not in KINDS:
+    if (suffix := suffix_of(request.name)) not in CONTAINERS:
         return None
-    kind = KINDS[suffix]
-    check_content(stream, where=request.where, magics=kind.magics, name=kind.name)
-    with damage_told(request.where, kind.name):
-        if suffix == ".npy":
-            return size_in_npy(stream, request.where, channels)
-        if suffix == ".npz":
-            return size_in_npz(stream, request, channels)
-        sizes_xy = [whole_number(size, "DimSize") for size in read_mha_header(stream).get("dimsize", "").split()]
-        return plane_of(tuple(reversed(sizes_xy)), channels if len(sizes_xy) > 2 else ())
-
-
-def size_in_npy(stream: BinaryIO, where: str, channels: tuple[int, ...]) -> Size | None:
-    header = read_npy_header(Plain(stream))
-    check_dtype(header.dtype, where=where)
-    return plane_of(header.shape, channels)
-
-
-def size_in_npz(stream: BinaryIO, request: Request, channels: tuple[int, ...]) -> Size | None:
-    check_directory(stream)
-    try:
-        with (
-            zipfile.ZipFile(stream) as archive,
-            archive.open(choose_member(archive, request.where, ID_NAMES)) as member,
-        ):
-            return size_in_npy(member, request.where, channels)  # type: ignore[arg-type]  # it only has to read
-    except ZIP_FAULTS:
-        raise CutOff from None
+    pixels = peek(stream, suffix, request.where, request.limits.bytes_per_file)
+    if pixels.dtype is not None:
+        check_dtype(pixels.dtype, where=request.where)
+    return plane_of(pixels.shape, channels)
 
 
 def plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> Size | None:

@@ -6,29 +6,15 @@ no file is opened but those that are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import PurePosixPath
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge.formats import LabelImageRules
-from evaluation.decoding.content import (
-    EMPTY_ZIP_MAGIC,
-    HEAD_BYTES,
-    MHA_MAGICS,
-    NPY_MAGIC,
-    PICKLES,
-    PNG_MAGIC,
-    TIFF_MAGICS,
-    ZIP_MAGIC,
-    check_content,
-    foreign_content,
-)
-from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, read_nifti, read_nrrd
 from evaluation.decoding.label_array import (
     check_integers,
     check_labels,
@@ -37,11 +23,9 @@ from evaluation.decoding.label_array import (
     find_void,
     label_components,
 )
-from evaluation.decoding.mha import read_mha
-from evaluation.decoding.npy import CLASS_NAMES, read_npy, read_npz
-from evaluation.decoding.png import read_png
-from evaluation.decoding.streams import damage_told, stream_size, too_large
-from evaluation.decoding.tiff import read_tiff, read_tiff_bands
+from evaluation.decoding.npy import CLASS_NAMES
+from evaluation.decoding.pixels import CONTAINERS, open_image, read_image, suffix_of
+from evaluation.decoding.streams import damage_told, too_large
 from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault, refusal
 from evaluation.formats.case_array import read_mat_labels
@@ -58,10 +42,7 @@ VALUES_NAMED = 8
 MAX_CLASS_VALUE = 32767
 NO_CLASS = np.iinfo(np.int16).min
 FIRST_IGNORED = -1  # the id of the first ignore class
-PICKLE_SUFFIXES = (".pkl", ".pickle")
-DETACHED = {".mhd": ".mha", ".nhdr": ".nrrd"}  # headers of files with data, which they name
 TIFF_SUFFIXES = (".tif", ".tiff")
-DOUBLE_SUFFIXES = (".nii.gz", ".zarr.zip")
 
 
 def read_label_image(
@@ -130,18 +111,22 @@ def classes_of_runs(runs: LabelRuns, request: Request[LabelImageRules]) -> Label
 
 def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
     """The labels, and the class ids of a second channel if the rules tell of one."""
-    where, suffix, channel = request.where, suffix_of(request.name), request.rules.class_channel
-    options: dict[str, Any] = {"suffix": suffix, "where": where, "case": case}
-    options["bytes_limit"] = request.limits.bytes_per_file
+    where, channel = request.where, request.rules.class_channel
     check = partial(check_labels, but=request.rules.not_annotated)
     with damage_told(where, "a label image"):
         if channel is None:
-            return read_runs(stream, check, **options), None
-        array = read_image(stream, **options, channels=2)
+            return read_runs(stream, check, request, case, suffix=suffix_of(request.name), where=where), None
+        array = read_image(stream, suffix=suffix_of(request.name), channels=2, **wanted(request, case, where))
         ids, numbers = split_channels(array, channel, where, case)
         labels = check(ids, where=where, shape_yx=case.shape_yx)
         place = f"{where}, channel {channel}"
         return runs_of(labels), runs_of(classes_in(numbers, request.classes, where=place, shape_yx=case.shape_yx))
+
+
+def wanted(request: Request, case: Case, where: str) -> dict[str, Any]:
+    """What the image of a case must be, for ``open_image``."""
+    limit = request.limits.bytes_per_file
+    return {"where": where, "shape_yx": case.shape_yx, "bytes_limit": limit, "spacing_um": case.spacing_um}
 
 
 def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str) -> LabelRuns:
@@ -156,19 +141,19 @@ def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str
         if suffix == ".mat":
             values = read_mat_labels(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
             return runs_of(classes_of_values(values, request.classes, where=where))
-        options: dict[str, Any] = {"names": CLASS_NAMES} if suffix == ".npz" else {}
+        options = {"names": CLASS_NAMES} if suffix == ".npz" else {}
         check = partial(classes_in, classes=request.classes)
-        return read_runs(stream, check, suffix=suffix, where=where, case=case, bytes_limit=limit, **options)
+        return read_runs(stream, check, request, case, suffix=suffix, where=where, **options)
 
 
 def read_runs(
     stream: BinaryIO,
     check: Callable[..., Integers],
+    request: Request,
+    case: Case,
     *,
     suffix: str,
     where: str,
-    case: Case,
-    bytes_limit: int,
     **options: Any,
 ) -> LabelRuns:
     """The plane of an image file as runs; a TIFF comes in bands, so that a whole slide is never in memory.
@@ -176,21 +161,17 @@ def read_runs(
     check   of a band, called with ``where``, its ``shape_yx`` and its ``first_row``; what it returns is taken. A fault
             in a band of several names that band
     """
-    bands: Iterable[npt.NDArray[Any]]
-    if suffix in TIFF_SUFFIXES:
-        check_kind(stream, suffix=suffix, where=where, bytes_limit=bytes_limit)
-        bands = read_tiff_bands(stream, where=where, shape_yx=case.shape_yx, bytes_limit=bytes_limit)
-    else:
-        bands = [read_image(stream, suffix=suffix, where=where, case=case, bytes_limit=bytes_limit, **options)]
+    pixels = open_image(stream, suffix=suffix, **wanted(request, case, where), **options)
 
     def checked() -> Iterator[Integers]:
         row = 0
-        for band in bands:
-            rows = case.height if suffix not in TIFF_SUFFIXES else band.shape[-2]
+        for band in pixels.bands() if pixels.bands else [pixels.read()]:
+            rows = band.shape[-2] if pixels.bands else case.height
             yield check(band, where=where, shape_yx=(rows, case.width), first_row=row)
             row += rows
 
-    with damage_told(where, KINDS[suffix].name):
+    bytes_limit = request.limits.bytes_per_file
+    with damage_told(where, CONTAINERS[suffix].name):
         try:
             return runs_of_bands(checked(), case.shape_yx, bytes_limit=bytes_limit)
         except TooManyRuns:
@@ -282,84 +263,6 @@ def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: 
             "instance-without-class", where, wording="not-in-table", count=len(without), first_ids=without[:3]
         )
     return np.array([class_table[label] for label in present], np.int16)
-
-
-def suffix_of(name: str) -> str:
-    """The suffix of a file name, in lower case.
-
-    >>> suffix_of("P1/labels.TIF"), suffix_of("P1/labels.nii.gz")
-    ('.tif', '.nii.gz')
-    """
-    double = next((suffix for suffix in DOUBLE_SUFFIXES if name.lower().endswith(suffix)), "")
-    return double or PurePosixPath(name).suffix.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class FileKind:
-    """How files with a suffix are read, how they start, and what they are called."""
-
-    read: Callable[..., npt.NDArray[Any]]
-    magics: tuple[bytes, ...]
-    name: str
-
-
-KINDS = {
-    ".npy": FileKind(read_npy, (NPY_MAGIC,), "a NumPy file"),
-    ".npz": FileKind(read_npz, (ZIP_MAGIC, EMPTY_ZIP_MAGIC), "a NumPy file of arrays (.npz)"),
-    ".png": FileKind(read_png, (PNG_MAGIC,), "a PNG file"),
-    ".tif": FileKind(read_tiff, TIFF_MAGICS, "a TIFF file"),
-    ".tiff": FileKind(read_tiff, TIFF_MAGICS, "a TIFF file"),
-    ".mha": FileKind(read_mha, MHA_MAGICS, "a MetaImage file"),
-    ".nii": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
-    ".nii.gz": FileKind(read_nifti, NIFTI_MAGICS, "a NIfTI file"),
-    ".nrrd": FileKind(read_nrrd, (NRRD_MAGIC,), "an NRRD file"),
-}
-WITH_SPACING = (".mha", ".nii", ".nii.gz", ".nrrd")
-
-
-def read_image(
-    stream: BinaryIO, *, suffix: str, where: str, case: Case, bytes_limit: int, channels: int = 1, **options: Any
-) -> npt.NDArray[Any]:
-    """The array of an image file of the right shape and of numbers; its values are not looked at.
-
-    suffix    of the file, in lower case
-    channels  how many it must have
-    options   what only this kind of file needs to know
-    """
-    kind = check_kind(stream, suffix=suffix, where=where, bytes_limit=bytes_limit)
-    if suffix in WITH_SPACING:
-        options["spacing_um"] = case.spacing_um
-    with damage_told(where, kind.name):
-        return kind.read(
-            stream, where=where, shape_yx=case.shape_yx, bytes_limit=bytes_limit, channels=channels, **options
-        )
-
-
-def check_kind(stream: BinaryIO, *, suffix: str, where: str, bytes_limit: int) -> FileKind:
-    """What kind of file it is, by its suffix and its first bytes. Raises InputFault."""
-    stream_size(stream, where=where, bytes_limit=bytes_limit)
-    if suffix not in KINDS:
-        refuse_suffix(suffix, stream.read(HEAD_BYTES), where)
-    kind = KINDS[suffix]
-    check_content(stream, where=where, magics=kind.magics, name=kind.name)
-    return kind
-
-
-def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
-    if suffix in PICKLE_SUFFIXES or head.startswith(PICKLES):
-        raise refusal("pickle", where)
-    fix = "Write the labels as .npy, .png, .tif or .mha."
-    if suffix in DETACHED:
-        fix = f"Write one {DETACHED[suffix]} file, which holds header and data."
-    raise refusal(
-        "unsupported-format",
-        where,
-        wording="other-suffix",
-        got=foreign_content(head)
-        or (f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"),
-        fix=fix,
-        known=KINDS,
-    )
 
 
 def read_with_companions(
