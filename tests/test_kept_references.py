@@ -43,7 +43,7 @@ def test_a_third_submission_reads_no_reference_and_has_the_same_bytes(tmp_path: 
     cases = len(read) // 2
     assert sorted(read[:cases]) == sorted(read[cases:])  # the first two submissions
     assert {team: score(folder, team) for team in alone} == alone and len(read) == 2 * cases
-    module.kept_references.found.clear()
+    module.kept_references.pickled.clear()
     assert {team: score(folder, team) for team in alone} == alone
 
 
@@ -77,14 +77,14 @@ def test_what_has_just_changed_is_not_kept(tmp_path: Path, read: list[str], monk
     folder = challenge(tmp_path)
     for _ in range(3):
         score(folder, "finder")
-    assert module.kept_references.found == {} and len(read) == 3 * len(Challenge.load(folder).cases)
+    assert module.kept_references.pickled == {} and len(read) == 3 * len(Challenge.load(folder).cases)
 
 
 def test_the_memory_is_bounded_and_goes_to_the_rules_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT_BYTES", 100)
     kept = KeptReferences()
     for case in "abc":
-        kept.add(("rules", "folder", case, ()), bytes(40))
-    assert [key[2] for key in kept.found] == ["a", "b"] and kept.size == 80
-    kept.add(("others", "folder", "c", ()), bytes(40))
-    assert [key[2] for key in kept.found] == ["c"] and kept.size == 40
+        kept.add(("rules", "folder", case, "state"), bytes(40))
+    assert [key[2] for key in kept.pickled] == ["a", "b"] and kept.size == 80
+    kept.add(("others", "folder", "c", "state"), bytes(40))
+    assert [key[2] for key in kept.pickled] == ["c"] and kept.size == 40

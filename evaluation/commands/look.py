@@ -7,8 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluation.commands.options import FolderPath, Workers, challenge_folder, existing, output_folder, writing_to
-from evaluation.commands.screen import check_report, progress_bar, show, show_findings, show_lines, show_sections
+from evaluation.commands.options import (
+    FolderPath,
+    Workers,
+    challenge_folder,
+    existing,
+    needed_beside,
+    not_both,
+    output_folder,
+    writing_to,
+)
+from evaluation.commands.screen import (
+    check_report,
+    progress_bar,
+    show,
+    show_findings,
+    show_lines,
+    show_sections,
+    show_written,
+)
 from evaluation.findings import counted, did_you_mean, fault
 from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUsage
@@ -65,7 +82,7 @@ def compare(
     check_report(report)
     try:
         with progress_bar("Comparing") as progress, writing_to(save_challenge or Path()):
-            found = compare_paths(
+            comparison = compare_paths(
                 reference,
                 model_names(predictions),
                 classes=classes,
@@ -82,34 +99,32 @@ def compare(
         raise ReferenceBroken(*broken.findings) from None
     from evaluation.report.terminal import comparison_grid, undefined_words
 
-    show_lines(found.notes)
-    cases = found.challenge.cases
+    show_lines(comparison.notes)
+    cases = comparison.challenge.cases
     groups = len({case.group for case in cases})
     units = "images" if groups == len(cases) else "patients"
-    scored = {model: result.metrics for model, result in found.results.items()}
+    scored = {model: result.metrics for model, result in comparison.results.items()}
     show(comparison_grid(scored, units, groups))
     show_lines(undefined_words(scored))
-    if found.board is not None and ranking:
-        show_sections(found.page(), "places", "common")
-    elif found.board is not None:
-        show_lines(verdict_sentences(leaderboard_document(found.board), who="model", units=units)[:2])
-    show_findings(found.findings)
+    if comparison.board is not None and ranking:
+        show_sections(comparison.page(), "places", "common")
+    elif comparison.board is not None:
+        show_lines(verdict_sentences(leaderboard_document(comparison.board), who="model", units=units)[:2])
+    show_findings(comparison.findings)
     if output is not None:
         with writing_to(output):
-            found.write(output)
-        files = "images.csv, metrics.json, details.json, objects.csv"
-        if found.board is not None:
-            files = "images.csv, leaderboard.json, leaderboard.csv, results/"
-        click.echo(f"Written to {output}: {files}")
+            comparison.write(output)
+        of_board = ("leaderboard.json", "leaderboard.csv", "results/")
+        of_one = ("metrics.json", "details.json", "objects.csv")
+        show_written(output, "images.csv", *(of_one if comparison.board is None else of_board))
     if report:
         page = (output or Path()) / "compare.html"
         with writing_to(page.parent):
-            found.report(page)
+            comparison.report(page)
         click.echo(f"Page to open in a browser: {page}")
     if save_challenge is not None:
-        click.echo(
-            f"Challenge to go on with: {save_challenge}, with the predictions in {save_challenge / 'submissions'}"
-        )
+        submissions = save_challenge / "submissions"
+        click.echo(f"Challenge to go on with: {save_challenge}, with the predictions in {submissions}")
 
 
 def families_in(names: str | None) -> list[str]:
@@ -163,15 +178,7 @@ def convert(
         if challenge is not None:
             given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
             for option in (name for name, value in given.items() if value):
-                raise WrongUsage(
-                    fault(
-                        "contradictory-rules",
-                        option,
-                        wording="only-one-option",
-                        other="--challenge",
-                        reason="the challenge says how its files are read",
-                    )
-                )
+                raise not_both(option, "--challenge", "the challenge says how its files are read")
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
                 challenge_folder(challenge), submission, output_folder(output), target, origin=origin, overlap=overlap
@@ -241,16 +248,7 @@ def report(
     is_rules = named == ["--challenge"] and public
     for option in ("--challenge", "--submission"):
         if named and given[option] is None and not is_rules:
-            raise WrongUsage(
-                fault(
-                    "missing-option",
-                    option,
-                    wording="not-given-beside",
-                    expected="--challenge and --submission",
-                    option=option,
-                    given=named[0],
-                )
-            )
+            raise needed_beside(named[0], option, "--challenge and --submission")
     rules = challenge_folder(challenge) if challenge is not None else None
     sources = None
     if rules is not None and submission is not None:
@@ -356,13 +354,11 @@ def documents() -> dict[str, str]:
 
 
 def write_documents(folder: Path) -> None:
-    from evaluation.commands.options import writing_to
-
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in documents().items():
             (folder / name).write_text(text, "utf-8")
-    click.echo(f"Written to {folder}: {', '.join(documents())}")
+    show_written(folder, *documents())
 
 
 def presets_text(name: str | None) -> str:

@@ -7,12 +7,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import ChallengeBroken, ResultsNotWritten, WrongUsage
 
+Decorated = TypeVar("Decorated", bound=Callable[..., None])
 OUTPUT = Path("/output")  # of the platform
 OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
@@ -27,13 +29,19 @@ class LocalType(click.Path):
 
 
 FolderPath = LocalType()
+RulesFolder = click.option("--challenge", type=FolderPath, required=True,
+                           help="Folder with challenge.toml and cases.csv.")  # fmt: skip
 ReferenceFolder = click.option("--challenge", type=FolderPath, required=True,
                                help="Folder with challenge.toml, cases.csv, reference.")  # fmt: skip
-BoardReport = click.option("--report", is_flag=True, help="Write leaderboard.html as well, to be opened in a browser.")
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that scores the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
 Before = click.option("--before", type=FolderPath,
                       help="An older leaderboard (folder or leaderboard.json): whose rank changes?")  # fmt: skip
+
+
+def PageOf(name: str) -> Callable[[Decorated], Decorated]:
+    """The option ``--report`` of a command that writes a document with this name."""
+    return click.option("--report", is_flag=True, help=f"Write {name}.html as well, to be opened in a browser.")
 
 
 def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:
@@ -49,6 +57,17 @@ def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def needed_beside(given: str, option: str, expected: str) -> WrongUsage:
+    """What is raised for an option without another one that it needs; ``expected``: which ones go together."""
+    problem = fault("missing-option", option, wording="not-given-beside", expected=expected, option=option, given=given)
+    return WrongUsage(problem)
+
+
+def not_both(option: str, other: str, reason: str) -> WrongUsage:
+    """What is raised for two options that cannot be given together."""
+    return WrongUsage(fault("contradictory-rules", option, wording="only-one-option", other=other, reason=reason))
 
 
 def output_folder(path: Path) -> Path:

@@ -12,14 +12,25 @@ import click
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.commands.options import (
     FolderPath,
+    PageOf,
     ReferenceFolder,
+    RulesFolder,
     Workers,
     challenge_folder,
     existing,
     output_folder,
     writing_to,
 )
-from evaluation.commands.screen import check_report, progress_bar, show, show_findings, show_lines, show_sections
+from evaluation.commands.screen import (
+    check_report,
+    progress_bar,
+    show,
+    show_findings,
+    show_lines,
+    show_sections,
+    show_written,
+    write_document,
+)
 
 if TYPE_CHECKING:
     from evaluation.model import Instances
@@ -82,7 +93,7 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     show(rasterisation_table({case.name: report for case, _, report in reports}, outlines=outlines))
     show_findings(findings)
     click.echo(thirds_of_areas([instances for _, instances, _ in reports]))
-    click.echo(f"Written to {output}: labels/, instances.csv, rasterisation.json")
+    show_written(output, "labels/", "instances.csv", "rasterisation.json")
 
 
 def thirds_of_areas(references: Sequence[Instances]) -> str:
@@ -105,7 +116,7 @@ def thirds_of_areas(references: Sequence[Instances]) -> str:
 @click.command()
 @ReferenceFolder
 @click.option("--output", type=FolderPath, help="Folder for sensitivity.json.")
-@click.option("--report", is_flag=True, help="Write sensitivity.html as well, to be opened in a browser.")
+@PageOf("sensitivity")
 @Workers
 def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
     """What does a pixel cost? Compare the reference with itself, a pixel or two larger, smaller, lower, or coarser.
@@ -113,34 +124,26 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
     Advises how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
     Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
     """
-    from evaluation.report.folders import write_page
     from evaluation.report.studies import sensitivity_page
-    from evaluation.results.documents import as_json
-    from evaluation.results.files import write_atomically
     from evaluation.study.sensitivity import study_sensitivity
 
     check_report(report, output)
     if output:
         output_folder(output)
     with progress_bar("Comparing") as progress:
-        found = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
-    page = sensitivity_page(found)
+        study = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
     if output:
-        with writing_to(output):
-            output.mkdir(parents=True, exist_ok=True)
-            write_atomically(output / "sensitivity.json", as_json(found))
-            if report:
-                write_page(page, output / "sensitivity.html")
-    show_sections(page, "advice")
+        write_document(output, "sensitivity", study, sensitivity_page if report else None)
+    show_sections(sensitivity_page(study), "advice")
     if output:
-        click.echo(f"Written to {output}: sensitivity.json{', sensitivity.html' if report else ''}")
+        show_written(output, "sensitivity.json", page="sensitivity.html" * report)
 
 
 # --- kit --------------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@RulesFolder
 @click.option("--output", type=FolderPath, required=True, help="New folder for what participants get.")
 @click.option("--source", default="", help="What to install with pipx, for the guide. [default: this version]")
 def kit(challenge: Path, output: Path, source: str) -> None:
@@ -149,14 +152,14 @@ def kit(challenge: Path, output: Path, source: str) -> None:
 
     with writing_to(output):
         written = write_kit(challenge_folder(challenge), output_folder(output), source=source)
-    click.echo(f"Written to {output}: {', '.join(written.files)}")
+    show_written(output, *written.files)
 
 
 # --- phase ------------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@RulesFolder
 def phase(challenge: Path) -> None:
     """Print the settings of the platform's phase that belong to [ranking], as JSON, and what they mean."""
     from evaluation.findings import render_findings

@@ -16,14 +16,17 @@ import click
 from evaluation.commands import options
 from evaluation.commands.options import (
     Before,
-    BoardReport,
     Cluster,
     FolderPath,
+    PageOf,
     ReferenceFolder,
+    RulesFolder,
     ScoreColumns,
     Workers,
     challenge_folder,
     existing,
+    needed_beside,
+    not_both,
     output_folder,
     writing_to,
 )
@@ -37,8 +40,10 @@ from evaluation.commands.screen import (
     show_findings,
     show_lines,
     show_sections,
+    show_written,
     submissions_progress,
     tell,
+    write_document,
 )
 from evaluation.findings import counted, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
@@ -49,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@RulesFolder
 @click.option("--submission", type=FolderPath, required=True, help="Folder or ZIP of the submission.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @Workers
@@ -107,16 +112,7 @@ def score(
     from evaluation.scoring.street import score_submission
 
     if images is not None and not report:
-        raise WrongUsage(
-            fault(
-                "missing-option",
-                "--report",
-                wording="not-given-beside",
-                expected="both",
-                option="--report",
-                given="--images",
-            )
-        )
+        raise needed_beside("--images", "--report", "both")
     check_report(report)
     is_public = challenge is None and options.is_platform()
     is_read = challenge is not None and not quiet and sys.stderr is not None
@@ -154,10 +150,9 @@ def score(
             page = page_of_results(output, sources=sources, workers=workers, progress=progress)
             write_page(page, output / "report.html")
     if is_read:
-        files = f"metrics.json, details.json, objects.csv{', report.html' if report else ''}"
         with redirect_stdout(sys.stderr):
             show_summary(challenge, submission, result)
-            click.echo(f"Written to {output}: {files}")
+            show_written(output, "metrics.json", "details.json", "objects.csv", page="report.html" * report)
 
 
 def show_summary(challenge: Path, submission: Path, result: Result) -> None:
@@ -189,7 +184,7 @@ def show_summary(challenge: Path, submission: Path, result: Result) -> None:
     "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
 )
 @Before
-@BoardReport
+@PageOf("leaderboard")
 @Cluster
 @Log
 @Workers
@@ -259,7 +254,7 @@ def leaderboard(
 @ScoreColumns
 @click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard.")
 @Before
-@BoardReport
+@PageOf("leaderboard")
 def rank(
     challenge: Path | None,
     results: Path | None,
@@ -334,49 +329,22 @@ def audit(
     check_report(report)
     if scores is not None:
         if submissions is not None or tricks:
-            other = "--tricks" if tricks else "--submissions"
-            raise WrongUsage(
-                fault(
-                    "contradictory-rules",
-                    other,
-                    wording="only-one-option",
-                    other="--scores",
-                    reason="scores have no nuclei",
-                )
-            )
+            raise not_both("--tricks" if tricks else "--submissions", "--scores", "scores have no nuclei")
         from evaluation.study.audit import audit_scores_in_file
 
         folder = challenge_folder(challenge) if challenge else None
         output_folder(output)
-        found = audit_scores_in_file(folder, scores, columns=columns, settings=settings, unit=unit)
-        show_audit(found, output, report=report)
+        of_scores = audit_scores_in_file(folder, scores, columns=columns, settings=settings, unit=unit)
+        show_audit(of_scores, output, report=report)
         return
     if submissions is None:
         raise WrongUsage(
             fault("missing-option", "--submissions, --scores", wording="no-results-or-scores", number="neither is")
         )
     if challenge is None:
-        needed = "the challenge that the submissions are of"
-        raise WrongUsage(
-            fault(
-                "missing-option",
-                "--challenge",
-                wording="not-given-beside",
-                expected=needed,
-                option="--challenge DIR",
-                given="--submissions",
-            )
-        )
+        raise needed_beside("--submissions", "--challenge", "the challenge that the submissions are of")
     if columns or settings:
-        raise WrongUsage(
-            fault(
-                "contradictory-rules",
-                "--column, --set",
-                wording="only-one-option",
-                other="--submissions",
-                reason="the ranking is that of the challenge",
-            )
-        )
+        raise not_both("--column, --set", "--submissions", "the ranking is that of the challenge")
     output_folder(output)
     if tricks:
         play_tricks(challenge_folder(challenge), submissions, output, report=report)
@@ -389,7 +357,7 @@ def audit(
         connect(cluster, progress.say) as executor,
         writing_to(output),
     ):
-        found = audit_challenge(
+        of_challenge = audit_challenge(
             challenge_folder(challenge),
             submissions,
             output,
@@ -398,51 +366,43 @@ def audit(
             note=progress.note,
             executor=executor,
         )
-    show_audit(found, output, report=report)
+    show_audit(of_challenge, output, report=report)
 
 
-def show_audit(found: Audit, output: Path, *, report: bool) -> None:
+def show_audit(audit: Audit, output: Path, *, report: bool) -> None:
     """Write an audit, and print what its page begins with."""
     from evaluation.report.studies import audit_page
     from evaluation.study.audit import write_audit
     from evaluation.study.variants import audit_document
 
     with writing_to(output):
-        write_audit(output, found)
-        page = audit_page(audit_document(found))
+        write_audit(output, audit)
+        page = audit_page(audit_document(audit))
         if report:
             from evaluation.report.folders import write_page
 
             write_page(page, output / "audit.html")
     show_sections(page, "first-place", "rules")
-    show_lines(found.notes)
-    click.echo(f"Written to {output}: audit.json, audit.csv{', audit.html' if report else ''}")
+    show_lines(audit.notes)
+    show_written(output, "audit.json", "audit.csv", page="audit.html" * report)
 
 
 def play_tricks(challenge: Path, submissions: Path, output: Path, *, report: bool) -> None:
     """``audit --tricks``."""
-    from evaluation.results.documents import as_json
-    from evaluation.results.files import write_atomically
+    from evaluation.report.studies import tricks_page
     from evaluation.study.tricks import audit_tricks, tricks_lines
 
-    found = audit_tricks(challenge, submissions, output=output)
-    with writing_to(output):
-        output.mkdir(parents=True, exist_ok=True)
-        write_atomically(output / "tricks.json", as_json(found))
-        if report:
-            from evaluation.report.folders import write_page
-            from evaluation.report.studies import tricks_page
-
-            write_page(tricks_page(found), output / "tricks.html")
-    show_lines(tricks_lines(found))
-    click.echo(f"Written to {output}: tricks.json{', tricks.html' if report else ''}")
+    tricks = audit_tricks(challenge, submissions, output=output)
+    write_document(output, "tricks", tricks, tricks_page if report else None)
+    show_lines(tricks_lines(tricks))
+    show_written(output, "tricks.json", page="tricks.html" * report)
 
 
 # --- archive ----------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@click.option("--challenge", type=FolderPath, required=True, help="Folder with challenge.toml and cases.csv.")
+@RulesFolder
 @click.option("--results", type=FolderPath, required=True, help="What 'leaderboard' wrote.")
 @click.option("--output", type=FolderPath, required=True, help="The ZIP to write.")
 @click.option(

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import click
 
@@ -89,11 +89,7 @@ def show_lines(lines: Iterable[str]) -> None:
 
 
 def show_board(
-    board: Board,
-    output: Path,
-    *,
-    report: bool,
-    metrics: Mapping[str, Path] | None = None,
+    board: Board, output: Path, *, report: bool, metrics: Mapping[str, Path] | None = None
 ) -> None:
     """Write a leaderboard and print what its page begins with.
 
@@ -118,7 +114,7 @@ def show_board(
         show(team_grid(document, results))
     show_sections(page, "common")
     show_lines([board.words, *board.findings, *board.alike.lines()])
-    click.echo(f"Written to {output}: leaderboard.json, leaderboard.csv{', leaderboard.html' if report else ''}")
+    show_written(output, "leaderboard.json", "leaderboard.csv", page="leaderboard.html" * report)
 
 
 def show_sections(page: Page, *anchors: str) -> None:
@@ -128,6 +124,25 @@ def show_sections(page: Page, *anchors: str) -> None:
     for section in (section for section in page.sections if section.anchor in anchors):
         for part in section_renderables(section):
             show(part)
+
+
+def write_document(
+    output: Path, name: str, document: Mapping[str, Any], page: Callable[[Mapping[str, Any]], Page] | None
+) -> None:
+    """Write a document of this name, and its page where one is wanted."""
+    from evaluation.report.folders import write_page
+    from evaluation.results.documents import as_json
+    from evaluation.results.files import write_atomically
+
+    with writing_to(output):
+        write_atomically(output / f"{name}.json", as_json(document))
+        if page is not None:
+            write_page(page(document), output / f"{name}.html")
+
+
+def show_written(output: Path, *names: str, page: str = "") -> None:
+    """Say which files were written; ``page`` is the last, if one was wanted."""
+    click.echo(f"Written to {output}: {', '.join(filter(None, (*names, page)))}")
 
 
 def show_findings(findings: Iterable[Finding]) -> None:

@@ -20,40 +20,39 @@ from evaluation.scoring.read import read_reference, reference_files
 from evaluation.submission import CaseFile
 
 KEPT_BYTES = 32_000_000  # in each process
-MET_UP_TO = 100_000  # cases
+MET_ONCE_BYTES = 320  # what the key of a reference that was met once counts
 SETTLED_SECONDS = 2  # a file that changed later may change again without another time
 NO_RULES_OF_REFERENCES = {"cases", "submission", "metrics", "aggregation", "ranking", "audit", "publish", "confidence"}
 
-Key = tuple[str, str, str, tuple[tuple[object, ...], ...]]
+Key = tuple[str, ...]  # rules, folder, case, state of its files
 
 
 class KeptReferences:
-    """Prepared references, pickled; None for one that was met once."""
+    """Prepared references, pickled; ``b""`` for one that was met once."""
 
     def __init__(self) -> None:
-        self.found: dict[Key, bytes | None] = {}
+        self.pickled: dict[Key, bytes] = {}
         self.size = 0
 
     def read(self, challenge: Challenge, folder: Path, case: Case, rules: str) -> PreparedReference:
-        """As ``read_reference`` does, from files of the case alone. ``rules``: ``rules_of_references``."""
-        states = states_of(folder, reference_files(challenge, folder, case))
-        if states is None:
-            return read_reference(challenge, folder, case)
-        key = rules, str(folder), repr(case), states
-        if (content := self.found.get(key)) is not None:
-            kept: PreparedReference = pickle.loads(content)
-            return kept
-        prepared = read_reference(challenge, folder, case)
-        self.add(key, pickle.dumps(prepared, pickle.HIGHEST_PROTOCOL) if key in self.found else None)
-        return prepared
+        """The same as ``read_reference`` from the files of the case. ``rules``: ``rules_of_references``."""
+        key = rules, str(folder), repr(case), file_states(folder, reference_files(challenge, folder, case))
+        if content := self.pickled.get(key):
+            reference: PreparedReference = pickle.loads(content)
+            return reference
+        reference = read_reference(challenge, folder, case)
+        if key[-1]:
+            self.add(key, pickle.dumps(reference, pickle.HIGHEST_PROTOCOL) if key in self.pickled else b"")
+        return reference
 
-    def add(self, key: Key, content: bytes | None) -> None:
-        size = len(content or b"")
-        if self.size + size > KEPT_BYTES or len(self.found) >= MET_UP_TO:  # those of other rules go
-            self.found = {other: of for other, of in self.found.items() if other[:2] == key[:2]}
-            self.size = sum(len(of or b"") for of in self.found.values())
-        if self.size + size <= KEPT_BYTES and len(self.found) < MET_UP_TO:
-            self.found[key] = content
+    def add(self, key: Key, content: bytes) -> None:
+        """Keep a reference if there is room; where there is none, those of other rules go first."""
+        size = len(content) or MET_ONCE_BYTES
+        if self.size + size > KEPT_BYTES:
+            self.pickled = {other: pickled for other, pickled in self.pickled.items() if other[:2] == key[:2]}
+            self.size = sum(len(pickled) or MET_ONCE_BYTES for pickled in self.pickled.values())
+        if self.size + size <= KEPT_BYTES:
+            self.pickled[key] = content
             self.size += size
 
 
@@ -65,18 +64,17 @@ def rules_of_references(challenge: Challenge) -> str:
     return challenge.model_dump_json(exclude=NO_RULES_OF_REFERENCES)
 
 
-def states_of(folder: Path, files: Sequence[CaseFile]) -> tuple[tuple[object, ...], ...] | None:
-    """What changes with every file of a reference; None if something may change without it."""
-    settled_before = time.time_ns() - SETTLED_SECONDS * 1_000_000_000
-    states: list[tuple[object, ...]] = []
+def file_states(folder: Path, files: Sequence[CaseFile]) -> str:
+    """A text that changes with every file of a reference; "" if a file may change and the text would not."""
+    states = []
     for file in files:
         for name in (file.name, *file.companions.values()):
             try:
                 state = os.lstat(folder / name)
             except OSError:
-                return None
-            is_settled = max(state.st_mtime_ns, state.st_ctime_ns) <= settled_before
-            if not stat.S_ISREG(state.st_mode) or not is_settled:
-                return None
+                return ""
+            changed_ns = max(state.st_mtime_ns, state.st_ctime_ns)
+            if not stat.S_ISREG(state.st_mode) or changed_ns > time.time_ns() - SETTLED_SECONDS * 1_000_000_000:
+                return ""
             states.append((name, file.class_id, state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns))
-    return tuple(states)
+    return repr(states)
