@@ -17,6 +17,7 @@ prepare_venv "$root/.venv-test" "$root/requirements/test.lock"
 python=$root/.venv-test/bin/python
 cd "$root"
 export PYTHONPATH="$root" PYTHONSAFEPATH=1
+unset PYTHONDONTWRITEBYTECODE  # compiled once, not by every worker and every program that a test starts
 
 mode=${1:---fast}
 case $mode in

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,19 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGTERM, interrupt)  # so that what tests have started ends with them
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """No file is searched for examples that has none: that takes seconds."""
+    collectors = yield
+    return collectors if b">>>" in file_path.read_bytes() else [of for of in collectors if type(of) is pytest.Module]
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are called by their argument: those of gzip hold the second at which they were made, and the workers of
+    xdist must collect the same names."""
+    return argname if isinstance(val, bytes) else None
+
+
 def interrupt(*_: object) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
     raise KeyboardInterrupt
@@ -68,7 +83,7 @@ def interrupt(*_: object) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests; with --fast keep only those without a mark, and count the others by their first mark."""
     of_name = {name: mark for mark, names in OF_TEST.items() for name in names}
-    kept = []
+    kept, left_out = [], []
     for item in items:
         marks = [OF_FIXTURE[fixture] for fixture in getattr(item, "fixturenames", ()) if fixture in OF_FIXTURE]
         function = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
@@ -78,11 +93,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(mark)
         if marks:
             config.stash[LEFT_OUT][marks[0]] += 1
-        else:
-            kept.append(item)
+        (left_out if marks else kept).append(item)
     if config.getoption("--fast"):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: the garbage collector need not walk it again, here and in every forked process."""
+    gc.freeze()
 
 
 # With xdist the workers collect, and tell the one process that reports.

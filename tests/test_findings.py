@@ -9,6 +9,7 @@ import tomllib
 import zipfile
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -138,13 +139,15 @@ def calls_in(path: Path) -> Iterator[Call]:
     yield from visit(ast.parse(path.read_text()), ())
 
 
-CALLS = [call for path in SOURCES for call in calls_in(path)]
+@cache
+def calls() -> list[Call]:
+    return [call for path in SOURCES for call in calls_in(path)]
 
 
 def test_every_call_has_the_data_that_its_wording_is_filled_with() -> None:
-    assert len(CALLS) > 200
+    assert len(calls()) > 200
     wrong = []
-    for call in CALLS:
+    for call in calls():
         for code in () if call.hands_on else sorted(call.codes & set(texts())) or ("",):
             whole = {name for name, words in wordings(code).items() if {"got", "expected"} <= set(words) | call.given}
             said = complaint(code, call.wordings or whole, call.given) if code else "its code is not known"
@@ -153,11 +156,11 @@ def test_every_call_has_the_data_that_its_wording_is_filled_with() -> None:
 
 
 def test_data_are_named_at_every_call_but_in_methods_that_hand_them_on() -> None:
-    assert {call.function for call in CALLS if call.hands_on} == HANDED_ON
+    assert {call.function for call in calls() if call.hands_on} == HANDED_ON
 
 
 def test_every_wording_is_used() -> None:
-    used = {(code, name) for call in CALLS for code in call.codes for name in call.wordings or wordings(code)}
+    used = {(code, name) for call in calls() for code in call.codes for name in call.wordings or wordings(code)}
     known = {(code, name) for code in texts() for name in wordings(code) if name}
     assert sorted(known - used) == []
     assert sorted(set(texts()) - {code for code, _ in used}) == []
