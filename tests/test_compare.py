@@ -572,10 +572,15 @@ def test_images_of_one_side_are_told_and_count_as_empty(capsys):
 @pytest.mark.parametrize(
     ("labels", "advice"),
     [
-        (FOUR.T, "Height and width are swapped: transpose the arrays."),
-        (np.kron(FOUR, np.ones((2, 2), np.uint16)), "The prediction is 2 times as large"),
-        (np.pad(FOUR, ((0, 1), (0, 1))), "a tool has cut or padded one of them"),
-        (FOUR[:50], "Check whether the images were cropped or padded"),
+        (FOUR.T, "Transposed, IoU > 0.5 for 100 % of the nuclei (1 image was tried): height and width are swapped."),
+        (np.kron(FOUR, np.ones((2, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
+        (np.kron(FOUR, np.ones((3, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
+        (np.pad(FOUR, ((0, 1), (0, 1))), "Laid with its upper left corner on that of the reference, IoU > 0.5 for"),
+        (np.pad(FOUR, ((4, 4), (3, 3))), "Laid on the middle of the reference, IoU > 0.5 for 100 %"),
+        (np.pad(FOUR, ((0, 3), (9, 0))), "Moved by -9 px in x and 0 px in y, IoU > 0.5 for 100 %"),
+        (FOUR[1:], "Laid with its lower right corner on that of the reference, IoU > 0.5 for 100 %"),
+        (np.ones((91, 61), np.uint16), "Write the prediction at the size of the image that was annotated."),
+        (np.zeros((91, 61), np.uint16), "Write the prediction at the size of the image that was annotated."),
     ],
 )
 def test_sizes_that_differ_are_told_with_what_to_do(labels, advice, capsys):
@@ -584,6 +589,15 @@ def test_sizes_that_differ_are_told_with_what_to_do(labels, advice, capsys):
     printed = compared(capsys, "reference", "masks", code=2)
     assert f"{labels.shape[0]} x {labels.shape[1]} px; expected 60 x 90 px" in printed
     assert advice in printed
+    is_tried = " tried): " in printed
+    assert is_tried == ("Write the prediction" not in printed)
+
+
+def test_nothing_is_kept_of_a_comparison_whose_sizes_differ(capsys):
+    put("reference/a.tif", FOUR)
+    put("masks/a.tif", FOUR.T)
+    compared(capsys, "reference", "masks", "--save-challenge", "kept", code=2)
+    assert not Path("kept").exists()
 
 
 def test_a_class_of_one_side_is_told(capsys):

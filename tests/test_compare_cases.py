@@ -44,7 +44,7 @@ EXPECTED: dict[str, float | str] = {
     "rgba_first_channel": "If each colour is a nucleus",
     "copies": 4 / 7,
     "qupath_region": 0.8,
-    "off_by_one": "They differ by so little that a tool has cut or padded one of them",
+    "off_by_one": "Laid with its upper left corner on that of the reference, IoU > 0.5 for 67 %",
     "void_minus1": "Does -1 stand for background, or for what is not annotated?",
     "zarr_two_labels": "expected one array at full size. Name it",
     "cvat": "an XML export of CVAT, which is not read; export as COCO",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -67,6 +68,54 @@ def hinted(reference, prediction) -> str:
 )
 def test_the_usual_mistakes_are_named(change, words):
     assert words in hinted([ONE, TWO], [np.ascontiguousarray(change(ONE)), np.ascontiguousarray(change(TWO))])
+
+
+PLACES = np.random.default_rng(4).permutation(400)[:60]
+POINTS = np.stack([50.0 * (PLACES // 20) + 20, 30.0 * (PLACES % 20) + 7], axis=1)  # x up to 970, y up to 577
+
+
+def hinted_of_points(prediction: np.ndarray, folder: Path) -> str:
+    for side, points in (("reference", POINTS), ("prediction", prediction)):
+        (folder / side).mkdir()
+        rows = "".join(f"{x},{y}\n" for x, y in points)
+        (folder / side / "a.csv").write_text(f"x,y\n{rows}")
+    found = evaluation.compare(folder / "reference", folder / "prediction")
+    return " ".join(str(finding) for finding in found.findings if finding.code == "nearly-nothing-matches")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda points: points[:, ::-1], "Transposed, it is 100 % (1 image was tried): are rows and columns"),
+        (lambda points: 0.25 * points, "4 times as large, it is 100 % (1 image was tried): is the image of"),
+        (lambda points: 0.502 * points, "2 times as large, it is 100 %"),
+        (lambda points: 2 * points, "0.5 times as large, it is 100 %"),
+        (lambda points: 4 * points + 1, "0.25 times as large, it is 100 %"),
+        (lambda points: points - (31, -40), "Moved by 31 px in x and -40 px in y, it is 100 %"),
+        (lambda points: points, ""),
+        (lambda points: points[:20], ""),
+        (lambda points: points[::-1] * 0 + np.random.default_rng(5).uniform(0, 900, points.shape), ""),
+    ],
+)
+def test_the_usual_mistakes_of_points_are_named(change, words, tmp_path):
+    said = hinted_of_points(change(POINTS), tmp_path)
+    assert words in said if words else said == ""
+    assert not said or "a point within 12 px for" in said
+
+
+def test_parts_of_an_outline_that_are_nuclei_are_named(tmp_path):
+    ring = [[[x, 5], [x + 10, 5], [x + 10, 15], [x, 15], [x, 5]] for x in (5, 25, 45)]
+    apart, together = [("Polygon", [one]) for one in ring], [("MultiPolygon", [[one] for one in ring])]
+    for side, shapes in (("r", apart), ("p", together)):
+        features = [
+            {"type": "Feature", "properties": {}, "geometry": {"type": kind, "coordinates": coordinates}}
+            for kind, coordinates in shapes
+        ]
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    said = " ".join(map(str, evaluation.compare(tmp_path / "r", tmp_path / "p").findings))
+    assert "is an outline of several parts several nuclei? Write one for each nucleus." in said
+    assert "scipy" not in said
 
 
 def test_a_mistake_is_named_where_a_third_still_matches():

@@ -34,14 +34,13 @@ from evaluation.leaderboard.verdict import names_of
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
-from evaluation.study.hints import hints_about_files
+from evaluation.study.hints import hint_about_size, hints_about_files
 
 if TYPE_CHECKING:
     from evaluation.report.scenes import Scene
 
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0
-FEW_PX = 4  # by which two sizes of an image differ where a tool has cut or padded it
 OF_POINTS: dict[str, Any] = {
     "matching": {
         "rules": [
@@ -145,8 +144,11 @@ def compare_paths(
         findings = list(planned.findings)
         lost: dict[str, list[str]] = {}
         for number, party in enumerate(parties):
-            target = workspace / f"challenge_{number}" if number or folder is None else folder
-            made = make_challenge(found, party, target, wanted, keep=target is folder)
+            scratch = workspace / f"challenge_{number}"
+            target = scratch if number or folder is None else folder
+            made = make_challenge(found, party, target, wanted, scratch)
+            if made.misfits:
+                raise WrongUsage(*size_faults(made))
             challenge = Challenge.load(made.folder)
             for model, document in made.documents.items():
                 own = Challenge.build({**document, "cases": challenge.cases})
@@ -380,14 +382,27 @@ def free_name(name: str, taken: Mapping[str, Any]) -> str:
 # --- the challenge ----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """An image whose sizes differ on the two sides, px."""
+
+    name: str
+    size_yx: tuple[int, int]
+    own_yx: tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeChallenge:
-    """A challenge in a folder, the resolved rules for each model, and what was found and assumed, in words."""
+    """A challenge in a folder, the resolved rules for each model, and what was found and assumed, in words.
+
+    misfits   cases of models whose predictions have another size, with their names and both sizes
+    """
 
     folder: Path
     documents: Mapping[str, Mapping[str, Any]]
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
+    misfits: Mapping[str, Mapping[str, Misfit]]
 
 
 def make_challenge(
@@ -395,12 +410,11 @@ def make_challenge(
     party: Party,
     folder: Path,
     wanted: Wanted,
-    *,
-    keep: bool,
+    scratch: Path,
 ) -> MadeChallenge:
     """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
 
-    keep  copy files; else they are linked
+    scratch  where files are linked, else they are copied; it is used instead if sizes differ
     """
     models, plan = party.models, party.plan
     for side in (reference, *models.values()):
@@ -434,11 +448,12 @@ def make_challenge(
     names: dict[str, str] = {}
     for name in reference.cases:
         names[free_name(safe_name(name), names)] = name
-    sizes, more = sizes_of(reference, models, pairings)
+    sizes, misfits, more = sizes_of(reference, models, pairings)
+    folder = scratch if misfits else folder
     findings += more
     if len(plan) == 1 and not reference.classes:
         notes.append("One class: the reference tells no classes.")
-    placing = Placing(folder, copy=keep)
+    placing = Placing(folder, copy=folder != scratch)
     of_reference = stage(reference, plan, names, "reference", placing, wanted.ignore)
     documents = {}
     for model, side in models.items():
@@ -465,7 +480,32 @@ def make_challenge(
         named = listed(wanted.ignore, 20, last="and")
         notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
     resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
-    return MadeChallenge(folder, resolved, tuple(notes), tuple(findings))
+    found = {
+        model: {case: of_model[name] for case, name in names.items() if name in of_model}
+        for model, of_model in misfits.items()
+    }
+    return MadeChallenge(folder, resolved, tuple(notes), tuple(findings), found)
+
+
+def size_faults(made: MadeChallenge) -> list[Finding]:
+    """That sizes differ, and what would match: it is tried on some images."""
+    cases = Challenge.load(made.folder).cases
+    faults = []
+    for model, misfits in made.misfits.items():
+        own = Challenge.build({**made.documents[model], "cases": cases})
+        sizes = {case: misfit.own_yx for case, misfit in misfits.items()}
+        fix = hint_about_size(own, made.folder, made.folder / "submissions" / model, sizes)
+        faults += [
+            fault(
+                "sizes-differ",
+                f"{quote(of.name)}, prediction {quote(model)}",
+                fix=fix or None,
+                found=shown(of.own_yx),
+                size=shown(of.size_yx),
+            )
+            for of in misfits.values()
+        ]
+    return faults
 
 
 def document_of(
@@ -586,11 +626,13 @@ def unpaired(pairing: Pairing, model: str) -> list[Finding]:
 
 def sizes_of(
     reference: FoundSide, models: Mapping[str, FoundSide], pairings: Mapping[str, Pairing]
-) -> tuple[dict[str, tuple[int, int]], list[Finding]]:
-    """The size of each case, by its name in the reference, and what is worth knowing. Raises WrongUsage."""
+) -> tuple[dict[str, tuple[int, int]], dict[str, dict[str, Misfit]], list[Finding]]:
+    """The size of each case, by its name in the reference, which predictions of models have another one, and what is
+    worth knowing. Raises WrongUsage.
+    """
     sizes: dict[str, tuple[int, int]] = {}
     unknown: list[str] = []
-    faults: list[Finding] = []
+    misfits: dict[str, dict[str, Misfit]] = {}
     for name, case in reference.cases.items():
         of_models = {
             model: side.cases[pairings[model].pairs[name]]
@@ -604,21 +646,10 @@ def sizes_of(
             unknown.append(name)
         sizes[name] = size = known[0]
         for model, found in of_models.items():
-            if found.size_yx not in (None, size):
-                assert found.size_yx is not None
-                faults.append(
-                    fault(
-                        "sizes-differ",
-                        f"{quote(name)}, prediction {quote(model)}",
-                        fix=size_advice(size, found.size_yx),
-                        found=shown(found.size_yx),
-                        size=shown(size),
-                    )
-                )
-    if faults:
-        raise WrongUsage(*faults)
+            if found.size_yx is not None and found.size_yx != size:
+                misfits.setdefault(model, {})[name] = Misfit(name, size, found.size_yx)
     if not unknown:
-        return sizes, []
+        return sizes, misfits, []
     if shares := [side for side in (reference, *models.values()) if side.format == "yolo_txt"]:
         todo = "Put the images beside the files, with the same names."
         raise WrongUsage(
@@ -631,24 +662,11 @@ def sizes_of(
                 lacking=f"the size of {quote(unknown[0])}",
             )
         )
-    return sizes, [fault("size-unknown", *map(quote, unknown), size=shown(sizes[unknown[0]]))]
+    return sizes, misfits, [fault("size-unknown", *map(quote, unknown), size=shown(sizes[unknown[0]]))]
 
 
 def shown(size_yx: tuple[int, int]) -> str:
     return f"{size_yx[0]} x {size_yx[1]}"
-
-
-def size_advice(reference: tuple[int, int], prediction: tuple[int, int]) -> str:
-    if prediction == reference[::-1]:
-        return "Height and width are swapped: transpose the arrays."
-    if max(abs(p - r) for p, r in zip(prediction, reference, strict=True)) <= FEW_PX:
-        return "They differ by so little that a tool has cut or padded one of them: find out on which side."
-    ratios = {round(p / r, 2) for p, r in zip(prediction, reference, strict=True)}
-    if max(ratios) - min(ratios) <= 0.02:
-        return (
-            f"The prediction is {max(ratios):g} times as large: resize its labels (nearest neighbour) before comparing."
-        )
-    return "Check whether the images were cropped or padded before they were segmented."
 
 
 def index_rows(

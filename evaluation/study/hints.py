@@ -5,7 +5,8 @@ For people at a terminal. Hints reveal the reference and must never reach the pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.challenge import Challenge
+from evaluation.challenge.matching_rules import RadiusRule
 from evaluation.decoding.label_array import CLASSES_AT_MOST
 from evaluation.findings import Finding, fault, listed, percent
 from evaluation.findings.errors import InputFault
@@ -21,11 +23,13 @@ from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.parts import convert_parts
 from evaluation.instances.rasterise import placed_vertices
 from evaluation.instances.runs import select_instances
-from evaluation.matching import match_iou_above, overlap_table
-from evaluation.model import Annotations, Instances, Outlines, Part
+from evaluation.matching import match_centroid_closest_first, match_iou_above, overlap_table
+from evaluation.model import Annotations, Instances, Outlines, Part, Points
 from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import Result
+
+Size = tuple[int, int]
 
 IMAGES_TRIED = 4
 PIXELS_AT_MOST = 25_000_000
@@ -40,23 +44,29 @@ BIN_PX = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """An image: its reference, and its prediction as it was read, with the rules of its outlines."""
+    """An image: its reference, and its prediction as it was read, with the rules of its outlines.
+
+    radius_px  within which centroids match; None: nuclei match by their IoU
+    own_yx     the size of the prediction if it is another one
+    """
 
     name: str
     reference: Instances
     parts: tuple[Part, ...]
     vertices: str | None = None
     origin: str | None = None
+    radius_px: float | None = None
+    own_yx: Size | None = None
 
     @property
-    def shape_yx(self) -> tuple[int, int]:
+    def shape_yx(self) -> Size:
         return self.reference.shape_yx
 
     def prediction(self, parts: Sequence[Part] | None = None, origin: str | None = None) -> Instances:
         """The prediction as instances; parts that do not fit the image are cut at its edge."""
         made = convert_parts(
             self.parts if parts is None else parts,
-            self.shape_yx,
+            self.own_yx or self.shape_yx,
             vertices=self.vertices or "exact",  # type: ignore[arg-type]
             origin=origin or self.origin or "pixel_centre",  # type: ignore[arg-type]
             vanished="drop",
@@ -86,6 +96,10 @@ class Change:
 
     def applied(self, seen: Seen) -> Instances:
         offset = np.array(self.offset_xy(seen.shape_yx))
+        if seen.radius_px is not None:
+            made = seen.prediction()
+            points_xy = made.centroids_yx()[:, :: 1 if self.swap else -1] * np.array(self.scale_xy) + offset
+            return replace(made, point_yx=points_xy[:, ::-1])
         if seen.parts and all(isinstance(part, Outlines) for part in seen.parts):
             moved = []
             for part in seen.parts:
@@ -116,7 +130,7 @@ CHANGES = (
     Change("turned by 90 degrees", "was the image turned?", swap=True, scale_xy=(-1, 1)),
     Change("turned by 270 degrees", "was the image turned?", swap=True, scale_xy=(1, -1)),
     *(
-        Change(f"{factor:g} times as large", "was the image resized, or is it of another magnification?",
+        Change(f"{factor:g} times as large", "is the image of another size or magnification, or are these um?",
                scale_xy=(factor, factor))
         for factor in (2, 4, 0.5, 0.25)
     ),
@@ -129,12 +143,24 @@ CHANGES = (
 def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Finding]:
     """Hints about a submission that was scored; a file that cannot be read any more gives none."""
     challenge = result.challenge
-    if challenge.are_counts or challenge.reference.are_points or challenge.submission.are_points:
+    if challenge.are_counts:
+        return []
+    are_points = challenge.reference.are_points or challenge.submission.are_points
+    if are_points and not isinstance(challenge.matching.rules[0], RadiusRule):
         return classes_hint(result)
     try:
         return [*hints_about(lambda: read_some(challenge, folder, submission), result), *classes_hint(result)]
     except (InputFault, OSError):
         return []
+
+
+def hint_about_size(challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size]) -> str:
+    """How the predictions that have sizes of their own, by case, would fit; "" if none was seen to."""
+    try:
+        seen = read_some(challenge, folder, submission, own_sizes)
+    except (InputFault, OSError):
+        return ""
+    return what_would_fit(seen) if seen else ""
 
 
 def hints_about(look: Callable[[], list[Seen]], result: Result) -> list[Finding]:
@@ -157,24 +183,34 @@ def hints_about(look: Callable[[], list[Seen]], result: Result) -> list[Finding]
     return (what_would_match(seen) if few else []) or half_pixel(seen)
 
 
-def read_some(challenge: Challenge, folder: Path, submission: Path) -> list[Seen]:
-    """Up to four images with nuclei on both sides. Raises InputFault."""
+def read_some(
+    challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size] | None = None
+) -> list[Seen]:
+    """Up to four images with nuclei on both sides, all or those whose predictions have sizes of their own, px.
+
+    Raises InputFault.
+    """
+    rule = challenge.matching.rules[0]
+    are_points = challenge.reference.are_points or challenge.submission.are_points
     received = receive_submission(challenge, submission, folder)
     shared = read_shared_reference(challenge, folder)
     side = submission_side(challenge, received.files)
     found: list[Seen] = []
     for case in challenge.cases:
         content = received.contents.get(case.name)
-        if content is None or case.height * case.width > PIXELS_AT_MOST:
+        own_yx = None if own_sizes is None else own_sizes.get(case.name)
+        is_other = own_sizes is not None and own_yx is None
+        if content is None or is_other or max(case.height * case.width, math.prod(own_yx or ())) > PIXELS_AT_MOST:
             continue
         reference = read_reference(challenge, folder, case, None if shared is None else shared.cases[case.name])
-        said = content if isinstance(content, Annotations) else read_case(side, case, content)
+        own = case if own_yx is None else replace(case, height=own_yx[0], width=own_yx[1])
+        said = content if isinstance(content, Annotations) else read_case(side, own, content)
         parts = tuple(in_image(said.parts, case, side.rules))
-        nuclei = sum(len(part) for part in parts if isinstance(part, Outlines | Instances))
+        nuclei = sum(len(part) for part in parts if isinstance(part, Outlines | Instances | Points))
         if 0 < len(reference.instances) < NUCLEI_AT_MOST > nuclei:
-            found.append(
-                Seen(case.name, reference.instances, parts, side.rules.value("vertices"), side.rules.value("origin"))
-            )
+            radius_px = rule.radius_in_px(case) if are_points and isinstance(rule, RadiusRule) else None
+            outlines = side.rules.value("vertices"), side.rules.value("origin")
+            found.append(Seen(case.name, reference.instances, parts, *outlines, radius_px, own_yx))
         if len(found) == IMAGES_TRIED:
             break
     received.files.close()
@@ -186,36 +222,96 @@ def read_some(challenge: Challenge, folder: Path, submission: Path) -> list[Seen
 
 def what_would_match(seen: Sequence[Seen]) -> list[Finding]:
     """The change under which by far the most nuclei match, as a warning; none if there is no such change."""
+    radius_px = seen[0].radius_px
     now = share(seen, [image.prediction() for image in seen])
-    tried = [(words, question, share(seen, made)) for words, question, made in attempts(seen)]
-    words, question, best = max(tried, key=lambda each: each[2])
-    if best < max(CLEARLY_MORE, min(3 * now, now + CLEARLY_MORE)):
+    found = best_of(attempts(seen), seen)
+    least = FEW if radius_px is not None else CLEARLY_MORE  # within a radius some match by chance
+    if found.share < max(least, min(3 * now, now + CLEARLY_MORE)):
         return []
-    images = "1 image was" if len(seen) == 1 else f"{len(seen)} images were"
-    advice = f"{words[0].upper()}{words[1:]}, it is {percent(best)} ({images} tried): {question}"
-    return [
-        fault("nearly-nothing-matches", "prediction", got=f"IoU > 0.5 for {percent(now)} of the nuclei", fix=advice)
-    ]
+    what = "IoU > 0.5" if radius_px is None else f"a point within {radius_px:g} px"
+    got = f"{what} for {percent(now)} of the nuclei"
+    return [fault("nearly-nothing-matches", "prediction", got=got, fix=found.advice("it is", len(seen)))]
 
 
-def attempts(seen: Sequence[Seen]) -> Iterable[tuple[str, str, list[Instances]]]:
+def what_would_fit(seen: Sequence[Seen]) -> str:
+    """How predictions of another size than their images would match, in a sentence; "" if they do not."""
+    found = best_of(fits(seen), seen)
+    return found.advice("IoU > 0.5 for", len(seen)) if found.share >= CLEARLY_MORE else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What was done to predictions, what the mistake may be, and the share of the nuclei that match then."""
+
+    words: str
+    question: str
+    share: float
+
+    def advice(self, what: str, images: int) -> str:
+        tried = "1 image was" if images == 1 else f"{images} images were"
+        done = f"{self.words[0].upper()}{self.words[1:]}"
+        of_nuclei = "" if what == "it is" else " of the nuclei"
+        return f"{done}, {what} {percent(self.share)}{of_nuclei} ({tried} tried): {self.question}"
+
+
+Attempts = Iterable[tuple[str, str, list[Instances]]]
+
+
+def best_of(attempts: Attempts, seen: Sequence[Seen]) -> Tried:
+    """The attempt under which the most nuclei match, of those with as many the one under which they fit best."""
+    tried = [(share(seen, made), mean_fit(seen, made), words, question) for words, question, made in attempts]
+    of_nuclei, _, words, question = max(tried, key=lambda each: each[:2])
+    return Tried(words, question, of_nuclei)
+
+
+def fits(seen: Sequence[Seen]) -> Attempts:
+    """Predictions of another size as labels of the size of their images: transposed, laid on them, resized."""
+    labels = [painted(image.prediction()) for image in seen]
+    if all(image.own_yx == image.shape_yx[::-1] for image in seen):
+        swapped = [instances_from_labels(np.ascontiguousarray(own.T), class_id=1) for own in labels]
+        yield "transposed", "height and width are swapped. Transpose the labels.", swapped
+    gaps = [np.subtract(image.shape_yx, own.shape).tolist() for image, own in zip(seen, labels, strict=True)]
+    places = {
+        "laid with its upper left corner on that of the reference": [(0, 0) for _ in gaps],
+        "laid on the middle of the reference": [(y // 2, x // 2) for y, x in gaps],
+        "laid with its lower right corner on that of the reference": [(y, x) for y, x in gaps],
+    }
+    if shift := likely_shift(seen):
+        places[f"moved by {shift[0]:g} px in x and {shift[1]:g} px in y"] = [(int(shift[1]), int(shift[0]))] * len(gaps)
+    question = "was the image cropped or padded? Cut or pad the labels so."
+    for words, at in places.items():
+        laid = [laid_at(own, where, image.shape_yx) for own, where, image in zip(labels, at, seen, strict=True)]
+        yield words, question, [instances_from_labels(own, class_id=1) for own in laid]
+    resized = []
+    for own, image in zip(labels, seen, strict=True):
+        rows, columns = (np.arange(to) * of // to for to, of in zip(image.shape_yx, own.shape, strict=True))
+        resized.append(instances_from_labels(own[np.ix_(rows, columns)], class_id=1))
+    yield "resized", "was the image resized? Resize the labels (nearest neighbour).", resized
+
+
+def laid_at(labels: npt.NDArray[np.int32], at: tuple[int, int], shape_yx: Size) -> npt.NDArray[np.int32]:
+    """Labels with their first pixel at a row and a column of an image, which may lie outside it."""
+    laid = np.zeros(shape_yx, np.int32)
+    to_y, to_x = (slice(max(first, 0), max(first + own, 0)) for first, own in zip(at, labels.shape, strict=True))
+    of_y, of_x = (slice(max(-first, 0), max(size - first, 0)) for first, size in zip(at, shape_yx, strict=True))
+    laid[to_y, to_x] = labels[of_y, of_x]
+    return laid
+
+
+def attempts(seen: Sequence[Seen]) -> Attempts:
+    outlines = all(isinstance(part, Outlines) for image in seen for part in image.parts)
+    are_points = any(image.radius_px is not None for image in seen)
     for change in CHANGES:
         square = all(image.shape_yx[0] == image.shape_yx[1] for image in seen)
-        outlines = all(isinstance(part, Outlines) for image in seen for part in image.parts)
-        if not change.swap or square or outlines:
+        if not change.swap or square or outlines or are_points:
             yield change.words, change.question, [change.applied(image) for image in seen]
     if shift := likely_shift(seen):
         words = f"moved by {shift[0]:g} px in x and {shift[1]:g} px in y"
         question = "was the image cropped, or do coordinates count from another corner?"
         change = Change(words, question, shift_xy=shift)
         yield words, question, [change.applied(image) for image in seen]
-    labels = max(len(image.prediction()) for image in seen)
-    question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
-    if labels <= CLASSES_AT_MOST:
-        meant = "is it a mask of one value?" if labels == 1 else "are the labels classes, not nuclei?"
-        question = f"{meant} Number each nucleus, for example with scipy.ndimage.label."
-    numbered = [instances_from_labels(regions(painted(image.prediction())), class_id=1) for image in seen]
-    yield "with a number for each region", question, numbered
+    if not are_points:
+        yield numbered(seen, outlines=outlines)
     if len(seen) > 1 and len({image.shape_yx for image in seen}) == 1:
         predictions = [image.prediction() for image in seen]
         shares = np.array([[share([image], [made]) for made in predictions] for image in seen])
@@ -224,6 +320,19 @@ def attempts(seen: Sequence[Seen]) -> Iterable[tuple[str, str, list[Instances]]]
             pairs = [f"{seen[j].name} for {seen[i].name}" for i, j in enumerate(order.tolist()) if i != j]
             question = f"are the names of the files mixed up ({', '.join(pairs[:2])})?"
             yield "given to each other's images", question, [predictions[j] for j in order.tolist()]
+
+
+def numbered(seen: Sequence[Seen], *, outlines: bool) -> tuple[str, str, list[Instances]]:
+    """Each region as a nucleus."""
+    labels = max(len(image.prediction()) for image in seen)
+    question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
+    if outlines:
+        question = "is an outline of several parts several nuclei? Write one for each nucleus."
+    elif labels <= CLASSES_AT_MOST:
+        meant = "is it a mask of one value?" if labels == 1 else "are the labels classes, not nuclei?"
+        question = f"{meant} Number each nucleus, for example with scipy.ndimage.label."
+    made = [instances_from_labels(regions(painted(image.prediction())), class_id=1) for image in seen]
+    return "with a number for each region", question, made
 
 
 def share(seen: Sequence[Seen], predictions: Sequence[Instances]) -> float:
@@ -236,7 +345,11 @@ def share(seen: Sequence[Seen], predictions: Sequence[Instances]) -> float:
 
 
 def matches_of(image: Seen, prediction: Instances) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The reference nuclei that are matched, and their IoU."""
+    """The reference nuclei that are matched, and how they fit: their IoU, or how close they are, px, below 0."""
+    if image.radius_px is not None:
+        near = match_centroid_closest_first(image.reference, prediction, radius_px=image.radius_px, class_aware=False)
+        places = image.reference.centroids_yx()[near.reference_index], prediction.centroids_yx()[near.prediction_index]
+        return np.asarray(near.reference_index), -np.hypot(*(places[0] - places[1]).T)
     table = overlap_table(image.reference, prediction)
     found = match_iou_above(table, image.reference, prediction, threshold=0.5, class_aware=False)
     return np.asarray(found.reference_index), np.asarray(found.intersection_px / found.union_px)
@@ -251,7 +364,8 @@ def background_hint(seen: Sequence[Seen]) -> list[Finding]:
         return float(instances.areas_px().max(initial=0)) / (instances.shape_yx[0] * instances.shape_yx[1])
 
     are_outlines = any(isinstance(part, Outlines) for image in seen for part in image.parts)
-    if are_outlines or max(largest(image.reference) for image in seen) > 0.5:
+    are_points = any(image.radius_px is not None for image in seen)
+    if are_outlines or are_points or max(largest(image.reference) for image in seen) > 0.5:
         return []
     least = min(largest(image.prediction()) for image in seen)
     if least > 0.5 and not share(seen, list(map(without_largest, seen))) and not share(seen, list(map(inverted, seen))):
@@ -277,9 +391,9 @@ def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
     """Whether outlines are shifted by half a pixel, which another ``origin`` would correct."""
     if not all(isinstance(part, Outlines) for image in seen for part in image.parts):
         return []
-    now = mean_iou(seen, [image.prediction() for image in seen])
+    now = mean_fit(seen, [image.prediction() for image in seen])
     for shift in (0.5, -0.5):
-        moved = mean_iou(seen, [Change("", "", shift_xy=(shift, shift)).applied(image) for image in seen])
+        moved = mean_fit(seen, [Change("", "", shift_xy=(shift, shift)).applied(image) for image in seen])
         if moved > now + HALF_PIXEL_GAIN:
             other = "pixel_centre" if shift > 0 else "pixel_corner"
             return [
@@ -296,9 +410,9 @@ def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
     return []
 
 
-def mean_iou(seen: Sequence[Seen], predictions: Sequence[Instances]) -> float:
-    ious = np.concatenate([matches_of(image, made)[1] for image, made in zip(seen, predictions, strict=True)])
-    return float(ious.mean()) if len(ious) else 0.0
+def mean_fit(seen: Sequence[Seen], predictions: Sequence[Instances]) -> float:
+    fit = np.concatenate([matches_of(image, made)[1] for image, made in zip(seen, predictions, strict=True)])
+    return float(fit.mean()) if len(fit) else 0.0
 
 
 def likely_shift(seen: Sequence[Seen]) -> tuple[float, float] | None:
