@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import random
-import re
 import shutil
 import statistics
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,6 +19,7 @@ from evaluation import Challenge, score_submission
 from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge.rules import RankingColumn
 from evaluation.commands import main as cli
+from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.rank_given import parse_columns, rank_given
@@ -407,6 +406,69 @@ def test_a_case_without_a_value_of_any_team_counts_for_nobody(tmp_path) -> None:
     assert (values(found), found["findings"]) == ({"alpha": 0.5, "beta": 0.4}, [])
 
 
+LONG = """alpha,a,dice,0.5
+alpha,b,dice,0.7
+beta,a,dice,0.4
+beta,b,dice,0.9
+alpha,a,hd,3
+alpha,b,hd,9
+beta,a,hd,4
+beta,b,hd,1
+"""
+OF_TEAMS = "alpha,beta\na,0.5,0.4\nb,0.7,0.9\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "told"),
+    [
+        (f"case,{OF_TEAMS}", ["score"], "the columns 'alpha' and 'beta'; expected a row for each value"),
+        (f"Image,{OF_TEAMS}", ["score"], "Each is taken for a team"),
+        ("case,alpha,scanner,beta\na,0.5,A,0.4\nb,0.7,B,0.9\n", ["score"], "the columns 'alpha' and 'beta'"),
+        (',case,"alpha",beta\n0,a,0.5,0.4\n1,b,0.7,0.9\n', ["score"], "wide-table"),
+        ("Unnamed: 0,case,alpha,beta\n0,a,0.5,0.4\n1,b,0.7,0.9\n", ["score"], "wide-table"),
+        ("case,metric,alpha,beta\na,dice,0.5,0.4\nb,dice,0.7,0.9\na,hd,3,4\nb,hd,9,1\n", ["dice", "hd"], "wide-table"),
+        ("team,case,dice,hd\nalpha,a,.5,3\nalpha,b,.7,9\nbeta,a,.4,4\nbeta,b,.9,1\n", ["dice", "hd"], ""),
+        ("algorithm,image_id,dice\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["dice"], ""),
+        ("team,case,dice,hd\nalpha,a,.5,3\nalpha,b,.7,9\nbeta,a,.4,4\nbeta,b,.9,1\n", ["dice"], "the metric 'hd'"),
+        ("team,case,value\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["value"], ""),
+        ("model,case,Score\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["Score"], ""),
+        (
+            "team,metric,a,b\nalpha,dice,.5,.7\nbeta,dice,.4,.9\nalpha,hd,3,9\nbeta,hd,4,1\n",
+            ["dice", "hd"],
+            "for a case",
+        ),
+    ],
+)
+def test_wide_tables_of_scores_are_read(text, columns, told, tmp_path, capsys) -> None:
+    def ranked(name: str, text: str, columns: list[str]) -> dict:
+        (tmp_path / f"{name}.csv").write_text(text)
+        asked = [f"--column={name}:{'ascending' if name == 'hd' else 'descending'}" for name in columns]
+        assert run(["rank", "--scores", str(tmp_path / f"{name}.csv"), *asked, "--output", str(tmp_path / name)]) == 0
+        return json.loads((tmp_path / name / "leaderboard.json").read_text())
+
+    expected = ranked("long", f"team,case,metric,value\n{LONG}", ["dice", *columns[1:]])
+    capsys.readouterr()
+    found = ranked("wide", text, columns)
+    assert (places(found), values(found)) == (places(expected), values(expected))
+    printed = capsys.readouterr().out
+    assert told in " ".join(printed.split()) if told else "[" not in printed
+
+
+@pytest.mark.parametrize(
+    "text", ["team,dice,hd\nalpha,.5,3\n", "name,dice\na,.5\n", "case,scanner\na,A\n", "case\na\n"]
+)
+def test_what_can_be_no_table_of_scores_is_told(text, tmp_path, capsys) -> None:
+    (tmp_path / "s.csv").write_text(text)
+    assert run(["rank", "--scores", str(tmp_path / "s.csv"), "--column", "dice:descending", "--output", "o"]) == 2
+    assert "is read as well" in capsys.readouterr().err
+
+
+def test_of_a_wide_table_the_metrics_that_can_be_named_are_told(tmp_path, capsys) -> None:
+    (tmp_path / "s.csv").write_text(f"case,{OF_TEAMS}")
+    assert run(["rank", "--scores", str(tmp_path / "s.csv"), "--output", str(tmp_path / "o")]) == 2
+    assert "'score'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("method", ["sum_of_ranks", "test_then_rank"])
 def test_every_column_that_is_tested_is_told_once(tmp_path, method) -> None:
     rows = [f"{team},c{n},P{n},{metric},0.{n}{team}" for team in "123" for n in "45" for metric in ("pq", "dice")]
@@ -465,17 +527,9 @@ def test_a_column_that_is_missing_is_told(tmp_path, capsys, column) -> None:
     assert f"no column '{column}'; expected team,case,metric,value or task,case,algorithm,value" in told
 
 
-def test_the_table_of_challenger_is_read_and_a_wide_one_becomes_one_as_the_message_says(tmp_path, capsys) -> None:
+def test_the_table_of_challenger_is_read(tmp_path) -> None:
     rows = ("T1,a,alpha,0.9", "T1,b,alpha,0.7", "T1,a,beta,0.5", "T1,b,beta,0.6")
     _, found = rank_csv(tmp_path, *rows, header="task,case,algorithm,value", columns="T1:descending")
-    assert values(found) == {"alpha": 0.8, "beta": 0.55}
-    code, _ = rank_csv(tmp_path, "a,0.9,0.5", "b,0.7,0.6", header="case,alpha,beta", columns="f1:descending")
-    assert code == 2
-    table = pandas.read_csv(tmp_path / "scores.csv")
-    said = re.search(r"pandas\.melt.*\)(?=\.$)", capsys.readouterr().err.strip(), re.MULTILINE)
-    assert said is not None
-    long = eval(said[0], {"pandas": pandas, "table": table})
-    _, found = rank_csv(tmp_path, *long.to_csv(index=False).split()[1:], header=",".join(long), columns="f1:descending")
     assert values(found) == {"alpha": 0.8, "beta": 0.55}
 
 

@@ -1,14 +1,16 @@
 """A table of scores as CSV: a row for each team, case and metric. For challenges that were scored by another program.
 
 ``team,case,group,metric,value``, in any order of rows and columns; ``group`` may be absent, then every case is a group.
-challengeR's ``task,case,algorithm,value`` is the same with a task for a metric.
+challengeR's ``task,case,algorithm,value`` is the same with a task for a metric. A table with a column for each team,
+metric or case becomes such a one (``long_table``).
 An empty value is undefined: it is left out of means. A row that is not there is another matter: a team that lacks a row
 which other teams have has no value in that column, since a mean over the other cases would reward leaving one out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -18,7 +20,7 @@ import numpy as np
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
 from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import FAULTS_NAMED, Finding, counted, did_you_mean, fault, quote, with_rest
+from evaluation.findings import FAULTS_NAMED, Finding, counted, did_you_mean, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as
 from evaluation.leaderboard.document import Shown, optional
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
@@ -32,7 +34,14 @@ VALUES_LIMIT = 100_000_000  # teams x columns x cases
 WEIGHTS_LIMIT = 50_000_000  # samples x cases
 NAME_CHARACTERS = 200
 MEANS = ("group_mean", "case_mean")
-OTHER_NAMES = {"team": ("algorithm",), "metric": ("task",)}  # of challengeR
+NAMES = {  # of columns, of which the first is ours; challengeR has algorithm and task
+    "team": ("team", "algorithm", "method", "model"),
+    "case": ("case", "image", "image_id", "image_name", "case_id"),
+    "metric": ("metric", "task", "measure"),
+    "value": ("value", "score"),
+}
+ONE_METRIC = "score"  # the metric of a table that names none
+UNNAMED = re.compile(r"(unnamed: ?\d+)?", re.IGNORECASE)  # columns that pandas and R add
 
 Unit = Literal["group", "case"]
 
@@ -183,8 +192,8 @@ def table_of_rows(
 def metrics_in(path: Path) -> list[str]:
     """The metrics that a file of scores names, for messages. Raises WrongUsage."""
     with faults_as(WrongUsage):
-        table = open_scores(path)
-        return sorted(table.categories(needed_columns(table)["metric"])[0])
+        table, needed, _ = long_table(open_scores(path))
+        return sorted(table.categories(needed["metric"])[0])
 
 
 def open_scores(path: Path) -> Table:
@@ -216,12 +225,12 @@ def find_rows(
     table: Table, columns: Sequence[RankingColumn], challenge: Challenge | None
 ) -> tuple[ScoreRows, list[Finding]]:
     """The rows that belong to columns, and warnings about others. Raises InputFault with all that is wrong."""
-    needed = needed_columns(table)
+    table, needed, findings = long_table(table)
     metrics, metric_of_row = table.categories(needed["metric"])
     column_of_metric = match_columns(metrics, columns, table.where)
     column_of_row = column_of_metric[metric_of_row] if len(table) else np.empty(0, np.int64)
     unused = [metric for metric, column in zip(metrics, column_of_metric.tolist(), strict=True) if column < 0]
-    findings = [fault("unused-metric", table.where, metric=metric) for metric in unused[:FAULTS_NAMED]]
+    findings += [fault("unused-metric", table.where, metric=metric) for metric in unused[:FAULTS_NAMED]]
     table, column_of_row = table.take(column_of_row >= 0), column_of_row[column_of_row >= 0]
     if not len(table):
         raise InputFault(fault("no-teams", table.where, wording="in-scores"))
@@ -269,14 +278,59 @@ def find_rows(
     return rows, findings
 
 
-def needed_columns(table: Table) -> dict[str, int]:
-    """Where the columns are that every file must have. Raises InputFault ("missing-column")."""
-    found = {name: table.find([name, *OTHER_NAMES.get(name, ())]) for name in ("team", "case", "metric", "value")}
-    columns = {name: column for name, column in found.items() if column is not None}
-    if len(columns) < len(found):
-        lacking = [name for name in found if name not in columns]
+def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
+    """A table with a row for each value, where its four columns are, and a warning if it was made of a wide one.
+
+    A table is wide if it lacks the column of the values and that of the teams, the cases or the metrics: these are then
+    its other columns with numbers, or the teams if it has cases alone. Values without a metric are one metric, which is
+    called like their column. Raises InputFault ("missing-column").
+    """
+    columns = {name: column for name, names in NAMES.items() if (column := table.find(names)) is not None}
+    lacking = [name for name in NAMES if name not in columns]
+    if not lacking:
+        return table, columns, []
+    group = table.find(["group"])
+    known = {*columns.values(), *([] if group is None else [group])}
+    others = [column for column, name in enumerate(table.names) if column not in known and not UNNAMED.fullmatch(name)]
+    wide: list[int] = []
+    if lacking == ["metric"] and not others:
+        wide = [columns["value"]]
+    elif "value" in lacking and (len(lacking) == 2 or lacking == ["team", "metric", "value"]):
+        wide = [column for column in others if not np.isnan(numbers_of(table.cells(column))).all()]
+    if not wide:
         raise InputFault(fault("missing-column", table.where, wording="of-scores", lacking=lacking))
-    return columns
+    if len(wide) * len(table) > ROWS_LIMIT:
+        raise InputFault(fault("too-large", table.where, wording="too-many-rows", limit=ROWS_LIMIT))
+    made = melted(table, sorted(known - {*wide}), wide, lacking[0], {"metric": ONE_METRIC} if len(lacking) == 3 else {})
+    names = listed((table.names[column] for column in wide), 5, last="and")
+    told = [] if lacking[0] == "metric" else [fault("wide-table", table.where, columns=names, what=lacking[0])]
+    return made, {name: made.find(NAMES[name]) or 0 for name in NAMES}, told
+
+
+def melted(table: Table, kept: Sequence[int], wide: Sequence[int], name: str, constant: Mapping[str, str]) -> Table:
+    """The table with a row for each cell of some columns.
+
+    name      of the column in which their names are then; their cells are in the column "value"
+    constant  further columns, each with the same text in all rows
+    """
+    texts = [*(table.names[column].encode() for column in wide), *(text.encode() for text in constant.values())]
+    stop = len(table.data) + np.cumsum([len(text) for text in texts])
+    start = stop - [len(text) for text in texts]
+    rows = len(table) * len(wide)
+
+    def spread(cells: Int64, added: Int64) -> Int64:
+        of_names = np.tile(added[: len(wide)], len(table))
+        same = [np.full(rows, edge) for edge in added[len(wide) :]]
+        return np.column_stack([np.repeat(cells[:, kept], len(wide), axis=0), of_names, cells[:, wide].ravel(), *same])
+
+    return Table(
+        table.where,
+        table.data + b"".join(texts),
+        (*(table.names[column] for column in kept), name, "value", *constant),
+        spread(table.start, start),
+        spread(table.stop, stop),
+        np.repeat(table.line, len(wide)),
+    )
 
 
 def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], where: str) -> Int64:

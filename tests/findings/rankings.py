@@ -127,6 +127,12 @@ def another_metric(bench: Bench) -> str:
     return ranked_scores(bench, *SCORES, "alpha,a,time,3")
 
 
+@example_of("wide-table")
+def column_for_each_team(bench: Bench) -> str:
+    Path("scores.csv").write_text("case,alpha,beta,age\na,0.5,0.4,61\nb,0.6,0.3,47\n")
+    return bench.run("rank", "--scores", "scores.csv", "--column", "score:descending", "--output", "board")
+
+
 @example_of("several-versions")
 def result_of_an_older_version(bench: Bench) -> str:
     metrics = one_result(bench)
