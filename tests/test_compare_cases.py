@@ -7,6 +7,7 @@ The scene is always the same: an image of 40 x 60 px with three nuclei, of which
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -768,6 +769,30 @@ def test_points_of_images_that_are_only_counted_are_not_put_on_one(column: str, 
     Path("pred").mkdir()
     Path("pred/all.csv").write_text(f"{column},x,y\n1,9.5,9.5\n{second},35.5,9.5\n")
     check(compared(capsys), 0.8 if second == 1 else f"2 images by number (in the column '{column}')")
+
+
+# --- files before words -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["compare", "leaderboard"])
+def test_a_reader_who_closes_the_pipe_loses_no_file(command: str) -> None:
+    put("ref/a.tif", R)
+    put("pred/a.tif", P)
+    if command == "leaderboard":
+        assert run(["compare", "ref", "pred", "--save-challenge", "kept"]) == 0
+        ask = ["--challenge", "kept", "--submissions", "kept/submissions", "--output", "out", "--store", "stored"]
+        expected = {"out/leaderboard.html", "out/leaderboard.json", "stored/pred.json"}
+    else:
+        ask = ["ref", "pred", "--output", "out", "--save-challenge", "kept"]
+        expected = {"out/compare.html", "out/metrics.json", "out/images.csv", "kept/challenge.toml"}
+    reading, writing = os.pipe()
+    os.close(reading)
+    asked = [sys.executable, "-m", "evaluation", command, *ask, "--report"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(asked, stdout=writing, stderr=subprocess.PIPE, check=False, env=environment)
+    os.close(writing)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+    assert {name for name in expected if not Path(name).is_file()} == set()
 
 
 # --- the inside does not show -----------------------------------------------------------------------------------------

@@ -99,6 +99,13 @@ def compare(
         raise ReferenceBroken(*broken.findings) from None
     from evaluation.report.terminal import comparison_grid, undefined_words
 
+    if output is not None:
+        with writing_to(output):
+            comparison.write(output)
+    page = (output or Path()) / "compare.html"
+    if report:
+        with writing_to(page.parent):
+            comparison.report(page)
     show_lines(comparison.notes)
     cases = comparison.challenge.cases
     groups = len({case.group for case in cases})
@@ -112,15 +119,10 @@ def compare(
         show_lines(verdict_sentences(leaderboard_document(comparison.board), who="model", units=units)[:2])
     show_findings(comparison.findings)
     if output is not None:
-        with writing_to(output):
-            comparison.write(output)
         of_board = ("leaderboard.json", "leaderboard.csv", "results/")
         of_one = ("metrics.json", "details.json", "objects.csv")
         show_written(output, "images.csv", *(of_one if comparison.board is None else of_board))
     if report:
-        page = (output or Path()) / "compare.html"
-        with writing_to(page.parent):
-            comparison.report(page)
         click.echo(f"Page to open in a browser: {page}")
     if save_challenge is not None:
         submissions = save_challenge / "submissions"

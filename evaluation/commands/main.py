@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import sys
 import traceback
@@ -120,8 +119,7 @@ def run_to_the_end(arguments: list[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         raise Stopped(signal.SIGINT) from None
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:  # click's, when nobody reads on: all files are written by then
         return 0
     except OSError as error:
         why = error.strerror or "a file or folder could not be used"

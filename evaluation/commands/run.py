@@ -34,9 +34,9 @@ from evaluation.commands.screen import (
     Log,
     check_report,
     finding_document,
+    keep_board,
     progress_bar,
     show,
-    show_board,
     show_findings,
     show_lines,
     show_sections,
@@ -227,7 +227,7 @@ def leaderboard(
             executor=executor,
             before=before,
         )
-    show_board(board, output, report=False)
+    show_board, told = keep_board(board, output, report=False), []
     if report:
         from evaluation.report.folders import report_board
 
@@ -235,13 +235,15 @@ def leaderboard(
             written = report_board(
                 output, board, challenge_folder(challenge), submissions, workers=workers, progress=drawn
             )
-        click.echo(f"{counted(len(written), 'page')}: open {output}/{written[0]} in a browser")
+        told.append(f"{counted(len(written), 'page')}: open {output}/{written[0]} in a browser")
     if store is not None:
         from evaluation.leaderboard.board import store_results
 
         with writing_to(store):
             store_results(board, output, output_folder(store))
-        click.echo(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
+        told.append(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
+    show_board()
+    show_lines(told)
 
 
 # --- rank -------------------------------------------------------------------------------------------------------------
@@ -285,7 +287,7 @@ def rank(
             progress=progress,
         )
     files = ResultFolder(results).metrics() if results else None
-    show_board(board, output, report=report, metrics=files)
+    keep_board(board, output, report=report, metrics=files)()
 
 
 # --- audit ------------------------------------------------------------------------------------------------------------

@@ -88,10 +88,14 @@ def show_lines(lines: Iterable[str]) -> None:
         click.echo(wrapped(line, sys.stdout))
 
 
-def show_board(
-    board: Board, output: Path, *, report: bool, metrics: Mapping[str, Path] | None = None
-) -> None:
-    """Write a leaderboard and print what its page begins with.
+def keep_board(
+    board: Board,
+    output: Path,
+    *,
+    report: bool,
+    metrics: Mapping[str, Path] | None = None,
+) -> Callable[[], None]:
+    """Write a leaderboard; what is returned prints what its page begins with, when all else is written.
 
     metrics   the metrics.json of each team; None: those that ``leaderboard`` keeps
     """
@@ -109,12 +113,16 @@ def show_board(
         page = leaderboard_page(document, results=results)
         if report:
             write_page(page, output / "leaderboard.html")
-    show_sections(page, "places", "moves")
-    if results:
-        show(team_grid(document, results))
-    show_sections(page, "common")
-    show_lines([board.words, *board.findings, *board.alike.lines()])
-    show_written(output, "leaderboard.json", "leaderboard.csv", page="leaderboard.html" * report)
+
+    def show_board() -> None:
+        show_sections(page, "places", "moves")
+        if results:
+            show(team_grid(document, results))
+        show_sections(page, "common")
+        show_lines([board.words, *board.findings, *board.alike.lines()])
+        show_written(output, "leaderboard.json", "leaderboard.csv", page="leaderboard.html" * report)
+
+    return show_board
 
 
 def show_sections(page: Page, *anchors: str) -> None:
