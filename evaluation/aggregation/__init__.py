@@ -7,5 +7,3 @@ what compares teams; of the engine it knows the model alone.
 from evaluation.aggregation.intervals import Bootstrap, bootstrap
 from evaluation.aggregation.resampling import Column
 from evaluation.aggregation.table import mean_of_units, penalise, stack_cases, unite
-
-__all__ = ["Bootstrap", "Column", "bootstrap", "mean_of_units", "penalise", "stack_cases", "unite"]

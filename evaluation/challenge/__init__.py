@@ -20,25 +20,3 @@ from evaluation.challenge.matching_rules import (
     IouRule,
 )
 from evaluation.challenge.rules import LimitRules
-
-__all__ = [
-    "CASES_FILE",
-    "CHALLENGE_FILE",
-    "COUNTED",
-    "FORMATS",
-    "MATCHING_RULES",
-    "AnyMatchingRule",
-    "Challenge",
-    "ConfidenceFirst",
-    "FormatRules",
-    "IouRule",
-    "LimitRules",
-    "RuleFault",
-    "Rules",
-    "format_rules",
-    "is_safe_name",
-    "preset_names",
-    "preset_text",
-    "presets_document",
-    "read_cases",
-]

@@ -15,19 +15,3 @@ from evaluation.findings.finding import (
     with_rest,
 )
 from evaluation.findings.words import EXAMPLES_SHOWN, counted, did_you_mean, listed, percent, quote
-
-__all__ = [
-    "EXAMPLES_SHOWN",
-    "FAULTS_NAMED",
-    "Finding",
-    "counted",
-    "did_you_mean",
-    "fault",
-    "for_each",
-    "listed",
-    "percent",
-    "quote",
-    "render_findings",
-    "render_summary",
-    "with_rest",
-]

@@ -10,5 +10,3 @@ instances may import it.
 from evaluation.metrics.counts import count_matches
 from evaluation.metrics.metric import Metric
 from evaluation.metrics.registry import FAMILIES, metrics_of
-
-__all__ = ["FAMILIES", "Metric", "count_matches", "metrics_of"]

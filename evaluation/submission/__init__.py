@@ -7,13 +7,3 @@ Execution and the rooms above may import it.
 from evaluation.submission.by_pattern import collection_findings
 from evaluation.submission.files import CaseFile, Layout, SharedFile, SubmissionFiles
 from evaluation.submission.layout import find_case_files, open_submission
-
-__all__ = [
-    "CaseFile",
-    "Layout",
-    "SharedFile",
-    "SubmissionFiles",
-    "collection_findings",
-    "find_case_files",
-    "open_submission",
-]
