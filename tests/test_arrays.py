@@ -140,7 +140,7 @@ def test_faults_are_those_of_a_case() -> None:
     (line,) = refusals(lambda: cases["b"])
     assert line.startswith("[negative-label] 'all.npy', case 'b': 1 of 35 pixels is below 0 (lowest -1, first at row 0")
     (line,) = refusals(lambda: cases["c"])
-    assert line.startswith("[unknown-class-value] 'all.npy', case 'c': the value 3 in 1 pixels (first at row 0, column")
+    assert line.startswith("[unknown-class-value] 'all.npy', case 'c': the value 3 in 1 pixel (first at row 0, column")
 
 
 def test_a_case_of_another_size_is_refused() -> None:
@@ -266,7 +266,7 @@ def test_faults_in_one_file_of_all_images_are_those_of_a_case() -> None:
     assert len(cases["c"].parts) == 2
     few = npy(array[:1])
     (line,) = refusals(lambda: read_pannuke_masks_collection(few, request("pannuke_masks", PANNUKE), CASES))
-    assert line.startswith("[wrong-shape] 'all.npy': an array of 1 images; expected at least 3, since the case 'c'")
+    assert line.startswith("[wrong-shape] 'all.npy': an array of 1 image; expected at least 3, since the case 'c'")
 
 
 @pytest.mark.parametrize("shape", [(7, 5, 6), (6, 5, 7), (5, 7), (1, 5, 7, 6), ()])

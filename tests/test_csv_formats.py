@@ -383,7 +383,7 @@ REFUSED = [  # how the only line begins
     (counts, "Stroma,Tumour\n1,2\n3,4\n", {"cases": TWO_COUNTS},  # their order by name could be another one
      "[missing-column] 'counts.csv': no column for the case, and cases of the challenge without an index; expected a "
      "column 'case'. Add it."),
-    (counts, "Tumour,Stroma\n1,2\n", {}, "[row-count] 'counts.csv': 1 rows; expected 2, one for each case, in"),
+    (counts, "Tumour,Stroma\n1,2\n", {}, "[row-count] 'counts.csv': 1 row; expected 2, one for each case, in"),
     (counts, "Tumour,Stroma\n1,2\n3,4.5\n", {},
      "[invalid-count] 'counts.csv', line 3: 'Stroma' is '4.5'; expected a whole number"),
     (counts, "Tumour,Stroma\n1,2\n3,\n", {}, "[invalid-count] 'counts.csv', line 3: 'Stroma' is ''"),

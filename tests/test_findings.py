@@ -248,6 +248,37 @@ def test_words_behind_the_colon(template: str, data: dict[str, Any], text: str) 
     assert render(template, data) == text
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_numbers_and_words_of_every_wording_agree(number: int) -> None:
+    """Every wording, with that number wherever one is written or counted."""
+    faults = []
+    for code in CATALOGUE:
+        for name, words in wordings(code).items():
+            for template in words.values():
+                text = render(template, numbers_in(template, number))
+                one_as_many = (
+                    r"\b1 (?!class\b|nucleus\b|is\b)[a-z]+s\b|\b1 (nuclei|vertices|are|have)\b|\b(all|the) 1\b"
+                )
+                many_as_one = r"\b0 (nucleus|case|class|file|image|row|annotation)\b"
+                if re.search(one_as_many if number else many_as_one, text):
+                    faults.append((code, name, text))
+    assert faults == []
+
+
+def numbers_in(template: str, number: int) -> dict[str, Any]:
+    """Data for a template: a number wherever one is counted or written with commas, so many names, else a word."""
+    data: dict[str, Any] = {}
+    for _, field, spec, _ in Formatter().parse(template):
+        if field is not None:
+            name = re.split(r"[.\[]", field)[0]
+            is_number = spec == "," or "/" in spec.partition(" ")[0] or spec.endswith(("d", "f", "g", "x"))
+            are_names = spec.partition(" ")[0] in ("listed", "joined", "named", "first", "closest")
+            value = ["word"] * number if are_names else number if is_number else "word"
+            value = [number, number] if "[" in field else value
+            data = {name: value, **numbers_in(spec, number), **data} | ({name: value} if are_names else {})
+    return data
+
+
 def test_what_is_not_there_is_an_error_of_the_program() -> None:
     for code, wording, data in (
         ("no-such", "", {}),

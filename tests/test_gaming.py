@@ -34,6 +34,7 @@ from evaluation.study.tricks import (
     paths_of,
     scores_of,
     tricks_lines,
+    tricks_verdict,
 )
 
 SMALL = Plan("a small one", 4, 2, (2, 9), (5, 4, 1, 1), 1.2, 120, 1)
@@ -246,8 +247,7 @@ def test_audit_with_tricks_says_what_pays(bench: Bench) -> None:
     shutil.copytree("submission", "submissions/beta")
     where = ("--challenge", "challenge", "--submissions", "submissions", "--output", "out")
     printed = bench.run("audit", *where, "--tricks")
-    assert "Each was played on 2 teams, one at a time." in printed
-    assert f"Tried: {TRICKS[0].words}; " in printed and f"; {TRICKS[-1].words} (chosen by the reference" in printed
+    assert "Each was played on 2 teams, one at a time; tricks.json names all of them." in printed
     assert "outlines: ask" not in printed  # fewer than 20 nuclei tell no copies
     document = json.loads(Path("out/tricks.json").read_text())
     assert document["first"] == ["alpha", "beta"]
@@ -271,8 +271,24 @@ def test_words_of_what_works_for_whom_and_how_far() -> None:
         "  'b' from 3 to 1: keep few; F1 -0.250, class score +0.125.",
         "  'b' from 3 to 2: keep the best (chosen by the reference: an upper bound); F1 -0.250, class score +0.125.",
     ]
-    assert "Without 'b' the first rank goes to 'c'." in tricks_lines(document)
-    assert tricks_lines(document)[-1] == "Tried: keep few; keep the best (chosen by the reference: an upper bound)."
+    assert tricks_lines(document)[-1] == "Without 'b', 'c' is first."
+
+
+def test_a_shared_first_rank_is_no_other_team() -> None:
+    """A is first; without B it shares its rank with C, and with a second entry of C all three are first."""
+    document = made_document()
+    entry = {"first_without_it": [], "shares_outlines_with": [], "first_if_it_is_there_twice": []}
+    document["entries"] = [
+        {**entry, "team": "B", "first_without_it": ["A", "C"]},
+        {**entry, "team": "C", "first_if_it_is_there_twice": ["A", "B", "C"]},
+    ]
+    assert tricks_verdict(document)[2:] == [
+        "Without 'B' the first rank would change.", "With a second entry of 'C' the first rank would change.",
+    ]  # fmt: skip
+    assert tricks_lines(document)[-2:] == [
+        "Without 'B', 'A' and 'C' share the first rank.",
+        "With a second entry of 'C', 'A', 'B' and 'C' share the first rank.",
+    ]
 
 
 def made_document() -> dict[str, Any]:

@@ -158,7 +158,7 @@ def test_overlays_of_every_case_are_written(demo: DemoPaths, seen: SecondPass, o
 
 def test_our_own_reader_reads_an_overlay_back(overlays: Path, seen: SecondPass, scored: Result, tmp_path: Path) -> None:
     """As QuPath sees it: classes are what became of the nuclei."""
-    names = ["Matched: reference", "Matched: prediction", "Missed", "Spurious", "Wrong class: reference",
+    names = ["Matched: reference", "Matched: prediction", "False negative", "False positive", "Wrong class: reference",
              "Wrong class: prediction", "Ignored", "Ignore region", "Contested"]  # fmt: skip
     source = overlays / "P1_1.geojson"
     target = ["--to", "geojson", "--classes", ",".join(names)]
@@ -168,10 +168,10 @@ def test_our_own_reader_reads_an_overlay_back(overlays: Path, seen: SecondPass, 
     (case,) = (case for case in scored.cases if case.case.name == "P1_1")
     counts = case.counts["iou_above"]
     right = int(np.trace(counts.confusion))
-    assert int(row["Missed"]) == counts.false_negatives
+    assert int(row["False negative"]) == counts.false_negatives
     assert int(row["Matched: reference"]) == int(row["Matched: prediction"]) == right
     assert int(row["Wrong class: prediction"]) == counts.true_positives - right
-    assert int(row["Spurious"]) == counts.false_positives
+    assert int(row["False positive"]) == counts.false_positives
     assert int(row["Ignored"]) == case.ignored_predictions == 1
 
 
@@ -347,7 +347,7 @@ def test_real_tissue_lies_under_the_outlines(shared_data: Path, tmp_path: Path) 
     centres = [shapely.geometry.shape(f["geometry"]).representative_point() for f in epithelial]
     inside = np.array([whole[int(point.y), int(point.x)].sum() for point in centres])
     assert np.median(inside) < 0.75 * np.median(whole.sum(axis=2))
-    missed = [f for f in features if f["properties"]["classification"]["name"] == "Missed"]
+    missed = [f for f in features if f["properties"]["classification"]["name"] == "False negative"]
     lines = np.argwhere((shown == colour("missed")).all(axis=2))
     boxes = np.array([shapely.geometry.shape(f["geometry"]).bounds for f in missed])[:, [1, 0, 3, 2]]
     near = ((lines[:, None] >= boxes[:, :2] - 2) & (lines[:, None] <= boxes[:, 2:] + 2)).all(axis=2).any(axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import sys
 from collections import defaultdict
@@ -524,22 +525,25 @@ def test_report_writes_the_page_beside_the_leaderboard(made, tmp_path, capsys) -
     page = leaderboard_page(document, results=metrics)
     written = (tmp_path / "leaderboard.html").read_text()
     assert all(f'<section id="{section.anchor}"' in written for section in page.sections)
-    table = part(page, "all-scores")
-    titles = [column.title for column in table.columns]
+    tables = next(section for section in page.sections if section.anchor == "teams").blocks
+    titles = [column.title for table in tables for column in table.columns]
     assert {"detection F1 ↑", "balanced accuracy ↑", "IoU (class mean) ↑", "Hausdorff distance, px ↓", "PQ ↑"} <= {
         *titles
     }
-    for row, team in zip(table.rows, document["teams"], strict=True):
-        assert row[0].value == team["name"]
-        of_team = metrics[team["name"]]
-        for column, cell in zip(table.columns[1:], row[1:], strict=True):
+    distances = "without a match an image counts with its diagonal"
+    assert [table.anchor for table in tables if distances in table.note] == ["scores-segmentation"]
+    for table, (row, team) in itertools.product(tables, zip(range(3), document["teams"], strict=True)):
+        name, *cells = table.rows[row]
+        assert name.value == team["name"]
+        for column, cell in zip(table.columns[1:], cells, strict=True):
             family, name = column.help.split(".")
-            assert cell.value == of_team[family][name]["group_mean"]
-            values = [of[family][name]["group_mean"] for of in metrics.values()]
-            best = (min if column.title.endswith("↓") else max)(values)
+            values = {team: of[family][name]["group_mean"] for team, of in metrics.items()}
+            assert cell.value == values[team["name"]]
+            best = (min if column.title.endswith("↓") else max)(values.values())
             assert (cell.tone == "good") == (cell.value == best)
     printed = capsys.readouterr().out
     assert "All teams side by side, mean over patients" in printed
+    assert distances in " ".join(printed.split())
     assert printed.endswith(f"pages: open {tmp_path / 'leaderboard.html'} in a browser\n")
 
 

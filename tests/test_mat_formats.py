@@ -499,7 +499,7 @@ def test_types_that_are_no_classes_are_told_with_an_id() -> None:
         "classes."
     ]
     (line, *_) = hovernet_refusals({"inst_map": LABELS, "type_map": LABELS})
-    assert line.startswith("[unknown-class-value] case 'a', 'a.mat', 'type_map': the value 2 in 1 pixels")
+    assert line.startswith("[unknown-class-value] case 'a', 'a.mat', 'type_map': the value 2 in 1 pixel")
     (line,) = hovernet_refusals({"inst_map": LABELS, "inst_type": np.array([[10], [20], [0.5]])})
     assert line.startswith("[fractional-label] case 'a', 'a.mat', 'inst_type': 1 of 3 pixels is not a whole number")
 
@@ -521,7 +521,7 @@ def test_class_and_id_of_lizard_are_types_and_their_ids(ids: str) -> None:
     assert image.class_of_instance is not None
     assert image.class_of_instance.tolist() == [1, -1, 2]
     assert hovernet_refusals({**lizard, "class": [[10]]}) == [
-        "[wrong-length] case 'a', 'a.mat': 1 classes in 'class' for 3 nuclei; expected one class for each nucleus. "
+        "[wrong-length] case 'a', 'a.mat': 1 class in 'class' for 3 nuclei; expected one class for each nucleus. "
         "Write 'class' in the order of numpy.unique(inst_map)[1:], or write their ids as 'id'."
     ]
 

@@ -333,7 +333,7 @@ def test_points_are_rings_and_crosses() -> None:
     assert (pixels[30, 50] == colour("spurious")).all() and not (pixels[30, 57] == colour("spurious")).all()  # a cross
     document = json.loads(overlay_geojson(drawing_of(case), CLASSES, facts_of(case)))
     shapes = {f["properties"]["classification"]["name"]: f["geometry"]["coordinates"] for f in document["features"]}
-    assert shapes["Missed"] == [30.5, 20.5] and shapes["Spurious"] == [50.5, 30.5]
+    assert shapes["False negative"] == [30.5, 20.5] and shapes["False positive"] == [50.5, 30.5]
 
 
 # --- GeoJSON ----------------------------------------------------------------------------------------------------------
@@ -354,16 +354,17 @@ def test_every_nucleus_is_a_detection_with_its_state_colour_class_and_area() -> 
     ]
     assert told == [
         ("Matched: reference", "small", {"Area px^2": 9, "IoU": 1}),
-        ("Missed", "small", {"Area px^2": 9}),
+        ("False negative", "small", {"Area px^2": 9}),
         ("Wrong class: reference", "small", {"Area px^2": 9, "IoU": 1}),
         ("Wrong class: prediction", "LARGE", {"Area px^2": 9, "IoU": 1}),
         ("Matched: prediction", "small", {"Area px^2": 9, "IoU": 1}),
-        ("Spurious", "small", {"Area px^2": 9}),
+        ("False positive", "small", {"Area px^2": 9}),
     ]
     for feature in features:
         state = feature["properties"]["classification"]
-        wanted = state["name"].split(":")[0].lower().replace(" ", "_")
-        assert state["color"] == list(colour(wanted))
+        name = state["name"].split(":")[0]
+        wanted = {"False negative": "missed", "False positive": "spurious"}.get(name, name.lower())
+        assert state["color"] == list(colour(wanted.replace(" ", "_")))
         assert feature["properties"]["objectType"] == "detection"
         assert feature["properties"]["metadata"]["Error"] == (
             "none" if wanted == "matched" else wanted.replace("_", " ")

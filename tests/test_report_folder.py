@@ -72,6 +72,7 @@ def test_from_the_board_to_a_team_and_a_case_and_back(made: Path, browser: Brows
         opened.follow(opened.page.locator("#board").get_by_role("link", name="namer + co @1"), "report.html")
         assert opened.page.locator("h1").inner_text() == "Result of namer + co @1"
         opened.follow(opened.page.get_by_role("link", name="Leaderboard", exact=True), "leaderboard.html")
+        opened.page.locator("#case-list summary").first.click()
         opened.follow(opened.page.locator("#case-pages").get_by_role("link", name="P2_1"), "P2_1.html")
         assert opened.page.locator("h1").inner_text() == "Case P2_1"
         assert opened.errors == []

@@ -338,13 +338,13 @@ def played(*pays: bool, recommended: int | None = None, deciding: bool = False) 
     [
         (played(), ["No attempt to game the ranking was played."]),
         (played(False, False), ["None of 2 attempts to game the ranking worked."]),
-        (played(True, False, recommended=0), ["1 of 2 attempts to game the ranking work, most often: keep few.",
+        (played(True, False, recommended=0), ["1 of 2 attempts to game the ranking works, most often: keep few.",
           "Under the ranking of the preset 'recommended' none of the plays would work."]),
         (played(True, True, False, recommended=1, deciding=True),
-         ["1 of 2 attempts to game the ranking work, most often: keep few.",
+         ["1 of 2 attempts to game the ranking works, most often: keep few.",
           "Under the ranking of the preset 'recommended' 1 of the plays would work.",
-          "Without 'T2' or 'T3' another team would be first.",
-          "With a second entry of 'T1' another team would be first."]),
+          "Without 'T2' or 'T3' the first rank would change.",
+          "With a second entry of 'T1' the first rank would change."]),
     ],
 )  # fmt: skip
 def test_what_tricks_do_to_a_ranking_is_said(document: dict[str, Any], sentences: list[str]) -> None:

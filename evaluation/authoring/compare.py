@@ -28,7 +28,7 @@ from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.execution.workers import Progress, progress_of_round
-from evaluation.findings import Finding, fault, listed, quote
+from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
 from evaluation.leaderboard.verdict import names_of
 from evaluation.results.files import write_atomically
@@ -589,7 +589,7 @@ def check_stacks(reference: FoundSide, models: Mapping[str, FoundSide]) -> None:
     for side in models.values():
         of_stack, other = (side, reference) if side.is_stack else (reference, side)
         if of_stack.is_stack and set(of_stack.cases) != set(other.cases):
-            got = f"an array of {len(of_stack.cases)} images without names, where the other side has "
+            got = f"an array of {counted(len(of_stack.cases), 'image')} without names, where the other side has "
             names = "as many" if len(of_stack.cases) == len(other.cases) else f"{len(other.cases)}"
             got += f"{names}, such as {quote(next(iter(other.cases)))}"
             raise WrongUsage(fault("nothing-to-compare", quote(str(of_stack.path), 200), got=got, wording="nameless"))

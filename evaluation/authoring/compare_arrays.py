@@ -21,7 +21,7 @@ from evaluation.challenge import Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.decoding.label_array import find_binary_mask
 from evaluation.execution.workers import check_workers
-from evaluation.findings import Finding, fault, listed, quote
+from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.instances.labels import (
     as_array,
     instances_from_labels,
@@ -121,7 +121,9 @@ def compare(
                 expected += "; masks of single nuclei are arrays of True and False"
             raise ValueError(f"{got}; expected {expected}")
         if not isinstance(reference, Mapping) and 1 < len(known) != len(of_model):
-            raise ValueError(f"{len(known)} images in the reference, {len(of_model)} in {model!r}: give tables by name")
+            raise ValueError(
+                f"{counted(len(known), 'image')} in the reference, {len(of_model)} in {model!r}: give tables by name"
+            )
         if lacking := [f"prediction {quote(model)}, {quote(name)}" for name in known if name not in of_model]:
             findings[fault("not-paired", *lacking, names=[])] = None
         names = [plan[own - 1][0] for own in sorted(known_ids)]
@@ -292,7 +294,9 @@ def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:
             return instances_from_labels(whole, majority(whole, given, ids))
         if given.shape != (len(present),):
             expected = "one for each label in ascending order, a table by label, or an image of the same shape"
-            raise ValueError(f"classes of shape {given.shape} for {len(present)} labels; expected {expected}")
+            raise ValueError(
+                f"classes of shape {given.shape} for {counted(len(present), 'label')}; expected {expected}"
+            )
         return instances_from_labels(whole, [ids[key_of(value).casefold()] for value in given.tolist()])
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
@@ -323,9 +327,12 @@ def about_class_map(image: Any, where: str) -> list[Finding]:
     if len(nuclei) >= SEVERAL and len(set(pairs[1].tolist())) >= len(nuclei) and (values == 1).all():
         got = f"the second of the pair has another value for each of the {len(nuclei)} nuclei of the first"
     elif 2 * np.count_nonzero(values > 1) > len(nuclei):
-        got = f"the second of the pair has several values in {np.count_nonzero(values > 1)} of {len(nuclei)} nuclei"
+        several = np.count_nonzero(values > 1)
+        got = f"the second of the pair has several values in {several} of {counted(len(nuclei), 'nucleus', 'nuclei')}"
     elif 2 * np.count_nonzero(has_class & ~is_nucleus) > np.count_nonzero(has_class):
-        got = f"most of the second of the pair lies outside the {len(nuclei)} nuclei of the first"
+        got = (
+            f"most of the second of the pair lies outside the {counted(len(nuclei), 'nucleus', 'nuclei')} of the first"
+        )
     return [fault("no-class-map", where, got=got)] if got else []
 
 
@@ -335,6 +342,7 @@ def majority(labels: Any, class_map: Any, ids: Mapping[str, int]) -> list[int]:
     table = np.array([0 if value in (0, "") else ids[key_of(value).casefold()] for value in values.tolist()], np.int16)
     classes = majority_classes(instances_from_runs(runs_of(labels), 0), runs_of(table[index.reshape(labels.shape)]))
     if (classes == 0).any():
-        got = f"{int((classes == 0).sum())} nuclei have no class in the class map, the second of the pair"
+        without = counted(int((classes == 0).sum()), "nucleus has", "nuclei have")
+        got = f"{without} no class in the class map, the second of the pair"
         raise ValueError(f"{got}; several images are a list, not a pair")
     return [int(value) for value in classes]

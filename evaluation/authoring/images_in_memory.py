@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.authoring.pieces import VOLUMES, Array, Size, axis_of_masks, class_channel, goes_on, is_picture
+from evaluation.findings import counted
 from evaluation.instances.labels import EXACT_UP_TO, as_array
 from evaluation.instances.masks import are_records, instances_from_masks
 from evaluation.model import Instances
@@ -68,7 +69,9 @@ def read_image(image: Any, where: str, sizes: Collection[Size]) -> Any:
                 return image
             read = Masks(array) if array.dtype.kind == "b" else unstacked(array, sizes)
             if isinstance(read, list):
-                raise ValueError(f"labels of shape {array.shape} are {len(read)} images; expected one, (H, W)")
+                raise ValueError(
+                    f"labels of shape {array.shape} are {counted(len(read), 'image')}; expected one, (H, W)"
+                )
             if isinstance(read, tuple) and classes is not None:
                 raise ValueError(f"labels of shape {array.shape}, with classes; expected labels (H, W)")
     except ValueError as error:

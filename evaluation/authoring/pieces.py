@@ -30,7 +30,7 @@ from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, choose_member, read_np
 from evaluation.decoding.pixels import read_image
 from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
 from evaluation.decoding.tiff import Tag, TiffFile
-from evaluation.findings import quote
+from evaluation.findings import counted, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.detect import Detected
 
@@ -388,7 +388,7 @@ def unstack(one: Seen, found: Unfolded, folder: Path, sizes: Collection[Size], *
         path = write_array(folder, name, plane)
         found.seen.append(Seen(f"{name}.npy", path, Detected("label_image", sign=f"a plane of {shape}"), ".npy"))
     found.is_stack = True
-    found.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {len(array)} images, in their order.")
+    found.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {counted(len(array), 'image')}, in their order.")
 
 
 def stem_of(one: Seen) -> str:

@@ -270,7 +270,7 @@ def read_one(nuclei: Nuclei, case: Case) -> Annotations:
     if others := sum(collection.unknown.values()):
         findings = (
             *findings,
-            fault("left-out", nuclei.request.where, wording="other-images", total=others, count=others, case=case.name),
+            fault("left-out", nuclei.request.where, wording="other-images", total=others, count=others),
         )
     return Annotations(collection.cases[case.name].parts if case.name in collection.cases else (), findings)
 

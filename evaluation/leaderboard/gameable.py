@@ -15,7 +15,7 @@ import orjson
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
-from evaluation.findings import Finding, fault
+from evaluation.findings import Finding, counted, fault
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.metrics import Metric
 
@@ -52,9 +52,10 @@ def against_tricks(document: Mapping[str, Any]) -> str:
     if not document["plays"]:
         return ""
     if not paying:
-        return f"none of {len(tricks)} attempts to game the ranking worked"
+        return f"none of {counted(len(tricks), 'attempt')} to game the ranking worked"
     often = min(paying, key=lambda name: (-paying[name], name))
-    return f"{len(paying)} of {len(tricks)} attempts to game the ranking work, most often: {tricks[often]}"
+    work = "works" if len(paying) == 1 else "work"
+    return f"{len(paying)} of {counted(len(tricks), 'attempt')} to game the ranking {work}, most often: {tricks[often]}"
 
 
 def stored_tricks(file: Path, identity: Mapping[str, str], teams: Collection[str]) -> str:

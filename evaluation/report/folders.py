@@ -475,4 +475,4 @@ def case_list(cases: list[str], seen: Mapping[str, TeamCases], first: ResultDocu
         Column(f"worst {title}", 3, of=lambda case: way(values(case), default=None)),
         note=note,
     )
-    return Section("case-list", "Cases", (table,))
+    return Section("case-list", "Cases", (table,), folded=True)

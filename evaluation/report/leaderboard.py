@@ -29,7 +29,7 @@ from evaluation.report.page import (
     document_page,
 )
 from evaluation.report.result import Document
-from evaluation.report.skills import team_table
+from evaluation.report.skills import team_tables
 from evaluation.report.studies import answer_text, rule_sections, unranked_table
 from evaluation.report.tables import (
     LABEL_UP_TO,
@@ -64,10 +64,9 @@ def leaderboard_page(
     audit    the content of an audit.json of the same challenge: the ranks under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
     """
-    sections = [verdict_section(document)]
-    if (table := team_table(document, results or {})) is not None:
-        sections.append(Section("teams", "Detection, classification and segmentation", (table,)))
-    sections += moves_section(document)
+    sections = [verdict_section(document), *moves_section(document)]
+    if tables := team_tables(document, results or {}):
+        sections.append(Section("teams", "Detection, classification and segmentation", tuple(tables), folded=True))
     number = len(document["teams"])
     return document_page(
         "leaderboard",

@@ -311,7 +311,7 @@ def coverage_section(result: ResultDocuments) -> Section | None:
             for index, name in enumerate(names)
         ]
         title = f"distance, {unit}" if unit else "score"
-        words = "A missed nucleus counts the worst value: where a curve bends, the nuclei that were found end."
+        words = "A false negative counts the worst value: where a curve bends, the nuclei that were found end."
         blocks.append(
             plot(
                 f"coverage-{unit or 'scores'}",
@@ -372,7 +372,8 @@ def roc_section(classes: Sequence[str], counts: Sequence[MatchCounts]) -> Sectio
         x=Axis("others above the probability", (0.0, 1.0)),
         y=Axis("nuclei of the class above it", (0.0, 1.02)),
     )
-    lead = f"How well do the probabilities tell the classes of the {len(reference):,} matched nuclei apart?"
+    nuclei = counted(len(reference), "matched nucleus", "matched nuclei")
+    lead = f"How well do the probabilities distinguish the classes of {nuclei}?"
     return Section("roc", "Probabilities of the classes", (figure,), lead)
 
 

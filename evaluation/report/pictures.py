@@ -30,6 +30,7 @@ from evaluation.report.scenes import (
     COLOURS,
     STATES,
     WINDOW_PX,
+    WORDS,
     Drawing,
     DrawnSide,
     JudgedCase,
@@ -108,9 +109,9 @@ def left_out(case: Case, path: Path, got: str) -> Finding:
 
 
 # --- overlays as GeoJSON, for QuPath ----------------------------------------------------------------------------------
-# Nuclei are detections with a classification such as "Missed", or "Matched: reference" beside "Matched: prediction",
-# which QuPath shows in their colour and lets people switch on and off; regions are annotations. Coordinates count from
-# the corner of the first pixel, in px. Ids of files and kinds of errors are metadata, which QuPath has from 0.5 on.
+# Nuclei are detections with a classification such as "False negative" or "Matched: reference", which QuPath shows in
+# its colour and lets people switch on and off; regions are annotations. Coordinates count from the corner of the first
+# pixel, in px. Ids of files and kinds of errors are metadata, which QuPath has from 0.5 on.
 # https://github.com/qupath/qupath, QuPathTypeAdapters.
 
 
@@ -161,9 +162,9 @@ def name_of(state: State, side: Side) -> str:
     """The classification of a nucleus in QuPath. Both nuclei of a pair have the same state.
 
     >>> name_of("missed", "reference"), name_of("wrong_class", "prediction")
-    ('Missed', 'Wrong class: prediction')
+    ('False negative', 'Wrong class: prediction')
     """
-    name = state.replace("_", " ").capitalize()
+    name = WORDS.get(state, state.replace("_", " ")).capitalize()
     return f"{name}: {side}" if state in ("matched", "wrong_class") else name
 
 

@@ -296,7 +296,7 @@ def rules_in_words(rules: Document) -> list[tuple[str, str]]:
             if metrics[f"tolerance_{unit}"] is not None:
                 words += f" Tolerance: {metrics[f'tolerance_{unit}']:g} {unit}."
             if metrics.get(f"distance_cap_{unit}") is not None:
-                words += f" A missed nucleus counts as a distance of {metrics[f'distance_cap_{unit}']:g} {unit}."
+                words += f" A false negative counts as a distance of {metrics[f'distance_cap_{unit}']:g} {unit}."
         if metrics.get("coverage") is not None:
             words += f" Covered: the best {100 * metrics['coverage']:g} % of the reference nuclei."
         rows.append(("Segmentation", words))

@@ -25,6 +25,7 @@ from evaluation.study.error_costs import sort_case
 
 State = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "contested"]
 STATES: tuple[State, ...] = get_args(State)
+WORDS: Mapping[str, str] = {"missed": "false negative", "spurious": "false positive"}  # as people read them
 
 # Okabe and Ito, "Color Universal Design" (2008), but for wrong_class, where theirs is the colour of stained tissue.
 # Pictures keep them on light and on dark pages.

@@ -14,7 +14,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.leaderboard.team_scores import read_metrics
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.figures import plot, series_colour
-from evaluation.report.page import Axis, Cell, Column, Dot, Figure, Series, Table
+from evaluation.report.page import Axis, Cell, Column, Dot, Figure, Series, Table, Tone
 from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better, node_at
 from evaluation.report.tables import bar_cell, table_of, with_key
 
@@ -37,6 +37,7 @@ ABOUT: Mapping[str, str] = {
     "Segmentation": ", of matched nuclei",
     "Every nucleus": ", false negatives at the worst value",
 }
+DISTANCES = "Hausdorff distance: without a match an image counts with its diagonal, unless the rules leave it out."
 
 COMPARED: Mapping[str, tuple[str, str]] = {  # what a comparison shows, in the field's words: a heading, and the score
     "detection.f1": ("Detection", "F1"),
@@ -138,6 +139,16 @@ def score_of(result: ResultDocuments, path: str) -> Score:
     return Score(result.value(path), result.interval(path), str(reason or ""))
 
 
+def in_cell(score: Score) -> str:
+    """A score in a cell, which breaks before the bracket where it is narrow; nothing for one without a value."""
+    return "" if score.value is None else str(score).replace(" to ", "\u00a0to\u00a0")
+
+
+def about_distances(rows: Sequence[SkillRow]) -> str:
+    """What an image without a matched nucleus costs in a distance, where a row is one of matched nuclei."""
+    return DISTANCES if any(row.path == "segmentation.hausdorff_px" for row in rows) else ""
+
+
 UNBOUNDED = ("curves.froc", "counting.r2")  # not in 0…1
 
 
@@ -159,8 +170,7 @@ def score_table(
     def score(row: SkillRow, index: int) -> Cell:
         found = row.scores[index]
         is_bar = row.arrow == "↑" and row.path not in UNBOUNDED
-        text = str(found).replace(" to ", "\u00a0to\u00a0")  # a narrow cell breaks before the bracket
-        cell = bar_cell(found.value, text, found.ends, is_bar=is_bar)
+        cell = bar_cell(found.value, in_cell(found), found.ends, is_bar=is_bar)
         are_equal = len({score.value for score in row.scores}) == 1
         is_best = found.value is not None and found.value == row.best and not are_equal
         return replace(cell, tone="good") if is_best else cell
@@ -180,7 +190,9 @@ def score_table(
         *(Column(name, 3, of=with_key(score, index)) for index, name in enumerate(results)),
         *([] if paths else [Column("part", of=lambda row: row.skill + ABOUT.get(row.skill, ""))]),
         sortable=False,
-        note="In brackets, and as a line: the confidence interval." * has_ends,
+        note=" ".join(
+            filter(None, ("In brackets, and as a line: the confidence interval." * has_ends, about_distances(rows)))
+        ),
     )
 
 
@@ -245,30 +257,34 @@ def main_of(document: Document, result: ResultDocuments) -> str:
     return next((name for name in AGGREGATIONS if path.endswith(f".{name}")), result.main)
 
 
-def team_table(document: Document, results: Mapping[str, Document]) -> Table | None:
-    """A row for each team with a result, the first rank on top; the best value of each column is marked."""
+def team_tables(document: Document, results: Mapping[str, Document]) -> list[Table]:
+    """A table for each skill: a row for each team with a result, the first rank on top, the best of a column marked."""
     every = (*document["teams"], *document.get("shown", ()))
     teams = [(team["name"], ResultDocuments(results[team["name"]])) for team in every if team["name"] in results]
     if not teams:
-        return None
+        return []
     marked = {team["name"]: f"○ {team['name']}" for team in document.get("shown", ())}
     main = main_of(document, teams[0][1])
     rows = skill_rows([(result, main) for _, result in teams])
 
     def score(team: int, row: SkillRow) -> Cell:
         found = row.scores[team]
-        if found.value is None:
-            return Cell(None)
-        return Cell(found.value, str(found), tone="good" if found.value == row.best else "plain")
+        tone: Tone = "good" if found.value is not None and found.value == row.best else "plain"
+        return Cell(found.value, in_cell(found), tone=tone)
 
     among = f" here, the first {TEAMS_UP_TO}" if len(document["teams"]) > TEAMS_UP_TO else ""
-    note = "In brackets: confidence intervals. " if any(result.has_intervals for _, result in teams) else ""
-    return table_of(
-        "all-scores",
-        f"All teams side by side, {AGGREGATIONS[main]}",
-        range(len(teams)),
-        Column("team", of=lambda team: Cell(teams[team][0], marked.get(teams[team][0], ""))),
-        *(Column(f"{metric_title(row.path)} {row.arrow}", 3, row.path, with_key(score, row)) for row in rows),
-        rest="teams of leaderboard.json",
-        note=f"{note}✓: the best of the teams{among}.{' “○”: shown and not ranked.' * bool(marked)}",
-    )
+    note = "In brackets: confidence intervals. " * any(result.has_intervals for _, result in teams)
+    note += f"✓: the best of the teams{among}.{' “○”: shown and not ranked.' * bool(marked)}"
+    return [
+        table_of(
+            f"scores-{skill.lower().replace(' ', '-')}",
+            f"{skill}{ABOUT.get(skill, '')}, {AGGREGATIONS[main]}",
+            range(len(teams)),
+            Column("team", of=lambda team: Cell(teams[team][0], marked.get(teams[team][0], ""))),
+            *(Column(f"{metric_title(row.path)} {row.arrow}", 3, row.path, with_key(score, row)) for row in of_skill),
+            rest="teams of leaderboard.json",
+            note=f"{note} {about_distances(of_skill)}".rstrip(),
+        )
+        for skill in SKILLS
+        if (of_skill := [row for row in rows if row.skill == skill])
+    ]

@@ -103,7 +103,7 @@ def effect_table(document: Document) -> Table:
         Column(
             "pairs turned",
             0,
-            "mean share of the pairs of teams that stand otherwise",
+            "mean share of the pairs of teams whose order changes",
             lambda of: percent_cell(of["pairs_changed"]),
         ),
     )
@@ -285,11 +285,12 @@ def number_section(document: Document) -> Section:
 
 def definition_section(document: Document) -> Section:
     """How it was computed, and of how many nuclei."""
-    counted = (
-        f"{document['nuclei']:,} nuclei in {document['cases']:,} cases, {document['empty_cases']:,} of them without "
-        f"nuclei. {document['one_pixel_nuclei']:,} nuclei are a single pixel."
+    sizes = (
+        f"{counted(document['nuclei'], 'nucleus', 'nuclei')} in {counted(document['cases'], 'case')}, "
+        f"{document['empty_cases']:,} of them without nuclei. "
+        f"{counted(document['one_pixel_nuclei'], 'nucleus is', 'nuclei are')} a single pixel."
     )
-    return Section("definitions", "How it is computed", (Text((counted, *DEFINITIONS)),), folded=True)
+    return Section("definitions", "How it is computed", (Text((sizes, *DEFINITIONS)),), folded=True)
 
 
 # --- tricks: which attempts to game the ranking work, for whom --------------------------------------------------------
@@ -336,7 +337,7 @@ def trick_section(document: Document) -> Section:
     )
     lead = (
         "Each was played on the nuclei of every team, one team at a time, and all teams were ranked again. It works if "
-        "the team stands higher although its pooled F1 or its pooled class score fell by more than 0.005."
+        "the team ranks higher although its pooled F1 or its pooled class score fell by more than 0.005."
     )
     return Section("tried-section", "What works, and for whom", tuple(blocks), lead)
 

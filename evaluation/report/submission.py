@@ -48,6 +48,7 @@ from evaluation.report.result import (
     reason_in_words,
     rules_in_words,
 )
+from evaluation.report.scenes import WORDS
 from evaluation.report.skills import SKILLS, score_table, skill_rows
 from evaluation.report.tables import bar_cell, in_percent, show_rest, table_of, with_key
 
@@ -338,7 +339,7 @@ def cost_section(costs: Document) -> Section:
 
 def words_of(kind: str) -> str:
     """A kind of error in words."""
-    return {"missed": "false negative", "spurious": "false positive"}.get(kind, kind.replace("_", " "))
+    return WORDS.get(kind, kind.replace("_", " "))
 
 
 # --- everything else --------------------------------------------------------------------------------------------------

@@ -10,10 +10,21 @@ from rich import box
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
+from evaluation.findings import counted
 from evaluation.model import RasterisationReport
 from evaluation.report.page import Block, Column, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
 from evaluation.report.result import AGGREGATIONS, ResultDocuments, reason_in_words
-from evaluation.report.skills import ABOUT, COMPARED, SKILLS, Score, best_of, compared_titles, main_of, skill_rows
+from evaluation.report.skills import (
+    ABOUT,
+    COMPARED,
+    SKILLS,
+    Score,
+    about_distances,
+    best_of,
+    compared_titles,
+    main_of,
+    skill_rows,
+)
 from evaluation.report.tables import names_apart, shown_cell, shown_value, table_of, visible, with_key
 
 if TYPE_CHECKING:
@@ -61,7 +72,7 @@ def block_renderables(block: Block, rows: int) -> list[RenderableType]:
             return [tile_grid(block)]
         case Table():
             left_out = len(block.rows) - rows
-            more = f"and {left_out:,} more rows on the page" if left_out > 0 else ""
+            more = f"and {counted(left_out, 'more row')} on the page" if left_out > 0 else ""
             return [table_grid(block, rows), *(words(line, "dim") for line in (more, block.note) if line)]
         case Figure():
             return [words(block.caption, "bold"), words(block.description)]
@@ -108,13 +119,16 @@ def skill_grid(columns: Mapping[str, tuple[ResultDocuments, str]], title: str = 
 
     compared   the best value of a row stands out; scores of every nucleus are left out, which the ranking shows
     """
-    grid = Grid(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    left: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "caption_justify": "left"}
+    grid = Grid(title=title or None, box=box.SIMPLE_HEAD, **left)
     grid.add_column("", no_wrap=True)
     for name in columns:
         grid.add_column(words(name), justify="right")
     skill = ""
     skills = {skill: paths for skill, paths in SKILLS.items() if not (compared and skill == "Every nucleus")}
-    for row in skill_rows(list(columns.values()), skills):
+    rows = skill_rows(list(columns.values()), skills)
+    grid.caption = about_distances(rows) or None
+    for row in rows:
         if row.skill != skill:
             skill = row.skill
             grid.add_row(f"[bold]{skill}{ABOUT.get(skill, '')}[/bold]")

@@ -21,7 +21,7 @@ import scipy
 from evaluation.challenge import AnyMatchingRule, Challenge
 from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, run_job
-from evaluation.findings import Finding, fault, percent, quote
+from evaluation.findings import Finding, counted, fault, percent, quote
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.perturb import (
@@ -384,7 +384,8 @@ def advise_on_size(document: Document, decisive: Document, *, several: bool) -> 
     cost, diameter = cost_of(decisive), decisive["diameter_px"]["median"]
     start = f"At this size ({diameter:.0f} px across)"
     if several and decisive["class"] is not None:
-        start = f"At the size of {quote(decisive['class'])} ({decisive['nuclei']:,} nuclei, {diameter:.0f} px across)"
+        nuclei = counted(decisive["nuclei"], "nucleus", "nuclei")
+        start = f"At the size of {quote(decisive['class'])} ({nuclei}, {diameter:.0f} px across)"
     start = f"{start} a one-pixel difference costs {cost:.2f} of IoU"
     if cost < CHEAP:
         return f"{start}: IoU can match and score.", False
@@ -458,7 +459,8 @@ def advise_on_small_nuclei(document: Document) -> Iterator[Advice]:
     if eroded["vanished"]:
         single = document["one_pixel_nuclei"]
         which = f" ({single:,} of them a single pixel)" * (single > 0)
-        text = f"Eroding by a pixel removes {eroded['vanished']:,} of {document['nuclei']:,} nuclei{which}"
+        nuclei = counted(document["nuclei"], "nucleus", "nuclei")
+        text = f"Eroding by a pixel removes {eroded['vanished']:,} of {nuclei}{which}"
         yield f"{text}: look whether they are slips; instances.csv of 'evaluation rasterise' has all areas.", True
 
 

@@ -21,7 +21,7 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.documents import resolve_preset
 from evaluation.challenge.rules import RankingRules
-from evaluation.findings import fault, quote, render_findings
+from evaluation.findings import counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.parts import join_instances
 from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
@@ -720,8 +720,8 @@ def outlines_of_cases(cases: Sequence[MatchedCase]) -> Outlines:
 
 
 def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> tuple[Played, list[Play]]:
-    counted = asked_for(challenge, (*JUDGED, *paths_of(challenge)))
-    (played,) = play_all(field, counted, [challenge], tricks)
+    asked = asked_for(challenge, (*JUDGED, *paths_of(challenge)))
+    (played,) = play_all(field, asked, [challenge], tricks)
     return played, played.plays()
 
 
@@ -762,11 +762,9 @@ def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
     sentences = [f"{attempts[0].upper()}{attempts[1:]}."]
     if (pays := document["pay_under_recommended"]) is not None:
         sentences.append(f"Under the ranking of the preset 'recommended' {pays or 'none'} of the plays would work.")
-    without = [of["team"] for of in document["entries"] if of["first_without_it"]]
-    twice = [of["team"] for of in document["entries"] if of["first_if_it_is_there_twice"]]
-    for names, condition in ((without, "Without"), (twice, "With a second entry of")):
-        if names:
-            sentences.append(f"{condition} {names_of(names, 'or')} another team would be first.")
+    for key, condition in (("first_without_it", "Without"), ("first_if_it_is_there_twice", "With a second entry of")):
+        if names := [entry["team"] for entry in document["entries"] if entry[key]]:
+            sentences.append(f"{condition} {names_of(names, 'or')} the first rank would change.")
     return sentences
 
 
@@ -782,8 +780,8 @@ def tricks_lines(document: Mapping[str, Any]) -> list[str]:
     paying, teams = paying_plays(document), len({play["team"] for play in document["plays"]})
     lines = [
         " ".join(document["verdict"]),
-        f"Each was played on {teams:,} teams, one at a time. It works if the team stands higher although its pooled F1 "
-        f"or its pooled class score falls by more than {LOSS:g}.",
+        f"Each was played on {counted(teams, 'team')}, one at a time; tricks.json names all of them. It works if the "
+        f"team ranks higher although its pooled F1 or its pooled class score falls by more than {LOSS:g}.",
     ]
     lines += [
         f"  {quote(play['team'])} from {play['before']:g} to {play['after']:g}: {words[play['trick']]}; "
@@ -793,7 +791,7 @@ def tricks_lines(document: Mapping[str, Any]) -> list[str]:
     if len(paying) > LINES_UP_TO:
         lines.append(f"  and {len(paying) - LINES_UP_TO} more; tricks.json has all of them.")
     lines += [line for entry in document["entries"] for line in entry_lines(entry)]
-    return [*lines, *document["alike"], *document["findings"], f"Tried: {'; '.join(words.values())}."]
+    return [*lines, *document["alike"], *document["findings"]]
 
 
 def words_of(trick: Mapping[str, Any]) -> str:
@@ -803,9 +801,12 @@ def words_of(trick: Mapping[str, Any]) -> str:
 
 def entry_lines(entry: Mapping[str, Any]) -> list[str]:
     team = quote(entry["team"])
-    cases = [("first_without_it", f"Without {team}"), ("first_if_it_is_there_twice", f"If {team} is there twice")]
+    cases = [
+        ("first_without_it", f"Without {team},"),
+        ("first_if_it_is_there_twice", f"With a second entry of {team},"),
+    ]
     return [
-        f"{condition} the first rank goes to {' and '.join(map(quote, entry[key]))}."
+        f"{condition} {names_of(entry[key], 'and')} {'is first' if len(entry[key]) == 1 else 'share the first rank'}."
         for key, condition in cases
         if entry[key]
     ]

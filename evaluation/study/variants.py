@@ -334,14 +334,18 @@ def judge(
         return verdict, [f"The first rank cannot be defended by one team: {names} {is_shared}.", *each, *also]
     champion = champions[0]
     if champion.first < variants:
-        words = f"{start} cannot be defended: it is first in {champion.first:,} of {variants:,} variants."
+        words = f"{start} cannot be defended: it is first in {champion.first:,} of {counted(variants, 'variant')}."
         nobody = int((~first.any(axis=1)).sum())
         last = [f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else []
         return "no", [words, *also, *last]
     if champion.first_alone < variants:
-        shared = f"it is first in all {variants:,} variants, but shares it in {variants - champion.first_alone:,}."
+        shared = (
+            f"it is first in all {counted(variants, 'variant')}, but shares it in {variants - champion.first_alone:,}."
+        )
         return "shared", [f"{start} cannot be defended alone: {shared}", *also]
-    held = f"{start} holds under all rules that were tried: it is first in {variants:,} of {variants:,} variants."
+    held = (
+        f"{start} holds under all rules that were tried: it is first in {variants:,} of {counted(variants, 'variant')}."
+    )
     if better is None:
         return "untested", [held, "Whether it would hold with other patients is not known: nothing can be tested."]
     if alike := [team.name for team in ranked if team is not champion and (champion.name, team.name) not in better]:
