@@ -51,16 +51,24 @@ if [[ $mode == --campaign ]]; then
   exit
 fi
 
-check ruff "$python" -m ruff check evaluation tests benchmarks
-check mypy "$python" -m mypy
-check import-linter "$python" -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+# What reads the source runs beside the tests; what it finds is told after them.
+checks=$(mktemp)
+trap 'rm -f -- "$checks"' EXIT
+(
+  check ruff "$python" -m ruff check evaluation tests benchmarks
+  check mypy "$python" -m mypy
+  check import-linter "$python" -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+  ((${#failed[@]} == 0))
+) >"$checks" 2>&1 &
+checking=$!
 
 echo "--- pytest"
 tests=0
 options=()
-if [[ $mode == --fast ]]; then options=(--fast); fi
+if [[ $mode == --fast ]]; then options=(--fast --dist loadfile); fi  # what tests of a file share is made once
 # --verbose takes back the --quiet of pyproject.toml: the closing line then names itself.
 "$python" -m pytest -n "${TEST_WORKERS:-2}" --verbose ${options[@]+"${options[@]}"} || tests=$?
+wait "$checking" || { failed=(checks) && cat -- "$checks"; }
 
 image=0
 if [[ $mode == --all ]]; then
@@ -73,6 +81,6 @@ if [[ $mode == --all ]]; then
   image || image=1
 fi
 
-if ((${#failed[@]})); then echo "Failed before the tests: ${failed[*]}; see above."; fi
+if ((${#failed[@]})); then echo "Failed beside the tests: ruff, mypy or import-linter; see above."; fi
 if ((tests)); then exit "$tests"; fi
 ((image == 0 && ${#failed[@]} == 0))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from browser import browser, chromium  # noqa: F401, fixtures
 from findings import Bench
-from frozen_demo import copy_frozen_demo
+from frozen_demo import copy_demo, copy_frozen_demo
 from hypothesis import HealthCheck, settings
 from marks import MARKS, OF_FIXTURE, OF_TEST
 
@@ -36,6 +36,12 @@ def shared_data() -> Path:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
     """The demo with its three teams, not to be changed."""
     return write_demo(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture
+def own_demo(demo: DemoPaths, tmp_path: Path) -> DemoPaths:
+    """A copy of the demo in the test's folder, which the test may change."""
+    return copy_demo(demo.challenge.parent, tmp_path)
 
 
 @pytest.fixture(scope="session")

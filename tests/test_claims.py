@@ -52,7 +52,7 @@ def mean(values: np.ndarray) -> np.ndarray:
     return np.where(known.any(axis=-1), total / np.maximum(known.sum(axis=-1), 1), np.nan)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("name", BOARDS)
 def test_each_sentence_that_counts_is_right(name: str, seed: int) -> None:
     """Who is first, in how many patients, in which samples, and without which patient: counted again, literally."""
@@ -92,7 +92,7 @@ def test_each_sentence_that_counts_is_right(name: str, seed: int) -> None:
     assert len(document["verdict"]) <= 5
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", BOARDS)
 def test_significance_is_claimed_where_the_intervals_of_all_columns_say_so(name: str, seed: int) -> None:
     """Each interval is at 0.05 over all pairs and columns; 'not significant' is said of teams that were tested."""
@@ -119,7 +119,7 @@ def test_significance_is_claimed_where_the_intervals_of_all_columns_say_so(name:
 def test_the_share_of_samples_is_no_forecast() -> None:
     """Of two equal teams and ten patients the first one is first in about 77 % of the samples, where 50 % is true."""
     shares = []
-    for seed in range(150):
+    for seed in range(80):
         document = board_document(board_of_equals("all alike", np.random.default_rng(seed), 2, 10, 1))
         shares.append(document["teams"][0]["first_alone"])
     assert 0.73 < np.mean(shares) < 0.82

@@ -19,7 +19,6 @@ import pytest
 import tifffile
 from scipy.io import loadmat, savemat
 
-from evaluation.authoring.demo import write_demo
 from evaluation.challenge import preset_names, preset_text
 from evaluation.commands import main as cli
 from evaluation.commands import options
@@ -49,9 +48,9 @@ def evaluation_of_its_own(*arguments: object) -> subprocess.CompletedProcess[str
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(demo):
     """A made challenge with submissions, not to be changed."""
-    return write_demo(tmp_path_factory.mktemp("demo"))
+    return demo
 
 
 @pytest.fixture
@@ -315,8 +314,9 @@ def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("closed", "workers"), [("<&-", 2), (">&-", 1), ("2>&-", 2), ("<&- >&- 2>&-", 1), ("<&- >&- 2>&-", 2)]
+)
 def test_closed_standard_streams_change_nothing(made, tmp_path, closed, workers):
     options = ["--challenge", made.challenge, "--submission", made.submissions["finder"]]
     options += ["--output", tmp_path / "out", "--workers", workers]

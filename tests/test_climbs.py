@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from evaluation.authoring.demo import write_demo
+from evaluation.authoring.demo import DemoPaths
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.scoring.street import score_submission
 
@@ -49,15 +49,14 @@ def room_of(frame: FrameType) -> str | None:
 
 
 @pytest.mark.parametrize("rejected", [False, True])
-def test_a_submission_goes_up_at_most_fifteen_times(rejected: bool, tmp_path: Path) -> None:
-    demo = write_demo(tmp_path)
-    submission = next(iter(sorted(demo.challenge.parent.glob("submissions/*"))))
+def test_a_submission_goes_up_at_most_fifteen_times(own_demo: DemoPaths, rejected: bool, tmp_path: Path) -> None:
+    submission = next(iter(sorted(own_demo.challenge.parent.glob("submissions/*"))))
     if rejected:
         next(path for path in submission.rglob("*") if path.is_file()).write_text("[")
     trace = Trace()
     sys.setprofile(trace)
     try:
-        score_submission(demo.challenge, submission, workers=1)
+        score_submission(own_demo.challenge, submission, workers=1)
     except SubmissionRejected:
         assert rejected
     else:

@@ -17,7 +17,6 @@ import tifffile
 from scipy.io import savemat
 
 import evaluation
-from evaluation.authoring.demo import write_demo
 from evaluation.authoring.names import pair_names
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
@@ -170,10 +169,9 @@ def test_the_saved_challenge_scores_as_compare_does(capsys):
     compared(capsys, "reference", "masks", "--save-challenge", "kept", code=2)  # it is never overwritten
 
 
-def test_it_gives_the_numbers_of_the_demo(tmp_path):
-    made = write_demo(tmp_path / "demo")
-    compared_one = evaluation.compare(made.challenge / "reference", made.submissions["finder"])
-    scored = score_submission(made.challenge, made.submissions["finder"])
+def test_it_gives_the_numbers_of_the_demo(own_demo, tmp_path):
+    compared_one = evaluation.compare(own_demo.challenge / "reference", own_demo.submissions["finder"])
+    scored = score_submission(own_demo.challenge, own_demo.submissions["finder"])
     for path in ("detection.f1", "classification.accuracy", "segmentation.iou", "panoptic.pq", "overall.hausdorff_px"):
         assert compared_one.value(f"{path}.group_mean") == scored.value(f"{path}.group_mean"), path
 
@@ -346,8 +344,8 @@ def test_a_file_of_all_images_may_call_nuclei_ambiguous():
     assert found.value("detection.precision.pooled") == 1
 
 
-def test_a_copy_of_the_reference_of_the_demo_is_perfect(tmp_path, capsys):
-    reference = str(write_demo(tmp_path / "demo").challenge / "reference")
+def test_a_copy_of_the_reference_of_the_demo_is_perfect(own_demo, tmp_path, capsys):
+    reference = str(own_demo.challenge / "reference")
     assert "1.0000" in compared(capsys, reference, reference)
     found = evaluation.compare(reference, reference)
     for path in ("detection.f1.pooled", "covered.class_recall.pooled", "overall.iou.pooled", "panoptic.pq.group_mean"):
@@ -503,16 +501,17 @@ def test_scores_and_places_do_not_depend_on_the_other_models():
         "covered.iou_class_mean.pooled",
         "panoptic.pq.pooled",
     ]
-    for others in (["own"], ["other"], ["silent"], ["points"], ["own", "other", "silent", "points"]):
+    every = ["own", "other", "silent", "points"]
+    by_itself = {other: evaluation.compare("reference", other) for other in every}
+    for others in (*([other] for other in every), every):
         found = evaluation.compare("reference", ["A", "B", *others])
         for model, path in product("AB", paths):
             assert found.value(path, model) == alone.value(path, model), (others, path)
         if "own" not in others:  # sums of ranks are among all that are ranked
             assert [team.name for team in found.board.teams] == [team.name for team in alone.board.teams]
         for other in others:
-            only = evaluation.compare("reference", other)
             for path in ["detection.f1.group_mean", "detection.recall.pooled"]:
-                assert found.value(path, other) == only.value(path), (other, path)
+                assert found.value(path, other) == by_itself[other].value(path), (other, path)
         assert {team.name for team in found.board.unranked} == set(others) - {"own"}
 
 
@@ -1180,9 +1179,9 @@ def test_scores_of_one_class_are_not_said_to_be_of_detection(capsys):
     assert "pooled" not in printed  # of one image it is the same
 
 
-def test_what_files_of_several_models_cannot_hold_is_told_once(capsys):
-    demo = write_demo(Path("demo"))
-    run(["compare", str(demo.challenge / "reference"), *(str(demo.submissions[name]) for name in ("finder", "namer"))])
+def test_what_files_of_several_models_cannot_hold_is_told_once(own_demo, capsys):
+    models = [own_demo.submissions[name] for name in ("finder", "namer")]
+    run(["compare", str(own_demo.challenge / "reference"), *map(str, models)])
     printed = capsys.readouterr().out
     (line,) = (line for line in printed.splitlines() if "lose pixels" in line)
     assert "which the files of 'finder' and 'namer' cannot hold: 151 of 315" in line

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from evaluation import ChallengeBroken, instances_from_labels, score_instances
-from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import read_rules
 from evaluation.commands import main as cli
@@ -189,8 +189,8 @@ def numbers_in(node: Any, path: str = "") -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return write_demo(tmp_path_factory.mktemp("demo"))
+def made(demo: DemoPaths) -> DemoPaths:
+    return demo
 
 
 def scored(folder: Path, made: DemoPaths, patch: pytest.MonkeyPatch, *, on_platform: bool) -> Path:

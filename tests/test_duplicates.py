@@ -139,8 +139,9 @@ APART = ((5, 5), (5, 30), (30, 5), (30, 30), (45, 50))
 
 
 @pytest.mark.parametrize("sure", [None, (0.9, 0.8), (0.8, 0.9)])
-@pytest.mark.parametrize("classes", [(1, 1, 2, 3, 4), (2, 3, 4, 1, 1)])
-@pytest.mark.parametrize("change", [dilate_instances, erode_instances])
+@pytest.mark.parametrize(
+    ("change", "classes"), [(dilate_instances, (1, 1, 2, 3, 4)), (erode_instances, (2, 3, 4, 1, 1))]
+)
 def test_a_copy_of_every_nucleus_that_fits_better_never_helps(change: Any, classes: Any, sure: Any) -> None:
     """The reference has the size of the copies: under "keep" they are matched, whatever was found."""
     found = squares(*APART, classes=(1, 1, 2, 3, 4))

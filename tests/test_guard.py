@@ -466,8 +466,10 @@ def test_where_no_decoder_can_be_started_the_reason_comes_back(what, reason):
     assert done.stdout.strip() == reason
 
 
-@pytest.mark.parametrize(("kind", "most"), [(resource.RLIMIT_NOFILE, 40), (resource.RLIMIT_FSIZE, 1 << 20)])
-@pytest.mark.parametrize("form", ["label_image class map png", "nary_mat"])
+@pytest.mark.parametrize(
+    ("kind", "most", "form"),
+    [(resource.RLIMIT_NOFILE, 40, "label_image class map png"), (resource.RLIMIT_FSIZE, 1 << 20, "nary_mat")],
+)
 def test_lower_limits_of_the_machine_are_no_fault_of_a_submission(tmp_path, kind, most, form):
     """A process that has lower limits than a decoder asks for cannot raise them, and need not."""
     challenge, submission = write_challenge(form, tmp_path)

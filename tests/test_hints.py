@@ -15,7 +15,6 @@ from scipy.io import loadmat, savemat
 
 import evaluation
 from evaluation.authoring.convert import convert_file
-from evaluation.authoring.demo import write_demo
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -161,11 +160,10 @@ def test_numbers_of_classes_off_by_one_are_named():
     assert "are their numbers off by one?" in said
 
 
-def test_half_a_pixel_is_named(tmp_path):
+def test_half_a_pixel_is_named(own_demo, tmp_path):
     """The same vertices as XML, whose whole numbers are pixel centres, and as GeoJSON, where they are corners."""
-    made = write_demo(tmp_path)
     for name in ("P2_1", "P2_2"):
-        source = made.challenge / "reference" / "P2" / f"{name}.xml"
+        source = own_demo.challenge / "reference" / "P2" / f"{name}.xml"
         (tmp_path / "reference").mkdir(exist_ok=True)
         (tmp_path / "reference" / f"{name}.xml").write_bytes(source.read_bytes())
         convert_file(source, tmp_path / "prediction" / f"{name}.geojson", "geojson", origin="pixel_centre")
@@ -188,14 +186,13 @@ def test_hints_change_no_score():
     assert plain < 0.2
 
 
-def test_score_gives_hints_wherever_it_is_read(tmp_path):
-    made = write_demo(tmp_path)
+def test_score_gives_hints_wherever_it_is_read(own_demo, tmp_path):
     wrong = tmp_path / "wrong"
-    for path in made.submissions["namer"].rglob("*.mat"):
-        target = wrong / path.relative_to(made.submissions["namer"])
+    for path in own_demo.submissions["namer"].rglob("*.mat"):
+        target = wrong / path.relative_to(own_demo.submissions["namer"])
         target.parent.mkdir(parents=True)
         savemat(target, {"n_ary_mask": np.ascontiguousarray(loadmat(path)["n_ary_mask"][:, ::-1])})
-    arguments = [sys.executable, "-m", "evaluation", "score", "--challenge", made.challenge, "--submission", wrong]
+    arguments = [sys.executable, "-m", "evaluation", "score", "--challenge", own_demo.challenge, "--submission", wrong]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "300"}
     piped = subprocess.run(
         [*arguments, "--output", tmp_path / "a"], capture_output=True, text=True, env=environment, check=True

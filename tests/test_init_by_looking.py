@@ -12,7 +12,6 @@ import tifffile
 from scipy.io import savemat
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.demo import write_demo
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.formats.example import image_bytes
@@ -121,16 +120,15 @@ def test_a_table_that_calls_nuclei_ambiguous_is_part_of_a_challenge_with_one_cla
     assert score_submission("mine", "submitted").value("detection.f1.pooled") == 1
 
 
-def test_a_sample_gives_the_form_of_submissions_and_the_sizes(tmp_path):
-    made = write_demo(tmp_path / "demo")
+def test_a_sample_gives_the_form_of_submissions_and_the_sizes(own_demo, tmp_path):
     (tmp_path / "mine").mkdir()
-    (made.challenge / "reference").rename(tmp_path / "mine" / "reference")
-    assert run(["init", "mine", "--submission", str(made.submissions["finder"])]) == 0
+    (own_demo.challenge / "reference").rename(tmp_path / "mine" / "reference")
+    assert run(["init", "mine", "--submission", str(own_demo.submissions["finder"])]) == 0
     challenge = Challenge.load("mine")
     assert challenge.submission.format == "nary_mat"
     assert challenge.reference.ignore.classes == ("Ambiguous",)
     assert {case.name: case.shape_yx for case in challenge.cases}["P1_1"] == (280, 330)
-    result = score_submission("mine", made.submissions["finder"])
+    result = score_submission("mine", own_demo.submissions["finder"])
     assert result.value("detection.f1.group_mean") == pytest.approx(0.9581, abs=5e-5)
 
 

@@ -21,7 +21,7 @@ from scipy.stats import friedmanchisquare, rankdata
 from test_real_data import monusac_challenge
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.demo import TEAMS, DemoPaths, write_demo
+from evaluation.authoring.demo import TEAMS, DemoPaths
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
@@ -942,11 +942,10 @@ def test_store_writes_what_goes_into_the_next_ground_truth(made, tmp_path) -> No
     assert json.loads((tmp_path / "out/metrics.json").read_text())["leaderboard"]["submissions"] == 4
 
 
-def test_the_first_run_of_the_image_writes_ranks(tmp_path) -> None:
+def test_the_first_run_of_the_image_writes_ranks(own_demo: DemoPaths, tmp_path) -> None:
     shipped = Path(__file__).resolve().parents[1] / "ground_truth"
-    demo = write_demo(tmp_path / "demo")
-    for team, folder in demo.submissions.items():
-        assert score(demo.challenge, folder, tmp_path / team) == 0
+    for team, folder in own_demo.submissions.items():
+        assert score(own_demo.challenge, folder, tmp_path / team) == 0
         found, kept = (
             json.loads(path.read_text())
             for path in (tmp_path / team / "metrics.json", shipped / f"leaderboard/{team}.json")
@@ -954,10 +953,10 @@ def test_the_first_run_of_the_image_writes_ranks(tmp_path) -> None:
         assert found.pop("leaderboard")["position"] is None  # the demo's challenge itself keeps no results
         del found["undefined"]["leaderboard"]
         assert {**kept, "software": found["software"]} == found
-    assert score(shipped, demo.submissions["namer"], tmp_path / "out") == 0
+    assert score(shipped, own_demo.submissions["namer"], tmp_path / "out") == 0
     ranks = json.loads((tmp_path / "out/metrics.json").read_text())["leaderboard"]
     assert (ranks["submissions"], ranks["position"]) == (4, 2)  # its own earlier result is a rival: the team is unknown
-    assert score(shipped, demo.submissions["namer"], tmp_path / "known", "--team", "namer") == 0
+    assert score(shipped, own_demo.submissions["namer"], tmp_path / "known", "--team", "namer") == 0
     ranks = json.loads((tmp_path / "known/metrics.json").read_text())["leaderboard"]
     assert (ranks["submissions"], ranks["position"]) == (3, 3)
 

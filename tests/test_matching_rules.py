@@ -110,7 +110,7 @@ def test_a_nucleus_is_in_one_pair_at_the_most_and_pairs_tell_what_they_share(
 
 
 @EVERY_RULE
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(pairs_of_images(overlap=True), some_probabilities, st.booleans(), st.randoms(use_true_random=False))
 def test_the_order_of_nuclei_does_not_matter(rule, parameters, pair, probability, class_aware, random):
     (reference, classes), (prediction, prediction_classes) = pair

@@ -16,7 +16,6 @@ from pycocotools import mask as coco_masks
 from scipy.io import savemat
 
 import evaluation
-from evaluation.authoring.demo import write_demo
 from evaluation.commands.main import run
 from evaluation.results.version import __version__
 
@@ -370,12 +369,12 @@ def test_the_name_of_kaggle_for_the_reference_is_taken(shared_data, capsys):
     assert "65 cases" in said(capsys, "init", "--preset", "dsb2018", "dsb")
 
 
-def test_a_rejected_run_leaves_no_old_scores(tmp_path, capsys):
-    made = write_demo(tmp_path)
-    arguments = ["score", "--challenge", made.challenge, "--submission", made.submissions["finder"], "--output", "out"]
+def test_a_rejected_run_leaves_no_old_scores(own_demo, tmp_path, capsys):
+    finder = own_demo.submissions["finder"]
+    arguments = ["score", "--challenge", own_demo.challenge, "--submission", finder, "--output", "out"]
     said(capsys, *arguments)
     assert Path("out/metrics.json").exists()
-    (made.submissions["finder"] / "P1/P1_1/Epithelial/1.mat").write_bytes(b"not a mask")
+    (finder / "P1/P1_1/Epithelial/1.mat").write_bytes(b"not a mask")
     Path("out/mine.txt").write_text("stays")
     said(capsys, *arguments, code=1)
     assert [path.name for path in Path("out").iterdir()] == ["mine.txt"]
@@ -404,13 +403,12 @@ def test_a_size_in_cases_csv_is_suspected_when_both_sides_agree(capsys):
     assert "cases.csv" in printed
 
 
-def test_the_guide_of_a_kit_says_how_to_install(tmp_path, capsys):
-    made = write_demo(tmp_path)
-    said(capsys, "kit", "--challenge", made.challenge, "--output", "kit")
+def test_the_guide_of_a_kit_says_how_to_install(own_demo, tmp_path, capsys):
+    said(capsys, "kit", "--challenge", own_demo.challenge, "--output", "kit")
     guide = Path("kit/GUIDE.md").read_text()
     assert f"pipx install nuclei-evaluation=={__version__}" in guide
     assert "- `detection.f1.group_mean` (higher is better): " in guide  # what each ranked column means, in words
-    said(capsys, "kit", "--challenge", made.challenge, "--output", "kit3", "--source", "git+https://a.example/b")
+    said(capsys, "kit", "--challenge", own_demo.challenge, "--output", "kit3", "--source", "git+https://a.example/b")
     assert "`pipx install git+https://a.example/b`" in Path("kit3/GUIDE.md").read_text()
     put("mine/reference/a.tif")
     said(capsys, "init", "mine")

@@ -21,7 +21,7 @@ from distributed import LocalCluster
 from signals import HELD, wait_for
 
 from evaluation.authoring.compare import compare_paths
-from evaluation.authoring.demo import run_demo, write_demo
+from evaluation.authoring.demo import DemoPaths, run_demo
 from evaluation.commands import main as cli
 from evaluation.commands.screen import SubmissionsProgress, submissions_progress
 from evaluation.execution import executors
@@ -51,8 +51,7 @@ def test_a_line_every_thirty_seconds_tells_counts_speed_and_what_is_left(capsys)
     assert records[-1] == {"submission": "team 119", "outcome": "not ranked", "number": 120, "seconds": 60.0}
 
 
-def test_the_command_writes_a_json_line_for_each_submission(tmp_path: Path, capsys) -> None:
-    write_demo(tmp_path)
+def test_the_command_writes_a_json_line_for_each_submission(own_demo: DemoPaths, tmp_path: Path, capsys) -> None:
     options = ["--challenge", "challenge", "--submissions", "submissions", "--output", "out", "--log", "logs/log.jsonl"]
     run = ["leaderboard", *(str(tmp_path / part) if part[0] != "-" else part for part in options)]
     for expected in ("3 scored, 0 kept, 0 not ranked", "0 scored, 3 kept, 0 not ranked"):
@@ -67,8 +66,7 @@ def test_the_command_writes_a_json_line_for_each_submission(tmp_path: Path, caps
     assert f"[cannot-write] '{tmp_path}'" in capsys.readouterr().err
 
 
-def test_a_terminal_shows_a_bar_with_the_counts(tmp_path: Path) -> None:
-    write_demo(tmp_path)
+def test_a_terminal_shows_a_bar_with_the_counts(own_demo: DemoPaths, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "evaluation", "leaderboard", "--challenge", tmp_path / "challenge"]
     command += ["--submissions", tmp_path / "submissions", "--output", tmp_path / "out", "--workers", "1"]
@@ -121,10 +119,9 @@ def test_workers_that_come_later_are_used(monkeypatch: pytest.MonkeyPatch) -> No
             assert executor.submit(sum, [1, 2]).result() == 3
 
 
-def test_a_lost_scheduler_is_one_sentence_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    demo = write_demo(tmp_path)
+def test_a_lost_scheduler_is_one_sentence_and_the_same_command_goes_on(own_demo: DemoPaths, tmp_path: Path) -> None:
     for team in range(12):
-        shutil.copytree(list(demo.submissions.values())[team % 3], tmp_path / "teams" / f"team_{team}")
+        shutil.copytree(list(own_demo.submissions.values())[team % 3], tmp_path / "teams" / f"team_{team}")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
@@ -173,12 +170,11 @@ def test_the_log_says_what_the_system_lacks_to_confine_decoders(tmp_path, monkey
 
 
 @pytest.mark.parametrize("command", ["compare", "demo"])
-def test_several_models_have_one_bar_with_a_total(command: str, tmp_path: Path) -> None:
+def test_several_models_have_one_bar_with_a_total(own_demo: DemoPaths, command: str, tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     if command == "demo":
         run_demo(tmp_path, workers=1, progress=lambda *step: steps.append(step))
     else:
-        write_demo(tmp_path)
         models = {name: tmp_path / "submissions" / name for name in ("finder", "namer")}
         compare_paths(tmp_path / "challenge/reference", models, workers=1, progress=lambda *step: steps.append(step))
     totals = {total for _, total in steps}
@@ -186,8 +182,9 @@ def test_several_models_have_one_bar_with_a_total(command: str, tmp_path: Path) 
     assert steps[-1] == (max(totals), max(totals))
 
 
-def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhere(tmp_path: Path) -> None:
-    write_demo(tmp_path)
+def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhere(
+    own_demo: DemoPaths, tmp_path: Path
+) -> None:
     (tmp_path / "submissions/finder/P1/P1_1/Epithelial/1.mat").write_bytes(b"no MAT file at all")
     where = ["--challenge", str(tmp_path / "challenge"), "--submission", str(tmp_path / "submissions/finder")]
     command = [sys.executable, "-m", "evaluation", "validate", *where, "--workers", "1"]

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from every_format import CASES, write_challenge
 
-from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.authoring.demo import DemoPaths
 from evaluation.commands import main as cli
 from evaluation.commands import options
 from evaluation.results.csv_files import safe_cell
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
-    return write_demo(tmp_path_factory.mktemp("demo"))
+def made(demo: DemoPaths) -> DemoPaths:
+    return demo
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from literal import boundary, directed_distances, images, instances_of, iou, masks_of
 from scipy import ndimage
 
-from evaluation.authoring.demo import write_demo
+from evaluation.authoring.demo import DemoPaths
 from evaluation.authoring.init import initialise_challenge
 from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import MatchingRules, rule_from
@@ -471,22 +471,17 @@ def test_nuclei_that_a_pixel_removes_are_told():
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_demo(tmp_path_factory.mktemp("sensitivity")).challenge
-
-
-@pytest.fixture(scope="module")
-def found(demo: Path) -> dict[str, Any]:
-    return study_sensitivity(demo, workers=1)
+def found(demo: DemoPaths) -> dict[str, Any]:
+    return study_sensitivity(demo.challenge, workers=1)
 
 
 def test_workers_change_no_byte(demo, found):
-    assert as_json(study_sensitivity(demo, workers=2)) == as_json(found)
+    assert as_json(study_sensitivity(demo.challenge, workers=2)) == as_json(found)
     assert found["nuclei"] == 315
 
 
 def test_the_command_writes_and_tells(demo, found, tmp_path, capsys):
-    arguments = ["sensitivity", "--challenge", str(demo), "--workers", "1"]
+    arguments = ["sensitivity", "--challenge", str(demo.challenge), "--workers", "1"]
     assert run([*arguments, "--output", str(tmp_path / "out"), "--report"]) == 0
     written = "Written to {}: sensitivity.json, sensitivity.html\n".format(tmp_path / "out")
     printed = capsys.readouterr().out
@@ -499,7 +494,7 @@ def test_the_command_writes_and_tells(demo, found, tmp_path, capsys):
 
 
 def test_a_broken_reference_is_the_fault_of_the_challenge(demo, tmp_path, capsys):
-    shutil.copytree(demo, tmp_path / "challenge")
+    shutil.copytree(demo.challenge, tmp_path / "challenge")
     next((tmp_path / "challenge" / "reference").rglob("*.xml")).unlink()
     assert run(["sensitivity", "--challenge", str(tmp_path / "challenge")]) == 3
     assert "[missing-file]" in capsys.readouterr().err
@@ -622,9 +617,8 @@ def test_init_writes_the_radius_that_sensitivity_advises(diameter: int, radius: 
     assert (advised in texts_of(found)[0]) == (radius is not None)
 
 
-def test_init_says_why_it_did_not_look_at_sizes(tmp_path: Path) -> None:
-    write_demo(tmp_path / "demo")
-    shutil.copytree(tmp_path / "demo/challenge/reference", tmp_path / "mine/reference")
+def test_init_says_why_it_did_not_look_at_sizes(own_demo: DemoPaths, tmp_path: Path) -> None:
+    shutil.copytree(tmp_path / "challenge/reference", tmp_path / "mine/reference")
     said = initialise_challenge(tmp_path / "mine", preset="recommended").lines()
     why = "Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says"
     assert f"{why} (not all sizes of images are known)." in said

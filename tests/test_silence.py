@@ -20,7 +20,7 @@ from scipy.io import loadmat, savemat
 
 from evaluation import Challenge
 from evaluation.aggregation.table import is_empty
-from evaluation.authoring.demo import write_demo
+from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
@@ -322,12 +322,11 @@ def test_init_leaderboard_and_audit_say_that_a_ranking_can_be_gamed(bench: Bench
 # --- the demo ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_team_that_keeps_one_nucleus_of_each_image_does_not_win_the_demo(tmp_path: Path) -> None:
+def test_a_team_that_keeps_one_nucleus_of_each_image_does_not_win_the_demo(own_demo: DemoPaths, tmp_path: Path) -> None:
     """Under monusac2020 the largest nucleus of each image of 'outliner' wins; under the preset of the demo it is "
     "last."""
-    made = write_demo(tmp_path)
     silent = tmp_path / "submissions" / "silent"
-    shutil.copytree(made.submissions["outliner"], silent)
+    shutil.copytree(own_demo.submissions["outliner"], silent)
     for case in sorted({path.parent.parent for path in silent.glob("*/*/*/1.mat")}):
         masks = {path: loadmat(path)["n_ary_mask"] for path in sorted(case.glob("*/1.mat"))}
         sizes = {path: np.bincount(mask.ravel())[1:].max(initial=0) for path, mask in masks.items()}
@@ -335,10 +334,10 @@ def test_a_team_that_keeps_one_nucleus_of_each_image_does_not_win_the_demo(tmp_p
         for path, mask in masks.items():
             keep = mask == 1 + np.bincount(mask.ravel())[1:].argmax() if path == largest else np.zeros(mask.shape, bool)
             savemat(path, {"n_ary_mask": keep.astype(np.int32)})
-    board = score_and_rank(made.challenge, tmp_path / "submissions", tmp_path / "board", workers=1)
+    board = score_and_rank(own_demo.challenge, tmp_path / "submissions", tmp_path / "board", workers=1)
     assert [row.name for row in board.teams] == ["finder", "outliner", "namer", "silent"]
     assert board.teams[-1].below_floor
-    rules = made.challenge / "challenge.toml"
+    rules = own_demo.challenge / "challenge.toml"
     rules.write_text(rules.read_text().replace('"recommended"', '"monusac2020"'))
-    board = score_and_rank(made.challenge, tmp_path / "submissions", tmp_path / "published", workers=1)
+    board = score_and_rank(own_demo.challenge, tmp_path / "submissions", tmp_path / "published", workers=1)
     assert board.teams[0].name == "silent"
