@@ -21,7 +21,7 @@ OF_TEST = {
         "test_docs.py::test_commands_in_the_documents_run",
         "test_docs.py::test_the_notebook_is_the_page_on_python_and_what_its_code_gives",
         "test_docs.py::test_the_scores_in_the_readme_are_those_that_the_demo_prints",
-        "test_worker_pools.py::test_python_examples_run_where_they_can",
+        "test_worker_pools.py::test_python_examples_of_the_page_run",
         "test_worker_pools.py::test_commands_of_the_page_run_with_the_address_of_a_cluster",
     ),
     "fuzz": (

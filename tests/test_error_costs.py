@@ -354,7 +354,7 @@ def test_the_order_of_cases_and_the_way_through_a_worker_change_no_byte():
 
 
 def test_the_worked_example_of_the_document_is_right():
-    page = (Path(__file__).resolve().parents[1] / "docs" / "errors.md").read_text()
+    page = (Path(__file__).resolve().parents[1] / "docs" / "report.md").read_text()
     pictures = re.findall(r"^(?:reference|prediction)  +([A-Za-z.]+)$", page, re.MULTILINE)
     sides = [side_of(picture, "1" * len({*picture} - {"."})) for picture in pictures]
     costs = costs_of(challenge_of(), {"a": (sides[0], sides[1])})

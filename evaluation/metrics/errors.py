@@ -1,7 +1,7 @@
 """What is wrong with each nucleus of a case: every nucleus has exactly one kind.
 
 After TIDE (Bolya et al., ECCV 2020). Splits and merges are pieces in the sense of Coelho, Shariff, Murphy (ISBI 2009).
-docs/errors.md says it in words.
+docs/report.md says it in words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the image says on a machine with a fault: a table for docs/faults.md, a row for each fault."""
+"""What the image says on a machine with a fault: a table for docs/security.md, a row for each fault."""
 
 from __future__ import annotations
 

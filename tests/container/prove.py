@@ -39,7 +39,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 EXPECTED = HERE / "expected.json"
-FAULTS = ROOT / "docs" / "faults.md"
+FAULTS = ROOT / "docs" / "security.md"
 OUTPUTS = {"metrics.json", "details.json", "objects.csv"}
 WANTED_SECONDS = 3.0  # said, not checked: the machine may be busy
 LITTLE_MEMORY = 400 << 20
@@ -321,7 +321,7 @@ class Proof:
             self.check(f"{name} to the container", [f"{ended.code}, {ended.last!r}, {left}"] if wrong else [])
 
     def faults_of_machines(self) -> None:
-        """Every row of docs/faults.md."""
+        """Every row of docs/security.md."""
         demo = write_demo(self.scratch / "faults")
         rows = list(machines.rows_of(self.engine, demo, self.scratch))
         text = FAULTS.read_text()
@@ -330,7 +330,7 @@ class Proof:
         if self.expected.renew:
             FAULTS.write_text(f"{before}{machines.BEGIN}\n\n{machines.table(rows)}\n\n{machines.END}{after}")
         there = told.strip().splitlines()
-        wrong = [f"not in docs/faults.md: {row}" for row in rows if not self.expected.renew and str(row) not in there]
+        wrong = [f"not in docs/security.md: {row}" for row in rows if not self.expected.renew and str(row) not in there]
         wrong += [f"a part of the results: {row}" for row in rows if 0 < len(row.files) < len(OUTPUTS)]
         wrong += [f"no exit code of ours: {row}" for row in rows if row.code not in (0, 1, 2, 3, 70)]
         wrong += [f"a line without a fault, or none: {row}" for row in rows if (row.code == 0) == bool(row.last)]
