@@ -157,7 +157,7 @@ def test_every_format_has_a_section_that_names_its_keys():
 def test_the_whole_examples_are_challenges():
     case = Case("a", "P1", 100, 120, spacing_um=0.24)
     blocks = re.findall(r"```toml\n(.*?)```", text_of("docs/challenge.md"), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 1
     for block in blocks:
         document = tomllib.loads(block)
         if "preset" in document:

@@ -55,7 +55,7 @@ def at_the_platform(
 def test_every_test_that_the_page_names_is_there():
     tests = Path(__file__).parent
     named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", (tests.parent / "docs/security.md").read_text())
-    assert len(named) > 20
+    assert len(named) > 12
     assert [(file, name) for file, name in named if f"def {name}(" not in (tests / file).read_text()] == []
 
 
