@@ -281,7 +281,7 @@ def nested_jackknife(weights: Int64, groups: Int64, score: Callable[[Iterable[Sa
 
 
 def each_alone(groups: Int64) -> Samples:
-    """Each group alone, once."""
+    """One sample for each group, which holds that group once."""
     units = group_units(groups)
     return Samples(scipy.sparse.eye_array(units.shape[0], dtype=np.int64, format="csr"), units)
 

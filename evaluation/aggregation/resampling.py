@@ -164,7 +164,7 @@ def leave_one_out(groups: Int64) -> Iterator[Samples]:
 
 
 def together(parts: Iterable[Samples]) -> Iterator[Samples]:
-    """The same samples, of drawn groups that are the same in all parts, in fewer parts where two are small enough.
+    """Join parts that draw from the same groups into fewer parts of samples, where two are small enough together.
 
     >>> one, two = everything(np.array([0, 1, 1])), next(leave_one_out(np.array([0, 1, 1])))
     >>> [part.drawn.toarray().tolist() for part in together([one, two])]

@@ -157,7 +157,7 @@ class PenalisedScores:
 def penalise(
     found: Scores, units: Units, worst: Float64, *, undefined: UndefinedRule, counts_missed: bool
 ) -> PenalisedScores:
-    """What each unit brings into a mean.
+    """The value of each unit that enters a mean.
 
     worst          the worst value in each unit, float64 (B,), NaN if the metric has none: then nothing is penalised
     counts_missed  whether missed nuclei already make the metric worse

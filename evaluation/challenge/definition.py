@@ -476,7 +476,7 @@ def table_of(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tu
 
 
 def models_in(annotation: Any) -> Iterator[type[Rules]]:
-    """The models of which a value may be."""
+    """The pydantic models that a value may be an instance of."""
     if isinstance(annotation, type) and issubclass(annotation, Rules):
         yield annotation
     for part in get_args(annotation):

@@ -244,7 +244,7 @@ class NumberedClasses(FormatRules):
 
 
 def check_distinct(key: str, values: Sequence[object]) -> None:
-    """Refuse a value that stands for two classes."""
+    """Refuse a number or colour that stands for two classes."""
     if len(set(values)) < len(values):
         raise contradiction(key, "the same value twice", "every value once, for one class")
 
@@ -261,7 +261,7 @@ class ClassFiles(NumberedClasses):
 
     @property
     def ways(self) -> Mapping[str, object]:
-        """The keys that say where the classes stand, those that are given."""
+        """The given keys that say where the class of a nucleus stands."""
         keys = ("class_map", "class_table", "class_channel")
         return {key: self.value(key) for key in keys if self.value(key) is not None}
 
@@ -275,7 +275,7 @@ class ClassFiles(NumberedClasses):
 
     @model_validator(mode="after")
     def check_ways(self) -> Self:
-        """Refuse several ways, or half a way, to tell the class of a nucleus."""
+        """Refuse rules that name no complete place, or several places, for the class of a nucleus."""
         ways = list(self.ways)
         if len(ways) > 1 or (ways and "{class}" in self.files):
             raise contradiction(

@@ -173,7 +173,7 @@ class RadiusRule(MatchingRule):
         return f"{self.radius_um:g} um" if self.radius_px is None else f"{self.radius_px:g} px"
 
     def near(self, sides: Sides) -> dict[str, Any]:
-        """What all algorithms with a radius are asked for."""
+        """The arguments that every algorithm with a radius takes."""
         return {"radius_px": self.radius_in_px(sides.case), "class_aware": self.class_aware, "table": sides.table}
 
     def radius_in_px(self, case: Case) -> float:

@@ -76,7 +76,7 @@ class ExecutorPool(Pool):
         return is_waiting
 
     def close(self) -> None:
-        """Tasks that nobody works on yet are never worked on."""
+        """Cancel the tasks that no worker has begun."""
         for future in self.futures.values():
             future.cancel()
         self.futures.clear()
@@ -222,7 +222,7 @@ def connect(address: str | None, say: Callable[[str], None] = print) -> Iterator
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Nothing is logged: libraries of the cluster print tracebacks where a connection ends, which we tell in words."""
+    """Silence the log of cluster libraries, which print tracebacks where a connection ends; we report it in words."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,4 +1,4 @@
-"""What the limits leave: memory and processes of the machine, the control groups (versions 1 and 2) and this process.
+"""Free memory, processes and processors under the limits of the machine, control groups (1 and 2) and this process.
 
 Imports nothing but what Python brings: whoever reports that memory was too small has little of it.
 """

@@ -113,19 +113,19 @@ class Pool(ABC):
     name = "the only worker"
 
     def several(self) -> str:
-        """What a worker is called in messages if there may be others; "" if there is one."""
+        """The words for a worker in messages where there may be several; "" if there is one."""
         return ""
 
     @abstractmethod
     def send(self, number: int) -> None:
-        """Have a task worked on."""
+        """Send a task to the workers."""
 
     @abstractmethod
     def received(self) -> list[Answer]:
-        """What has become of tasks since the last call; after ``WATCH_SECONDS`` maybe nothing."""
+        """Answers that arrived since the last call; may be none after ``WATCH_SECONDS``."""
 
     def drop(self, number: int) -> None:
-        """A task whose answer nobody wants: it is not worked on, unless it is already."""
+        """Cancel a task whose answer is not needed, unless a worker has begun it."""
         if number in self.postponed:
             self.postponed.remove(number)
             del self.tasks[number]
@@ -134,11 +134,11 @@ class Pool(ABC):
 
     @abstractmethod
     def withdraw(self, number: int) -> bool:
-        """Have a task not worked on that was sent; False if somebody works on it."""
+        """Withdraw a task that was sent; False if a worker has begun it."""
 
     @abstractmethod
     def close(self) -> None:
-        """Work on no more tasks."""
+        """Accept no more tasks."""
 
     def __enter__(self) -> Self:
         return self
@@ -245,12 +245,12 @@ class ProcessPool(Pool):
         end_worker(worker)
 
     def close(self) -> None:
-        """The workers are gone, whatever they do."""
+        """Kill all workers."""
         while self.workers:
             end_worker(self.workers.pop())
 
     def start(self) -> Worker:
-        """One more worker. Raises OSError."""
+        """Start one more worker. Raises OSError."""
         from evaluation.decoding.guard import another_launcher  # late: an empty submission is refused without it
 
         is_copy = can_fork()
@@ -332,7 +332,7 @@ def end_worker(worker: Worker) -> None:
 
 
 def begin_work(mask: set[int]) -> None:
-    """How a worker takes signals, and that it goes before its main process where memory runs out."""
+    """Set the signal handlers of a worker, and let the kernel kill it before its main process where memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the main process ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -329,7 +329,7 @@ class JobUnderWay:
         self.known, self.left = 0, work.budget
 
     def is_done(self) -> bool:
-        """Whether all answers came, or those that spend the budget."""
+        """Whether all answers arrived, or enough of them to spend the budget."""
         assert self.work is not None
         while self.left > 0 and self.known < len(self.answers) and (answer := self.answers[self.known]) is not None:
             self.known += 1
@@ -337,7 +337,7 @@ class JobUnderWay:
         return self.left <= 0 or self.known == len(self.answers)
 
     def proceed(self) -> Callable[[], Work]:
-        """What the job is told."""
+        """Hand the answers to the job and go on with it."""
         answers = [answer for answer in self.answers[: self.known] if answer is not None]
         error = next((answer.error for answer in answers if answer.error is not None), None)
         if error is not None:

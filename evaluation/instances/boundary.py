@@ -183,7 +183,7 @@ def boundary_of_lonely(runs: ChosenRuns, border: BorderRule) -> Pieces:
 def between_neighbours(
     runs: ChosenRuns, inner: tuple[Int32, Int32], cover: tuple[Int32, Int32], border: BorderRule
 ) -> tuple[Int32, Int32]:
-    """What of ``inner`` is under ``cover`` one row above and one row below, for instances with one run a row.
+    """The parts of ``inner`` under ``cover`` one row above and one row below, for instances with one run a row.
 
     Both give a beginning and an end for each run; where the end is not behind the beginning, nothing is left.
     """

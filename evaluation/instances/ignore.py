@@ -1,4 +1,4 @@
-"""What becomes of instances that lie in an ignore region, where nothing is scored."""
+"""Ignore regions: instances in a region that is not scored are clipped or left out."""
 
 from __future__ import annotations
 

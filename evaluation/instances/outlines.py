@@ -222,7 +222,7 @@ class SortedRuns:
         return cls(start, start + (instances.run_stop[order] - first), instance, line, span)
 
     def parts(self) -> Int64:
-        """For each run, the number of its part: what hangs together by the sides of pixels."""
+        """The number of the part that each run belongs to; pixels of a part are connected by their sides."""
         above, below, _, _ = overlaps(self.start + self.line, self.stop + self.line, self.start, self.stop)
         nodes = len(self.start)
         edges = scipy.sparse.coo_array((np.ones(len(above), np.bool_), (above, below)), shape=(nodes, nodes))
@@ -285,7 +285,7 @@ def is_among(values: Int64, others: Int64) -> Bool:
 
 
 def split_at_touching_corners(corners: Corners, following: Int64) -> Int64:
-    """Rings that touch themselves at a corner are taken apart there: each becomes several rings that touch each other.
+    """Split rings that touch themselves at a corner: each becomes several rings that touch each other there.
 
     So a gap that a part closes with a corner becomes a hole, and holes that meet at a corner are two. As a part hangs
     together, what lies between two such corners of a ring never crosses what lies between two others.

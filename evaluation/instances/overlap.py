@@ -116,7 +116,7 @@ def join_rows(regions: Sequence[Region]) -> Region:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contest:
-    """The runs that share pixels with others, on a number line on which only those meet that contest.
+    """The runs that share pixels with others, on a number line where only runs that compete for pixels can overlap.
 
     span    length of the stretch of the number line that an image takes; under the scope ``class`` each class has one
     run     int64 (R,)  which runs of the instances; start, stop int64 (R,) where they lie on the line

@@ -160,7 +160,7 @@ def cover_outlines(
 
 
 def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """The parts as one array; afterwards the list is empty."""
+    """Concatenate the parts and empty the list, so that memory is not taken twice."""
     whole = np.concatenate(parts)
     parts.clear()
     return whole
@@ -417,5 +417,5 @@ def add_vertex_pixels(start: Int64, stop: Int64, edges: Edges, slots: RowSlots, 
 
 
 def lies_in(position: Int64, run: Int64, start: Int64, stop: Int64) -> Bool:
-    """Whether each position lies in the run given for it; -1 is no run."""
+    """Whether each position lies in the run whose index is given for it; -1 stands for no run."""
     return np.asarray((run >= 0) & (start[run] <= position) & (position < stop[run]))

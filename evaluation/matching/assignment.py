@@ -63,7 +63,9 @@ def best_assignment(left: Int64, right: Int64, value: Float64, *, most_pairs: bo
 
 
 def outweighs_rivals(left: Int64, right: Int64, value: Float64) -> Bool:
-    """Which pairs are worth more than all that share one of their instances, bool (P,): any optimum has them.
+    """Whether each pair is worth more than all pairs together that share an instance with it, bool (P,).
+
+    Every optimal assignment contains such a pair.
 
     An assignment without such a pair gains if the pair takes the place of its rivals, two at the most.
     """

@@ -38,7 +38,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosePairs:
-    """Pairs within a radius, (P,); instances are named by their rank in the order of their side.
+    """Pairs within a radius, (P,); an instance is given by its rank in the sorted instances of its side.
 
     reference, prediction  int64 (P,), ranks: they decide ties
     closeness              float64 (P,), by which pairs are compared: smaller is closer
@@ -160,7 +160,7 @@ def check_radius(radius_px: float) -> None:
 
 
 def batches(count: Int64) -> Iterator[slice]:
-    """Instances whose pairs, as many as are counted for each, go together."""
+    """Slices of instances that are worked on together, so that a slice has a bounded number of pairs."""
     total = np.cumsum(count)
     first = 0
     while first < len(count):

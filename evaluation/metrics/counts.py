@@ -56,7 +56,7 @@ def class_hits(units: Units, class_id: int) -> Hits:
 
 
 def kept_hits(units: Units, class_id: int, count: Callable[[Int64], tuple[Int64, ...]]) -> Hits:
-    """Hits that are counted once and for all, from the confusion matrices of the units."""
+    """Hits, computed once for all metrics from the confusion matrices of the units."""
     name = f"hits/{class_id}"
     if name not in units.cache:
         tp, fp, fn = count(units.sum("confusion"))
@@ -273,7 +273,7 @@ def join_images(images: Sequence[Instances]) -> Instances:
 
 
 def numbered_through(indices: Sequence[npt.NDArray[Any]], bounds: Int64) -> npt.NDArray[Any]:
-    """Numbers of instances, from 0 in each case, as numbers of the instances of all cases."""
+    """Indices of instances that start at 0 in each case, as indices into the instances of all cases."""
     return np.concatenate([index + index.dtype.type(first) for index, first in zip(indices, bounds, strict=False)])
 
 

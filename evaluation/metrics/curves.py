@@ -177,7 +177,7 @@ def class_mean_sensitivity(units: Units, false_positives: Sequence[float], per: 
 
 
 def average_precision_of(units: Units, class_id: int, column: int) -> Scores:
-    """Of all predictions (class 0) or of one class, under the matching rule."""
+    """Area under the precision-recall curve of all predictions (class 0) or of one class, by the matching rule."""
     probability = probabilities(units)
     if probability is None:
         return undefined(len(units), "no-probability")
@@ -225,7 +225,7 @@ def areas(units: Units, class_id: int, probability: Float64) -> Float64:
 
 
 def needed_for_recalls(references: Int64) -> Float64:
-    """How many references must be found for each of the 101 recalls, (B, 101), of those that there are, (B,).
+    """The number of true positives that each of the 101 recalls needs, (B, 101), from the number of references, (B,).
 
     As pycocotools, in floats: recall 7 / 20 does not reach 0.35, which linspace has as 0.35000000000000003.
     """
@@ -235,7 +235,7 @@ def needed_for_recalls(references: Int64) -> Float64:
 
 
 def mean_at(steps: Steps, precision: Float64, needed: Float64) -> Float64:
-    """Mean of the precisions of each unit at those steps at which so many are right, float64 (b,); 0 beyond the last.
+    """Mean of the precisions at the steps that first reach the needed true positives, float64 (b,); 0 if none does.
 
     needed  (b, 101), ascending
     """
@@ -289,7 +289,7 @@ def sensitivities(units: Units, class_id: int, false_positives: Sequence[float],
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """Predictions that are right, or that are wrong, from the most confident one on.
+    """The true positives, or the false positives, sorted from the most to the least confident.
 
     below_zero  float64 (M,), minus their probabilities, so that they rise
     ranking     of the predictions
@@ -299,23 +299,23 @@ class Side:
     ranking: Ranking
 
     def surer_than(self, below_zero: Float64) -> Int64:
-        """How many are above a probability of each unit, int64 (B,)."""
+        """Number of predictions of each unit with more than a probability, one for each unit, int64 (B,)."""
         return self.ranking.before(np.searchsorted(self.below_zero, below_zero, side="left"))
 
     def as_sure_as(self, below_zero: Float64) -> Int64:
-        """How many have a probability of each unit, or are above it, int64 (B,)."""
+        """Number of predictions of each unit with at least a probability, one for each unit, int64 (B,)."""
         return self.ranking.before(np.searchsorted(self.below_zero, below_zero, side="right"))
 
 
 def side_of(units: Units, chosen: Int64, probability: Float64) -> Side:
-    """Predictions given by their indices, in order."""
+    """The predictions with the chosen indices, sorted by confidence."""
     order = np.argsort(-probability[chosen])
     chosen = chosen[order]
     return Side(-probability[chosen], rank(units.table.predictions.case[chosen], units))
 
 
 def found_within(right: Side, wrong: Side, limit: Float64) -> Float64:
-    """How many true positives come with so many false positives, (B,)."""
+    """Number of true positives of each unit at the threshold where the false positives reach ``limit``, (B,)."""
     every, spare = right.ranking.number, wrong.ranking.number <= limit
     if spare.all():
         return every.astype(np.float64)
@@ -336,7 +336,7 @@ def predictions_of(units: Units, class_id: int) -> tuple[Int64, Bool]:
 
 
 def probabilities(units: Units) -> Float64 | None:
-    """Of all predictions, or None if one has none."""
+    """The confidence of every prediction, or None if a prediction has none."""
     predictions = units.table.predictions
     return predictions.probability if len(predictions.case) else np.empty(0, np.float64)
 
@@ -367,7 +367,7 @@ def coco_mean(units: Units, parts: Sequence[Scores]) -> Scores:
 
 
 def mean_of_points(points: Sequence[Scores]) -> Scores:
-    """Over points of one curve, which are defined together."""
+    """Mean over points of one curve, which are all defined or all undefined."""
     return mean_of(points, points[0].reason)
 
 

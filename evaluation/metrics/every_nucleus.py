@@ -253,7 +253,7 @@ def share_of(references: Int64, coverage: float) -> Int64:
 
 
 def best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float64:
-    """Sum of the best qualities of each unit, as many as are wanted, float64 (B,); those that are lacking count 0.
+    """Sum of the ``wanted`` best qualities of each unit, float64 (B,); qualities that a unit lacks count as 0.
 
     quality, case  int64 (T,), of the pairs, and the case of each; a unit has them as often as the case
     wanted         int64 (B,)
@@ -290,7 +290,7 @@ def best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float
 
 
 def mean_of_parts(parts: Sequence[Scores], confusion: Int64) -> Scores:
-    """Mean over the classes of the reference; why there is none where the unit has no reference nucleus.
+    """Mean over the classes that the reference of a unit has; without a reference nucleus the reason why there is none.
 
     Where a class has no value for another reason (points, no spacing), neither has the mean.
     """
@@ -302,7 +302,7 @@ def mean_of_parts(parts: Sequence[Scores], confusion: Int64) -> Scores:
 
 
 def at_coverage(choice: MetricChoice) -> Iterable[Variant]:
-    """The share of the reference nuclei is a rule of the challenge."""
+    """The metric with the coverage that the challenge sets: the share of the reference nuclei it looks at."""
     if choice.coverage is None:
         raise ValueError("the family covered has no coverage")
     return [Variant(arguments={"coverage": choice.coverage})]

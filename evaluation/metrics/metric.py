@@ -95,7 +95,7 @@ Each = Callable[[MetricChoice], Iterable[Variant]]
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """What a metric is where a side is empty or nothing matched: a reason, a number, or None: what the formula gives.
+    """The value of a metric where a side is empty or nothing matched: a reason, a number, or None for the formula's.
 
     Of a metric of a class: where a side has no nucleus of the class.
     """

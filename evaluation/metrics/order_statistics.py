@@ -76,7 +76,7 @@ def weighted_auroc(score: Float64, positive: Bool, case: Int64, units: Units) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """How many entries of each of b units stand up to each step, (P,): unit after unit.
+    """Cumulative counts of sorted entries in b units, at the steps of each unit, one unit after the other, (P,).
 
     A step is the end of a tie. The steps of unit i are ``start[i]:start[i + 1]``.
 
@@ -108,7 +108,7 @@ class Steps:
 
 
 class Ranking(Protocol):
-    """Entries in one order, and B units that hold them in different numbers: ``number`` int64 (B,)."""
+    """Sorted entries, and B units that hold each entry any number of times; ``number`` int64 (B,): their entries."""
 
     @property
     def number(self) -> Int64: ...
@@ -128,7 +128,7 @@ class Ranking(Protocol):
 
 
 def rank(case: Int64, units: Units) -> Ranking:
-    """Entries that stand in order, given as their cases (T,)."""
+    """The ranking of entries that are sorted already, each given by its case (T,)."""
     if is_short(case, units):
         return write_out(case, units.weights)
     weights, kind = units.kinds
@@ -136,12 +136,12 @@ def rank(case: Int64, units: Units) -> Ranking:
 
 
 def is_short(case: Int64, units: Units) -> bool:
-    """Whether all units written out are not much longer than the entries."""
+    """Whether writing out the entries of all units takes little more memory than the entries do."""
     return bool(units.holders[case].sum() <= 4 * len(case))
 
 
 def tie_numbers(ordered: Float64) -> Int64:
-    """Equal neighbours get equal numbers, 0, 1, 2, …, int64 (T,)."""
+    """Number sorted values so that equal ones share a number: 0, 1, 2, …, int64 (T,)."""
     return np.cumsum(np.concatenate([np.zeros(1, bool), ordered[1:] != ordered[:-1]])[: len(ordered)])
 
 

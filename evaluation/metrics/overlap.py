@@ -107,7 +107,7 @@ def merges(units: Units) -> Scores:
 
 
 def quotient(units: Units, name: str) -> Scores:
-    """Numerator over denominator; 0 if there are instances but nothing to divide by."""
+    """Numerator / denominator of a score; 0 if a unit has instances and the denominator is 0."""
     numerator, denominator = units.sum(name).T
     found = ratio(numerator, denominator, code("no-instances"))
     of = hits(units)
@@ -209,7 +209,7 @@ def best_rows(index: Int32, partner_index: Int32, value: npt.NDArray[Any], partn
 def has_several(
     index: Int32, partner_index: Int32, intersection_px: Int64, partner_rank: Int64, outside_px: Int64
 ) -> Bool:
-    """Which partners have two instances or more assigned to them, bool (N,).
+    """Whether each partner has at least two instances assigned to it, bool (N,).
 
     outside_px  pixels of each instance in none of the partners
     """

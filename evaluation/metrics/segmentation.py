@@ -295,7 +295,7 @@ def count_sizes(cases: JoinedCases, sizes_px: Sequence[Range], *, classes: int) 
 def hits_by_size(
     cases: JoinedCases, sizes_px: Sequence[Range], found: Sequence[Sequence[tuple[Matches, Matches]]]
 ) -> npt.NDArray[np.int8]:
-    """What COCO makes of each prediction at each size and threshold, int8 (M, S, K): 1 right, 0 wrong, -1 ignored.
+    """How COCO counts each prediction at each size and threshold, int8 (M, S, K): 1 right, 0 wrong, -1 not at all.
 
     found  of each size and threshold, the pairs with nuclei of the size, and those of what is left with other nuclei
     """
@@ -310,7 +310,7 @@ def hits_by_size(
 
 
 def inside(area_px: Int64 | Float64, limits: Range) -> Bool:
-    """Which areas are of a size; both limits belong to it, as in COCO."""
+    """Whether each area lies in a range of sizes, both limits included, as in COCO."""
     return np.asarray((area_px >= limits[0]) & (area_px <= limits[1]))
 
 

@@ -50,7 +50,7 @@ class ClassTable:
 
     @property
     def of_nameless(self) -> int:
-        """The class of nuclei in formats that name no class: the only one, or 0 if there are several."""
+        """The class of a nucleus whose file names none: the only class of the challenge, or 0 if it has several."""
         return 1 if len(self.names) == 1 else self.ids.get("", 0)
 
 

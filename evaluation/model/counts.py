@@ -220,11 +220,11 @@ class Unions:
 
     @property
     def data(self) -> Int64:
-        """How often each of the cases is in its unit: once."""
+        """The weight of each case in its unit, which is 1."""
         return np.ones(len(self.indices), np.int64)
 
     def __getitem__(self, units: slice) -> Unions:
-        """Units that stand one after the other."""
+        """Consecutive units."""
         first, last, _ = units.indices(len(self.indptr) - 1)
         begin, end = self.indptr[first], self.indptr[last]
         return Unions(self.indices[begin:end], self.indptr[first : last + 1] - begin, self.cases)
@@ -441,7 +441,7 @@ class UnitScores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gaps:
-    """Values that a team lacks although another one has them, and what became of them.
+    """Values that a team lacks although another team has them, and how the ranking treats them.
 
     lacking   int64 (T, K), how many values a team lacks
     left_out  int64 (K,), how many are left out for all teams

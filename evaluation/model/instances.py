@@ -42,7 +42,7 @@ class Instances:
         return len(self.class_id)
 
     def part(self, runs: slice) -> Instances:
-        """All instances, each with those of the given runs that are its own."""
+        """All instances, each with only those of its runs that are given."""
         return replace(
             self,
             run_start=self.run_start[runs],
@@ -156,7 +156,7 @@ def keys_of_nature(instances: Instances) -> list[npt.NDArray[Any]]:
 
 
 def rank_of_pixels(instances: Instances, wanted: Bool) -> Int64:
-    """A rank by the set of pixels, the same for the same set, int64 (N,); 0 where it is not wanted.
+    """A rank of each instance by its pixels, equal for equal sets of pixels, int64 (N,); 0 where it is not needed.
 
     Of two sets the one that has the first pixel in which they differ comes first.
     """

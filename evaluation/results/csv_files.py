@@ -114,7 +114,7 @@ Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
 
 
 def side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
-    """Made once for all matching rules. Numbers are safe as they are."""
+    """The id, class and area of each instance of a side as texts, made once for all matching rules."""
     are_numbers = side.source_id.dtype.kind in "iu"
     ids, areas = side.source_id.tolist(), number_texts(side.area_px.tolist())
     texts = number_texts(ids) if are_numbers else cell_texts(ids)

@@ -110,7 +110,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[bool]:
-    """Locks the folder against other programs of this kind; False where the file system has no locks."""
+    """Lock the folder against other runs of this program; False where the file system has no locks."""
     handle = os.open(folder, os.O_RDONLY)
     is_alone = False
     try:
@@ -124,7 +124,7 @@ def alone_in(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Signals wait until the block ends."""
+    """Delay signals until the block ends."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield

@@ -96,7 +96,7 @@ def better_by_name(paths: Iterable[str]) -> dict[str, Better]:
 
 
 def is_floor(metric: Metric) -> bool:
-    """Whether a team can be asked to reach a value of it."""
+    """Whether a number can have a minimum that teams must reach: a score in [0, 1] of which more is better."""
     return metric.better == "higher" and metric.highest == 1.0
 
 

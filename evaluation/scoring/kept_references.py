@@ -1,4 +1,4 @@
-"""References that this process has prepared already: of many submissions only the first two read them.
+"""References that this process has prepared and keeps: of many submissions only the first two read them.
 
 A reference is kept when it is met for the second time, so scoring one submission costs and holds nothing more. It is
 used again under the same rules only, as long as its files have the same names, sizes, inodes and times.

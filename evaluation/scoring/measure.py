@@ -132,7 +132,7 @@ def in_unit(measures: Mapping[str, Float64], measure: Measure, case: Case) -> Fl
 
 
 def nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:
-    """What is counted of pairs where of one side only the numbers of nuclei are known: nothing."""
+    """The empty counts of pairs of a case in which a side has only numbers of nuclei, so that nothing can match."""
     none = np.empty(0, np.int16)
     return MatchCounts(
         confusion=np.zeros((classes + 1, classes + 1), np.int64),
@@ -267,7 +267,7 @@ def measure_contours(
 def fill_in(
     found: Sequence[dict[str, Float64]], name: str, batch: Sequence[tuple[int, slice]], values: Float64
 ) -> None:
-    """Put the values of a batch where they belong."""
+    """Write the values of a batch into the measures of its images."""
     first = 0
     for index, part in batch:
         last = first + part.stop - part.start
@@ -298,7 +298,7 @@ def count_shared(
 def count_together(
     challenge: Challenge, matched: Sequence[MatchedCase], images: Sequence[OutlinedImage], *, are_points: bool
 ) -> list[SharedCounts]:
-    """The same for cases that are counted together; at least one."""
+    """``count_shared`` for at least one case, all counted together."""
     families, classes = set(challenge.metrics.family_names), len(challenge.classes)
     thresholds, sizes_px = challenge.metrics.iou_thresholds, tuple(challenge.metrics.sizes_px.values())
     sums: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}

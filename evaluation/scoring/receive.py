@@ -28,7 +28,7 @@ ZIP_IN_ZIP = "a ZIP, which is not opened: hand in that one, or its files"
 
 
 def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()) -> SubmissionRejected:
-    """What is raised for a submission with faults. ``inputs``: names of images that the jobs were given."""
+    """The exception for a submission with faults. ``inputs``: names of the images that jobs had as input."""
     names = {name for case in challenge.cases for name in (case.name, case.group)} | set(inputs)
     return SubmissionRejected(*findings).hiding(names if challenge.submission.case_names == "hidden" else ())
 

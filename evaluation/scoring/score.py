@@ -93,7 +93,7 @@ class Result:
             raise ValueError(f"no number at {path!r}; {self.near(str(path))}") from None
 
     def near(self, path: str) -> str:
-        """What may have been meant by a path at which there is no number."""
+        """A sentence that suggests similar paths, for a path without a number."""
         metrics = [(".".join(metric.path), metric.means) for metric in next(iter(self.scores.values()))]
         known = [name for name, _ in metrics] + [f"{name}.{mean}" for name, means in metrics for mean in means]
         last = path.rpartition(".")[2]

@@ -235,7 +235,7 @@ def score_then(
     *,
     challenge: Challenge | None = None,
 ) -> Job[Finished]:
-    """What is made of the result of a submission, which is made by a worker, too."""
+    """Score a submission and apply a function to its result, both in a worker."""
     counted = yield from count_submission(challenge_folder, submission, challenge=challenge)
     (finished,) = yield Work(finish_submissions, (finish,), [counted], [0])
     return finished  # type: ignore[no-any-return]
@@ -269,7 +269,7 @@ def check_submission(
 
 
 def find_all(challenge: Challenge, received: ReceivedSubmission, progress: Progress | None) -> Job[tuple[Finding, ...]]:
-    """Findings of the layout and of everything that could be assigned to a case."""
+    """All findings about a submission: of its layout, and of every file that belongs to a case."""
     needs = memory_needs(challenge, challenge.cases, files=received.files, contents=received.contents)
     submitted = [
         (case, received.contents[case.name], needed)
@@ -350,7 +350,7 @@ def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
 
 
 def seen_in(outcomes: Sequence[CaseOutcome]) -> list[SeenNuclei]:
-    """Of the cases that were submitted."""
+    """The counted nuclei of all cases that were submitted."""
     return [outcome.seen for outcome in outcomes if outcome.seen is not None]
 
 

@@ -48,7 +48,7 @@ MEMORY_BYTES = 1 << 26  # larger members go to a temporary file
 
 
 class Damaged(Exception):
-    """The bytes are not what a ZIP file has at this place."""
+    """Raised for bytes that break the structure of a ZIP file."""
 
 
 @dataclass(frozen=True, slots=True)

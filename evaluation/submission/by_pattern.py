@@ -145,7 +145,7 @@ class Assignment:
             )
 
     def swapped(self, parsed: ParsedName) -> str:
-        """What to do if the names of case, group and class are known but swapped in the path, else ""."""
+        """The advice for a path in which known names of case, group and class are swapped; "" for any other path."""
         keys = list(parsed.fields)
         for values in permutations(parsed.fields.values()):
             fields = dict(zip(keys, values, strict=True))
@@ -326,7 +326,7 @@ def find_wrapper(names: Sequence[str], fits: Callable[[str], bool]) -> str:
 
 
 def inside(names: Iterable[str], wrapper: str) -> Iterator[str]:
-    """Names below wrapping folders, without these."""
+    """The names in a wrapping folder, relative to it."""
     return (name[len(wrapper) :] for name in names if name.startswith(wrapper))
 
 
@@ -472,7 +472,7 @@ def no_case_found(names: Sequence[str], challenge: Challenge) -> Finding:
 
 
 def likely_example(names: Iterable[str], challenge: Challenge) -> tuple[Case | None, str | None]:
-    """A case, and a class, whose name occurs in the name of a file; else the first case."""
+    """A case and a class whose names occur in the name of a file, for an example; else the first case."""
     cases = {case.name: case for case in challenge.cases}
     class_ids = challenge.class_ids()
     for name in names:

@@ -42,7 +42,7 @@ class SubmissionFiles(ABC):
         """A seekable stream of a file. Raises InputFault if it cannot be read or is too large."""
 
     def close(self) -> None:  # noqa: B027 (files are opened one by one: there is nothing to release)
-        """Release what is open; streams that were handed out stay usable."""
+        """Close the source; streams that were handed out stay usable."""
 
     def __enter__(self) -> Self:
         return self

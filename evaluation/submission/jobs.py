@@ -258,6 +258,6 @@ def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str,
 
 
 def socket_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What describes an input or output; the platform changes its name from "interface" to "socket"."""
+    """The description of an input or output, which the platform renames from "interface" to "socket"."""
     described = (value.get(key) for key in ("socket", "interface"))
     return next((socket for socket in described if isinstance(socket, dict)), {})

@@ -105,7 +105,7 @@ class Redactor:
 
 
 def goes_on(text: str, position: int) -> bool:
-    """Whether a word or a number goes on from one character to the next."""
+    """Whether two neighbouring characters belong to one word or number."""
     if not 0 < position < len(text):
         return False
     before, after = text[position - 1], text[position]
