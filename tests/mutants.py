@@ -44,7 +44,7 @@ FILES = {
     "tiff": "evaluation/decoding/tiff.py",
     "asap_xml": "evaluation/formats/asap_xml.py",
     "aperio_xml": "evaluation/formats/aperio_xml.py",
-    "coco_json": "evaluation/formats/coco_json.py",
+    "coco_json": "evaluation/formats/coco.py",
     "boundary": "evaluation/instances/boundary.py",
     "ignore": "evaluation/instances/ignore.py",
     "labels": "evaluation/instances/labels.py",

@@ -17,9 +17,8 @@ from test_label_formats import npy_file as npy
 from test_mat_formats import refusals
 
 from evaluation.challenge import LimitRules, format_rules
-from evaluation.formats.conic_array import read_conic_array_collection
+from evaluation.formats.arrays import read_conic_array_collection, read_pannuke_masks, read_pannuke_masks_collection
 from evaluation.formats.format import Request
-from evaluation.formats.pannuke_masks import read_pannuke_masks, read_pannuke_masks_collection
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Annotations, Case, ClassTable, Collection, LabelImage
 

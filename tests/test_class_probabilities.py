@@ -26,13 +26,12 @@ from evaluation.decoding import json as bounded_json
 from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, render_findings
 from evaluation.findings.errors import InputFault
-from evaluation.formats import annotation_lists, class_table
+from evaluation.formats import annotation_lists
+from evaluation.formats import classes as classes_of_files
 from evaluation.formats.format import Request
 from evaluation.formats.geojson import read_geojson, write_geojson
-from evaluation.formats.nucls_csv import read_nucls_csv
-from evaluation.formats.points_csv import read_points_csv, read_points_csv_collection
-from evaluation.formats.points_json import write_points_json
-from evaluation.formats.polygons_json import write_polygons_json
+from evaluation.formats.platform_json import write_points_json, write_polygons_json
+from evaluation.formats.tables import read_nucls_csv, read_points_csv, read_points_csv_collection
 from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
@@ -222,7 +221,7 @@ def test_a_file_without_a_row_needs_no_class_column():
 @pytest.mark.parametrize(("limit", "is_read"), [(6, True), (5, False)])
 def test_the_numbers_of_a_file_are_bounded(limit, is_read):
     text = "x,y,class,probability_Tumour,probability_Stroma\n" + "1,1,Tumour,0,1\n" * 3
-    with mock.patch.object(class_table, "NUMBERS_LIMIT", limit):
+    with mock.patch.object(classes_of_files, "NUMBERS_LIMIT", limit):
         if is_read:
             assert len(points(text)) == 3
         else:
@@ -385,7 +384,7 @@ def test_every_point_of_a_feature_has_those_of_the_feature():
 @pytest.mark.parametrize(("limit", "is_read"), [(8, True), (7, False)])
 def test_the_numbers_of_a_json_file_are_bounded(limit, is_read):
     nuclei = [item("points_json", {"Epithelial": 1, "Lymphocyte": 0})] * 4
-    with mock.patch.object(class_table, "NUMBERS_LIMIT", limit):
+    with mock.patch.object(classes_of_files, "NUMBERS_LIMIT", limit):
         if is_read:
             assert len(read("points_json", *nuclei)) == 4
         else:

@@ -13,7 +13,7 @@ from pycocotools import mask as coco_mask
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
-from evaluation.formats.coco_json import read_coco_json, read_coco_json_collection
+from evaluation.formats.coco import read_coco_json, read_coco_json_collection
 from evaluation.formats.format import Request
 from evaluation.model import Case, ClassTable, Instances, Outlines
 

@@ -22,12 +22,18 @@ from evaluation.decoding.csv import numbers_of, read_table
 from evaluation.findings import render_findings
 from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations, read_collection
-from evaluation.formats.class_table import read_class_table
-from evaluation.formats.counts_csv import read_counts_csv_collection, write_counts_csv
-from evaluation.formats.csv_columns import CASE_COLUMNS, CLASS_COLUMNS, ID_COLUMNS
 from evaluation.formats.format import Request
-from evaluation.formats.nucls_csv import read_nucls_csv
-from evaluation.formats.points_csv import read_points_csv, read_points_csv_collection
+from evaluation.formats.label_image import read_class_table
+from evaluation.formats.tables import (
+    CASE_COLUMNS,
+    CLASS_COLUMNS,
+    ID_COLUMNS,
+    read_counts_csv_collection,
+    read_nucls_csv,
+    read_points_csv,
+    read_points_csv_collection,
+    write_counts_csv,
+)
 from evaluation.model import Case, ClassTable, Collection, Counts, Outlines, Points
 
 CASE = Case("a", "P1", 20, 30, 0.25, 1)

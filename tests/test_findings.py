@@ -52,7 +52,7 @@ def test_examples_have_the_form_of_all_lines(code: str) -> None:
 PAGE = {"part", "title", "why", "what_to_do", "example"}
 SAYS = ("got", "expected", "fix")  # of a wording, or of a call
 SOURCES = sorted(path for path in (ROOT / "evaluation").rglob("*.py") if path.parent.name != "findings")
-HANDED_ON = {"refusal", "Faults.fault", "NucleusLists.fault", "Nuclei.fault", "FeatureReader.add"}
+HANDED_ON = {"Faults.fault", "NucleusLists.fault", "Nuclei.fault", "FeatureReader.add"}
 
 
 def fields_in(template: str) -> set[str]:
@@ -84,7 +84,7 @@ def complaint(code: str, chosen: Collection[str], given: Collection[str]) -> str
 
 @dataclass(frozen=True)
 class Call:
-    """Where a finding is made: ``fault(…)``, ``refusal(…)``, ``partial(fault, …)``, or a method of that name."""
+    """Where a finding is made: ``fault(…)``, ``refused(…)``, ``partial(fault, …)``, or a method of that name."""
 
     place: str
     function: str
@@ -107,7 +107,7 @@ def calls_in(path: Path) -> Iterator[Call]:
         if name == "Malformed":
             return [ast.Constant("invalid-annotation")]
         is_partial = name == "partial" and bool(call.args) and ast.unparse(call.args[0]) == "fault"
-        return call.args[is_partial:] if name in ("fault", "refusal") or is_partial else None
+        return call.args[is_partial:] if name in ("fault", "refused") or is_partial else None
 
     def made(call: ast.Call, arguments: list[ast.expr], around: tuple[ast.AST, ...]) -> Call:
         functions = [scope for scope in around if isinstance(scope, ast.FunctionDef)]

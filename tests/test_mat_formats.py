@@ -21,13 +21,11 @@ from test_label_formats import LABELS, ONE_CLASS, SHAPE, TWO_CLASSES, image_of
 from test_label_formats import mat_file as mat
 
 from evaluation.challenge import LimitRules, format_rules
-from evaluation.decoding.mat_file import MatFile
+from evaluation.decoding.mat_file import MatFile, read_mat_labels
 from evaluation.findings.errors import InputFault
-from evaluation.formats.case_array import read_mat_labels
 from evaluation.formats.format import Request
 from evaluation.formats.guarded import begin_annotations
-from evaluation.formats.hovernet_mat import read_hovernet_mat
-from evaluation.formats.nary_mat import read_nary_mat
+from evaluation.formats.mat_files import read_hovernet_mat, read_nary_mat
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Annotations, Case, ClassTable, LabelImage
 

@@ -11,8 +11,8 @@ import pytest
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
+from evaluation.formats.coco import read_midog_json, read_midog_json_collection
 from evaluation.formats.format import Request
-from evaluation.formats.midog_json import read_midog_json, read_midog_json_collection
 from evaluation.model import Case, ClassTable, Points
 
 RULES = format_rules(format="midog_json", files="midog.json", origin="pixel_corner")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
 from evaluation.formats.format import Request
-from evaluation.formats.rle_csv import read_rle_csv_collection
+from evaluation.formats.run_lengths import read_rle_csv_collection
 from evaluation.model import Case, ClassTable, Collection, Instances
 
 WIDE = Case("a", "P1", 3, 5)  # 3 rows of 5 px

@@ -31,14 +31,13 @@ from evaluation.decoding.streams import damage_told, plain_chunks
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as
 from evaluation.formats import Request, read_annotations, read_collection
-from evaluation.formats.class_table import COLUMN_PREFIX
 from evaluation.formats.detect import Detected, detect_format, foreign_table
 from evaluation.formats.geojson import write_geojson
-from evaluation.formats.hovernet_mat import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.images import FoundImage, find_image
 from evaluation.formats.imports import is_store, kind_of
-from evaluation.formats.points_json import write_points_json
-from evaluation.formats.polygons_json import write_polygons_json
+from evaluation.formats.mat_files import TYPE_MAP, TYPES, variable_of
+from evaluation.formats.platform_json import write_points_json, write_polygons_json
+from evaluation.formats.tables import COLUMN_PREFIX
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps

@@ -44,13 +44,13 @@ from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as
 from evaluation.formats import Request, read_collection
-from evaluation.formats.case_array import CaseArray
-from evaluation.formats.class_table import read_class_table
-from evaluation.formats.coco_document import read_document
-from evaluation.formats.csv_columns import CLASS_COLUMNS, ID_COLUMNS
+from evaluation.formats.arrays import CaseArray
+from evaluation.formats.coco import read_document
 from evaluation.formats.detect import Detected, columns_of, detect_format, foreign_table
 from evaluation.formats.images import DOCUMENTS, find_image, list_images
 from evaluation.formats.imports import READERS, find_stores, kind_of
+from evaluation.formats.label_image import read_class_table
+from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.model import Annotations, Case, Outlines, Points
 from evaluation.submission import open_submission
 from evaluation.submission.by_pattern import NOTE, PLATFORM_LISTS

@@ -1,6 +1,6 @@
 """The keys of ``[reference]`` and ``[submission]``: those that all formats have, and those of each.
 
-The reader, the words and the example of a format are in the file of its name in ``evaluation.formats``.
+The reader, the words and the example of a format are in the file of its family in ``evaluation.formats``.
 ``docs/development.md`` says how to add one.
 """
 

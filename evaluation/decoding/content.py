@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 
 PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
@@ -43,8 +43,8 @@ def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], na
     if head.startswith(magics):
         return
     if head.startswith(PICKLES):
-        raise refusal("pickle", where)
-    raise refusal("wrong-format", where, wording="other-content", got=what_it_is(head) or "something else", name=name)
+        raise refused("pickle", where)
+    raise refused("wrong-format", where, wording="other-content", got=what_it_is(head) or "something else", name=name)
 
 
 def what_it_is(head: bytes) -> str:

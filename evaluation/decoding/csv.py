@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.streams import stream_size
 from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, fault, with_rest
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 from evaluation.model import Bool, Float64, Int64
 
 COLUMNS_LIMIT = 1000
@@ -74,7 +74,7 @@ class Table:
         if (column := self.find(names)) is not None:
             return column
         seen = [name for name in self.names if name]
-        raise refusal(
+        raise refused(
             "missing-column",
             self.where,
             wording="named",
@@ -137,7 +137,7 @@ def read_table(
     folded = [name.casefold() for name in header]
     for name in header:
         if name and folded.count(name.casefold()) > 1:
-            raise refusal("invalid-csv", rows.place(0), wording="column-twice", name=name)
+            raise refused("invalid-csv", rows.place(0), wording="column-twice", name=name)
     return replace(rows.take(slice(1, None)), names=header)
 
 
@@ -148,7 +148,7 @@ def unquoted(cell: bytes) -> bytes:
 def plain_text(data: bytes, where: str) -> bytes:
     """The same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
     if data.startswith(UTF_16_MARKS) or b"\0" in data:
-        raise refusal("invalid-csv", where, wording="not-utf8", got="text in UTF-16, or a binary file")
+        raise refused("invalid-csv", where, wording="not-utf8", got="text in UTF-16, or a binary file")
     if not data.isascii():
         check_utf_8(data, where)
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -164,7 +164,7 @@ def check_utf_8(data: bytes, where: str) -> None:
             decoder.decode(data[begin : begin + CHUNK_BYTES], begin + CHUNK_BYTES >= len(data))
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, begin + error.start) + 1
-            raise refusal(
+            raise refused(
                 "invalid-csv", f"{where}, line {line:,}", wording="not-utf8", got="bytes that are not UTF-8"
             ) from None
 
@@ -175,7 +175,7 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
     begin = len(data) - len(data.lstrip())
     if begin == len(data):
         if width is None:
-            raise refusal("invalid-csv", where, wording="empty")
+            raise refused("invalid-csv", where, wording="empty")
         nothing = np.empty((0, width), np.int64)
         return Table(where, data, (), nothing, nothing, np.empty(0, np.int64))
     check_separator(data[begin : data.find(b"\n", begin)], f"{where}, line {data.count(LF, 0, begin) + 1:,}")
@@ -210,7 +210,7 @@ def check_separator(first_line: bytes, place: str) -> None:
         return
     for separator, name in OTHER_SEPARATORS.items():
         if separator in first_line:
-            raise refusal("invalid-csv", place, wording="other-separator", name=name)
+            raise refused("invalid-csv", place, wording="other-separator", name=name)
 
 
 def find_separators(
@@ -243,15 +243,15 @@ def find_separators(
         count += len(found)
         lines += int(np.count_nonzero(is_end))
         if lines > rows_limit + 1:
-            raise refusal("too-large", where, wording="too-many-rows", limit=rows_limit)
+            raise refused("too-large", where, wording="too-many-rows", limit=rows_limit)
         if (count if width is None else width) > COLUMNS_LIMIT:
             line = data.count(LF, 0, begin) + 1
-            raise refusal("invalid-csv", f"{where}, line {line:,}", wording="too-many-columns", limit=COLUMNS_LIMIT)
+            raise refused("invalid-csv", f"{where}, line {line:,}", wording="too-many-columns", limit=COLUMNS_LIMIT)
         if width is not None and count > (lines + 1) * width:
             raise InputFault(too_long_line(values, data, begin, np.concatenate(separators), where, width))
     if odd:
         line = data.count(LF, 0, data.rfind(QUOTE)) + 1
-        raise refusal("invalid-csv", f"{where}, line {line:,}", wording="lone-quotation-mark")
+        raise refused("invalid-csv", f"{where}, line {line:,}", wording="lone-quotation-mark")
     return np.concatenate(separators), np.concatenate(quoted_ends)
 
 
@@ -266,7 +266,7 @@ def check_quotes(values: npt.NDArray[np.uint8], data: bytes, positions: Int64, o
     )
     if len(wrong):
         line = data.count(LF, 0, int(wrong.min())) + 1
-        raise refusal("invalid-csv", f"{where}, line {line:,}", wording="quotation-mark-inside")
+        raise refused("invalid-csv", f"{where}, line {line:,}", wording="quotation-mark-inside")
 
 
 def too_long_line(

@@ -44,7 +44,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.plain_values import from_plain, to_plain
 from evaluation.findings import Finding
-from evaluation.findings.errors import InputFault, NoRoomBeside, refusal
+from evaluation.findings.errors import InputFault, NoRoomBeside, refused
 
 IS_AVAILABLE = sys.platform == "linux"
 SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
@@ -274,8 +274,8 @@ def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ..
     try:
         for result in find(function)(streams, *arguments):
             yield "result", result
-    except InputFault as refusal:
-        yield "fault", refusal.findings
+    except InputFault as refused:
+        yield "fault", refused.findings
     except MemoryError:
         yield "memory", ()
     except OSError as error:
@@ -549,7 +549,7 @@ def results_of(
             if has_less:
                 raise NoRoomBeside from None
             memory = f"{bounds.memory_bytes >> 20:,} MiB of memory"
-            raise refusal("too-large", where, wording="too-much-to-decode", what=memory) from None
+            raise refused("too-large", where, wording="too-much-to-decode", what=memory) from None
         except TimeoutError:
             raise too_slow(where, bounds) from None
         except Died as death:
@@ -561,7 +561,7 @@ def results_of(
                 if of_thread.share is not None:
                     raise NoRoomBeside from None
                 if was_killed:
-                    raise refusal("too-large", where, wording="killed-twice") from None
+                    raise refused("too-large", where, wording="killed-twice") from None
                 was_killed = True
                 of_thread.stop_all()
             elif given or not was_used:  # else what came before may have broken it: once more, in a new one
@@ -592,9 +592,9 @@ def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> li
 
 
 def too_slow(where: str, bounds: Bounds) -> InputFault:
-    return refusal("too-slow", where, seconds=bounds.seconds)
+    return refused("too-slow", where, seconds=bounds.seconds)
 
 
 def broke_off(where: str, signal_number: int) -> InputFault:
     how = signal.Signals(signal_number).name if signal_number else "no answer"
-    return refusal("unreadable-file", where, wording="broke-off", how=how)
+    return refused("unreadable-file", where, wording="broke-off", how=how)

@@ -9,7 +9,7 @@ from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff import TiffFile
 from evaluation.findings import quote
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 
 IMAGE_SUFFIXES = (".svs", ".tif", ".tiff", ".png", ".SVS", ".TIF", ".TIFF", ".PNG")
 
@@ -28,5 +28,5 @@ def read_image_size(path: Path) -> tuple[int, int]:
     except (CutOff, Damaged, OSError):
         height = width = 0
     if height < 1 or width < 1:
-        raise refusal("unreadable-image", quote(path.name), expected="an SVS, TIFF or PNG file")
+        raise refused("unreadable-image", quote(path.name), expected="an SVS, TIFF or PNG file")
     return height, width

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from evaluation.decoding.label_array import Pixels
 from evaluation.decoding.streams import GZIP, CutOff, Damaged, check_bytes, inflated, too_large, unbounded_chunks
 from evaluation.findings import quote
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 
 NRRD_MAGIC = b"NRRD000"
 NIFTI_MAGICS = (b"\x5c\x01\0\0", b"\0\0\x01\x5c", b"\x1c\x02\0\0", b"\0\0\x02\x1c", b"\x1f\x8b")  # sizes of headers
@@ -69,7 +69,7 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     encodings = re.findall(rb"^encoding *: *(\S+) *\r?$", head, re.IGNORECASE | re.MULTILINE)
     if len(encodings) != 1 or encodings[0].lower() not in (b"raw", b"gzip", b"gz"):
         got = f"the encoding {quote(encodings[0].decode('latin-1'))}" if encodings else "no encoding"
-        raise refusal("unsupported-format", where, got=got, expected="raw or gzip")
+        raise refused("unsupported-format", where, got=got, expected="raw or gzip")
     if encodings[0].lower() != b"raw":
         data = inflated(data, bytes_limit, GZIP)
         if len(data) > bytes_limit:
@@ -79,7 +79,7 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 
 
 def external(where: str, what: str) -> InputFault:
-    return refusal("external-data", where, wording="beside-header", what=what)
+    return refused("external-data", where, wording="beside-header", what=what)
 
 
 def peek_copy(

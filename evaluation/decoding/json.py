@@ -26,7 +26,7 @@ import orjson
 
 from evaluation.challenge import LimitRules
 from evaluation.decoding.streams import plain_chunks
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 from evaluation.model import Int64
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -102,7 +102,7 @@ def read_records(
     root = text.parse_around(cuts) if cuts.ends else text.parse(cuts.behind, 0, size=cuts.size)
     found = root.get(key) if isinstance(root, dict) else root
     if cuts.ends and not (isinstance(found, list) and found[:1] == [0]):
-        raise refusal("duplicate-key", where, key=key)
+        raise refused("duplicate-key", where, key=key)
     if not isinstance(found, list):
         return Records(root, None)
     last = found[1:] if cuts.ends else found[:]
@@ -151,7 +151,7 @@ class RecordText:
                 try:
                     text += next(chunks)
                 except StopIteration:
-                    raise refusal("unreadable-file", self.where, wording="changing") from None
+                    raise refused("unreadable-file", self.where, wording="changing") from None
             yield start, text[start - begin : stop - begin]
             del text[: stop - begin]
             begin = stop
@@ -386,7 +386,7 @@ def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int
             why, position = "bytes that are not UTF-8", not_utf_8.start
         line, column = locate(position)
         why = f"{why} (line {line:,}, column {column:,})" if text.strip() else "an empty file"
-        raise refusal("not-json", where, got=why) from None
+        raise refused("not-json", where, got=why) from None
     check_keys(text, where)
     return found
 
@@ -394,13 +394,13 @@ def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int
 def check_keys(text: bytes | bytearray, where: str) -> None:
     """Refuse an object that has a key twice, in the text of a value or of a few items of a list."""
     if (key := repeated_key(text)) is not None:
-        raise refusal("duplicate-key", where, key=key)
+        raise refused("duplicate-key", where, key=key)
 
 
 def check_part(size: int, where: str) -> None:
     """Raise InputFault if a text is too large to be parsed at once."""
     if size > PART_BYTES:
-        raise refusal("too-large", where, wording="too-long-part", size=size, limit=PART_BYTES)
+        raise refused("too-large", where, wording="too-long-part", size=size, limit=PART_BYTES)
 
 
 def line_and_column(text: bytes | bytearray, position: int) -> tuple[int, int]:
@@ -431,7 +431,7 @@ def check_nesting(text: bytes | bytearray, depth: int, where: str, limits: Limit
 def check_depth(depth: Int64, where: str, limits: LimitRules) -> None:
     """Refuse a text with brackets at these depths, if one is too deep."""
     if depth.max(initial=0) > limits.json_depth:
-        raise refusal("too-deep", where, limit=limits.json_depth)
+        raise refused("too-deep", where, limit=limits.json_depth)
 
 
 # --- Keys that an object of JSON has twice. Parsers keep the last value and do not tell. ------------------------------

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.streams import check_bytes
 from evaluation.findings import Finding, fault
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 from evaluation.model import LabelRuns
 from evaluation.model.intervals import RUNS_AT_ONCE, distinct
 from evaluation.model.label_runs import count_regions, count_tops, present_labels, runs_of, split_labels
@@ -152,7 +152,7 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
     if dtype.kind in "biuf" and dtype.itemsize <= 8:
         return
     if dtype.kind == "O":
-        raise refusal("pickle", where)
+        raise refused("pickle", where)
     kinds = {
         "f": "numbers of more than 64 bits",
         "c": "complex numbers",
@@ -160,7 +160,7 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
         "S": "texts",
         "V": "records",
     }
-    raise refusal("not-numeric", where, kind=kinds.get(dtype.kind, "another kind of values"))
+    raise refused("not-numeric", where, kind=kinds.get(dtype.kind, "another kind of values"))
 
 
 def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int], channels: int = 1) -> tuple[int, ...]:
@@ -198,7 +198,7 @@ def check_shape(shape: tuple[int, ...], *, where: str, shape_yx: tuple[int, int]
     if channels > 1:
         wanted_channels = f", with {channels} channels"
         fix = "Write the ids of the nuclei in one channel and their classes in the other."
-    raise refusal("wrong-shape", where, got=got, fix=fix, height=height, width=width, channels=wanted_channels)
+    raise refused("wrong-shape", where, got=got, fix=fix, height=height, width=width, channels=wanted_channels)
 
 
 def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: str) -> None:
@@ -211,7 +211,7 @@ def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: 
     for sides in (found, spacing_mm[:2]):
         if all(abs(side - spacing_um) <= SPACING_TOLERANCE * spacing_um for side in sides):
             return
-    raise refusal("wrong-spacing", where, x=found[0], y=found[1], spacing_um=spacing_um)
+    raise refused("wrong-spacing", where, x=found[0], y=found[1], spacing_um=spacing_um)
 
 
 def rows_and_columns(height: int, width: int) -> str:

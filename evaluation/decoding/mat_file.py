@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.content import HDF5_MAGIC
+from evaluation.decoding.label_array import check_labels, check_shape
 from evaluation.decoding.streams import CutOff, Damaged, check_bytes, damage_told, inflated, stream_size, too_large
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 
 MAX_VARIABLES = 1000
 MAX_NAME_BYTES = 256
@@ -128,9 +129,9 @@ def matlab_damage_told(where: str) -> Iterator[None]:
         with damage_told(where, "a MATLAB file of version 4, 6 or 7"):
             yield
     except NotMatlab as error:
-        raise refusal("wrong-format", where, wording="other-than-matlab", got=str(error)) from None
+        raise refused("wrong-format", where, wording="other-than-matlab", got=str(error)) from None
     except Unsupported as error:
-        raise refusal("unsupported-format", where, wording="matlab", what=str(error)) from None
+        raise refused("unsupported-format", where, wording="matlab", what=str(error)) from None
 
 
 def text_of(value: object) -> str:
@@ -145,7 +146,7 @@ def is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
     if head[HDF5_START:] == HDF5_MAGIC and head.startswith(b"MATLAB"):
         return True
     if HDF5_MAGIC in (head[: len(HDF5_MAGIC)], head[HDF5_START:]):
-        raise refusal("unsupported-format", where, wording="other-hdf5")
+        raise refused("unsupported-format", where, wording="other-hdf5")
     if head[126:128] in (b"IM", b"MI") and 1 in head[124:126]:
         return False
     beginnings = [struct.unpack_from(f"{order}5i", head) for order in "<>"] if size >= 20 else []
@@ -241,6 +242,48 @@ def scipy_faults() -> Iterator[None]:
         if "Not enough bytes" in str(error):
             raise CutOff from None
         raise NotMatlab("a damaged header of a variable") from None
+
+
+# --- The label image in a MATLAB file: the variable of MoNuSAC's "n-ary masks", or the only one that can be it. -------
+
+
+VARIABLE = "n_ary_mask"
+
+
+def read_mat_labels(
+    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int
+) -> npt.NDArray[np.integer[Any]]:
+    """The label image of a MATLAB file, integer (H, W): the variable ``n_ary_mask``, or the only 2-D numeric one.
+
+    stream       seekable, read from its start
+    where        the file, for messages
+    shape_yx     (H, W) px that it must have
+    bytes_limit  the most bytes that the file, and the array in it, may have
+
+    Nothing larger than the header is read before shape and size are known to be right. Raises InputFault:
+    no-mask-variable, not-numeric (cells, structs, sparse, complex), and those of ``MatFile`` and ``check_labels``.
+    """
+    mat = MatFile(stream, where=where, bytes_limit=bytes_limit)
+    variable = choose_variable(mat.variables, where)
+    check_shape(variable.shape, where=where, shape_yx=shape_yx)
+    return check_labels(mat.read(variable), where=where, shape_yx=shape_yx)
+
+
+def choose_variable(variables: list[Variable], where: str) -> Variable:
+    """The variable that holds the label image. Raises InputFault if it is not clear, or holds no plain numbers."""
+    named = [variable for variable in variables if variable.name == VARIABLE]
+    planes = [variable for variable in variables if variable.is_plane]
+    candidates = named or planes or [variable for variable in variables if variable.kind is None]
+    if len(candidates) == 1 and (chosen := candidates[0]).kind is None:
+        return chosen
+    if len(named) == 1 or (len(variables) == 1 and not candidates):
+        chosen = variables[0] if not named else named[0]
+        wording = "sparse-mask" if chosen.kind == SPARSE else "mask"
+        raise refused("not-numeric", where, wording=wording, kind=chosen.kind, name=chosen.name)
+    names = [variable.name for variable in variables]
+    if len(named) > 1:
+        raise refused("no-mask-variable", where, wording="label-twice", planes=len(named))
+    raise refused("no-mask-variable", where, wording="no-label", names=names, planes=len(planes))
 
 
 # MATLAB 7.3 files, which are HDF5, through h5py; what points elsewhere, and what may be damaged, is looked for

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from evaluation.decoding.label_array import Pixels
 from evaluation.decoding.streams import ZLIB_OR_GZIP, CutOff, Damaged, Plain, inflated, read_array
 from evaluation.findings import quote
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 
 HEADER_BYTES = 1 << 16
 PADDING_BYTES = 64  # more data than those of the pixels
@@ -47,10 +47,10 @@ def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     header = read_mha_header(stream)
     data_file = header["elementdatafile"]
     if data_file.upper() != "LOCAL":
-        raise refusal("external-data", where, wording="elsewhere", name=data_file)
+        raise refused("external-data", where, wording="elsewhere", name=data_file)
     if header.get("binarydata", "True").lower() == "false":
         got = "pixels written as text (BinaryData = False)"
-        raise refusal("unsupported-format", where, got=got, expected="binary data")
+        raise refused("unsupported-format", where, got=got, expected="binary data")
     sizes_xy = [whole_number(size, "DimSize") for size in header.get("dimsize", "").split()]
     if len(sizes_xy) != whole_number(header.get("ndims", ""), "NDims") or not 1 <= len(sizes_xy) <= 8:
         raise Damaged("DimSize does not fit NDims")

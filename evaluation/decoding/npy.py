@@ -24,7 +24,7 @@ from evaluation.decoding.content import EMPTY_ZIP_MAGIC, NPY_MAGIC
 from evaluation.decoding.label_array import Pixels
 from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
 from evaluation.findings import quote
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 
 HEADER_BYTES = 10_000  # as many as numpy itself allows
 MAX_AXES = 32
@@ -175,7 +175,7 @@ def choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) ->
     if len(chosen) == 1:
         return chosen[0]
     found = [member.filename.removesuffix(".npy") for member in members]
-    raise refusal(
+    raise refused(
         "no-mask-variable",
         where,
         wording="no-array-in-npz",

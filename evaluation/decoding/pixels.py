@@ -33,7 +33,7 @@ from evaluation.decoding.png import peek_png
 from evaluation.decoding.streams import damage_told, stream_size
 from evaluation.decoding.tiff import peek_tiff
 from evaluation.findings import quote
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 
 PICKLE_SUFFIXES = (".pkl", ".pickle")
 DETACHED = {".mhd": ".mha", ".nhdr": ".nrrd"}  # headers of files with data, which they name
@@ -97,7 +97,7 @@ def open_image(
     """
     pixels = peek(stream, suffix, where, bytes_limit, **options)
     if pixels.pages not in (1, channels):
-        raise refusal("several-images", where, got=f"{pixels.pages} pages")
+        raise refused("several-images", where, got=f"{pixels.pages} pages")
     if pixels.dtype is not None:
         check_dtype(pixels.dtype, where=pixels.where)
     shape = pixels.shape if channels is not None else pixels.shape[:2]
@@ -126,12 +126,12 @@ def suffix_of(name: str) -> str:
 
 def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
     if suffix in PICKLE_SUFFIXES or head.startswith(PICKLES):
-        raise refusal("pickle", where)
+        raise refused("pickle", where)
     fix = "Write the labels as .npy, .png, .tif or .mha."
     if suffix in DETACHED:
         fix = f"Write one {DETACHED[suffix]} file, which holds header and data."
     got = foreign_content(head) or file_with(suffix)
-    raise refusal("unsupported-format", where, wording="other-suffix", got=got, fix=fix, known=CONTAINERS)
+    raise refused("unsupported-format", where, wording="other-suffix", got=got, fix=fix, known=CONTAINERS)
 
 
 def file_with(suffix: str) -> str:

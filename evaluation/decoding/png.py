@@ -20,7 +20,7 @@ import numpy.typing as npt
 from evaluation.decoding.content import PNG_MAGIC
 from evaluation.decoding.label_array import Pixels
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 
 MAX_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
 MAX_SIDE = 1_000_000  # as many as libpng itself allows
@@ -77,7 +77,7 @@ def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool
         if any(palette[:3]):
             got = f"a PNG with a palette whose number 0 is #{palette[:3].hex()}"
             advice = "Let 0 be the background, and black; or write grey values of 8 or 16 bits."
-            raise refusal("unsupported-format", where, wording="png", got=got, fix=advice)
+            raise refused("unsupported-format", where, wording="png", got=got, fix=advice)
         return samples
 
     return Pixels(where, shape, read, dtype)
@@ -122,7 +122,7 @@ def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
     if bits not in DEPTHS.get(colour_type, ()) or (compression, filters) != (0, 0) or interlaced > 1:
         raise Damaged("an unknown kind of pixels")
     if interlaced:
-        raise refusal(
+        raise refused(
             "unsupported-format", where, wording="png", got="an interlaced PNG", fix="Write it without interlacing."
         )
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import LimitRules
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 
 GZIP, ZLIB_OR_GZIP = 16 + zlib.MAX_WBITS, 32 + zlib.MAX_WBITS
 
@@ -36,10 +36,10 @@ def damage_told(where: str, name: str) -> Iterator[None]:
     except CutOff:
         raise cut_off(where) from None
     except Damaged as error:
-        raise refusal("wrong-format", where, wording="damaged-header", expected=name, why=str(error)) from None
+        raise refused("wrong-format", where, wording="damaged-header", expected=name, why=str(error)) from None
     except MemoryError:
         advice = "Write a smaller type of integers, such as int32."
-        raise refusal("too-large", where, wording="more-than-memory", fix=advice) from None
+        raise refused("too-large", where, wording="more-than-memory", fix=advice) from None
 
 
 class Plain:
@@ -113,11 +113,11 @@ def read_array(
 
 
 def too_large(where: str, got: str, bytes_limit: int) -> InputFault:
-    return refusal("too-large", where, wording="more-than-bytes", got=got, limit=bytes_limit)
+    return refused("too-large", where, wording="more-than-bytes", got=got, limit=bytes_limit)
 
 
 def cut_off(where: str) -> InputFault:
-    return refusal("unreadable-file", where, wording="cut-off")
+    return refused("unreadable-file", where, wording="cut-off")
 
 
 # --- The bytes of text files, plain or compressed with gzip, piece by piece and within limits. ------------------------
@@ -138,7 +138,7 @@ def plain_chunks(stream: BinaryIO, where: str, bytes_limit: int) -> Iterator[byt
     size = stream.seek(0, 2)
     if size > bytes_limit:
         got, expected = f"a file of {size:,} bytes", f"at most {bytes_limit:,} bytes"
-        raise refusal("too-large", where, got=got, expected=expected)
+        raise refused("too-large", where, got=got, expected=expected)
     limit = min(bytes_limit, max(INFLATED_FREELY, INFLATION_LIMIT * size))
     total = 0
     for chunk in unbounded_chunks(stream, where):
@@ -146,7 +146,7 @@ def plain_chunks(stream: BinaryIO, where: str, bytes_limit: int) -> Iterator[byt
         if total > limit:
             got = f"more than {limit:,} bytes after decompression"
             expected = f"at most {bytes_limit:,}, and {INFLATION_LIMIT} times the size of a compressed file"
-            raise refusal("too-large", where, got=got, expected=expected)
+            raise refused("too-large", where, got=got, expected=expected)
         yield chunk
 
 
@@ -174,9 +174,9 @@ def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
         while rest := inflate.decompress(b"", CHUNK_BYTES):
             yield rest
     except zlib.error as error:
-        raise refusal("unreadable-file", where, wording="broken-gzip", got=str(error)) from None
+        raise refused("unreadable-file", where, wording="broken-gzip", got=str(error)) from None
     if not inflate.eof:
-        raise refusal("unreadable-file", where, wording="broken-gzip", got="the compressed data stop before their end")
+        raise refused("unreadable-file", where, wording="broken-gzip", got="the compressed data stop before their end")
 
 
 def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -198,10 +198,10 @@ def memory_told(where: str) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise refusal("too-large", where, wording="more-than-memory", fix="Split the file.") from None
+        raise refused("too-large", where, wording="more-than-memory", fix="Split the file.") from None
 
 
 def check_number(number: int, what: str, key: str, where: str, limits: LimitRules) -> None:
     """Refuse more of something than the limit with the name ``key`` allows. Raises InputFault ("too-large")."""
     if number > (limit := getattr(limits, key)):
-        raise refusal("too-large", where, wording="too-many", what=what, limit=limit, key=key)
+        raise refused("too-large", where, wording="too-many", what=what, limit=limit, key=key)

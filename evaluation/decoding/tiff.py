@@ -23,7 +23,7 @@ import numpy.typing as npt
 from evaluation.decoding.label_array import Pixels, check_dtype
 from evaluation.decoding.png import unpack_samples
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 from evaluation.model import Int64
 
 NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD = 1, 5, 8, 32946, 32773, 34925, 50000
@@ -91,7 +91,7 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     first, *others = TiffFile(stream).pages()
     pages = [first, *(page for page in others if not page.is_reduced)]
     if len(pages) == 1 and (stacked := first.images()) > 1:
-        raise refusal("several-images", where, got=f"a stack of {stacked:,} images")
+        raise refused("several-images", where, got=f"a stack of {stacked:,} images")
 
     def layouts() -> list[Layout]:
         if any(page.shape != first.shape for page in pages):
@@ -176,7 +176,7 @@ def check_segment_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tu
 
 
 def unsupported(where: str, what: str) -> InputFault:
-    return refusal("unsupported-format", where, wording="tiff", what=what)
+    return refused("unsupported-format", where, wording="tiff", what=what)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

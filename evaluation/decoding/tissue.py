@@ -21,7 +21,7 @@ from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
 from evaluation.decoding.image_size import read_image_size
 from evaluation.decoding.pixels import read_image
 from evaluation.findings import quote
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 
 Rgb = npt.NDArray[np.uint8]
 
@@ -97,11 +97,11 @@ def damage_told(path: Path) -> Iterator[None]:
 
 
 def unreadable(path: Path, got: str) -> InputFault:
-    return refusal("unreadable-image", quote(path.name), got=got, expected=PICTURES)
+    return refused("unreadable-image", quote(path.name), got=got, expected=PICTURES)
 
 
 def too_large(path: Path, got: str) -> InputFault:
-    return refusal("too-large", quote(path.name), wording="no-parts", got=got)
+    return refused("too-large", quote(path.name), wording="no-parts", got=got)
 
 
 def mean_of_blocks(pixels: npt.NDArray[np.integer[Any]], step: int) -> Rgb:

@@ -20,7 +20,7 @@ import numpy as np
 from evaluation.challenge import LimitRules
 from evaluation.decoding.streams import CHUNK_BYTES, check_number, gathered, plain_chunks
 from evaluation.findings import FAULTS_NAMED, Finding, fault, quote, with_rest
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 from evaluation.model import Float64
 
 DEPTH_LIMIT = 64  # open elements; expat keeps each of them
@@ -169,10 +169,10 @@ def read_elements(
             parser.Parse(chunk, False)
             fed += len(chunk)
             if fed - parser.CurrentByteIndex > TOKEN_BYTES + CHUNK_BYTES:
-                raise refusal("not-xml", where, got="a tag or comment of more than a million bytes", software=software)
+                raise refused("not-xml", where, got="a tag or comment of more than a million bytes", software=software)
             if len(parser.intern) > NAMES_LIMIT:
                 why = f"more than {NAMES_LIMIT:,} different names of elements and attributes"
-                raise refusal("not-xml", where, got=why, software=software)
+                raise refused("not-xml", where, got=why, software=software)
             vertices.convert()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
@@ -180,9 +180,9 @@ def read_elements(
             read_elements(stream, dialect, Vertices(dialect.columns, where, vertices.limits), {}, as_written=True)
         reason = expat.errors.messages.get(error.code, "not XML")
         why = f"{reason} (line {error.lineno:,}, column {error.offset:,})"
-        raise refusal("not-xml", where, got=why, software=software) from None
+        raise refused("not-xml", where, got=why, software=software) from None
     except (LookupError, ValueError) as error:  # what pyexpat raises for encodings that it cannot read
-        raise refusal("not-xml", where, got=str(error), software=software) from None
+        raise refused("not-xml", where, got=str(error), software=software) from None
     vertices.convert()
 
 
@@ -232,9 +232,9 @@ def make_parser(
             return
         element = stack[-1].inner.get(name, UNKNOWN_ELEMENT)
         if len(stack) == 1 and name != root:
-            raise refusal("wrong-format", where, wording="xml", name=name, software=dialect.software, root=root)
+            raise refused("wrong-format", where, wording="xml", name=name, software=dialect.software, root=root)
         if len(stack) > DEPTH_LIMIT:
-            raise refusal(
+            raise refused(
                 "not-xml", where, got=f"elements nested more than {DEPTH_LIMIT} deep", software=dialect.software
             )
         stack.append(element)
@@ -245,7 +245,7 @@ def make_parser(
         stack.pop()
 
     def refuse(*_: object) -> int:
-        raise refusal("forbidden-xml", where)
+        raise refused("forbidden-xml", where)
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

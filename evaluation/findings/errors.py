@@ -35,7 +35,7 @@ class InputFault(EvaluationError):
         super().__init__(*findings)
 
 
-def refusal(code: str, *where: str, **words: Any) -> InputFault:
+def refused(code: str, *where: str, **words: Any) -> InputFault:
     """The error of a file with one thing wrong with it, in the words of ``fault``."""
     return InputFault(fault(code, *where, **words))
 

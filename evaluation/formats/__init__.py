@@ -1,4 +1,4 @@
-"""One file per format: its reader, what participants hand in, and its example; its rules are in ``challenge.formats``.
+"""A file for each family of formats: readers, what participants hand in, examples; rules are in ``challenge.formats``.
 
 Readers turn decoded values into annotations, and check everything on the way in.
 
@@ -16,16 +16,35 @@ from typing import BinaryIO
 from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Case, Collection
 
-__all__ = ["Format", "Request", "format_of", "read_annotations", "read_collection"]
+__all__ = ["Format", "Request", "format_of", "module_of", "read_annotations", "read_collection"]
 
 Companions = Mapping[str, tuple[BinaryIO, str]]
 NO_COMPANIONS: Companions = MappingProxyType({})
+FAMILIES = {
+    "polygons_json": "platform_json",
+    "points_json": "platform_json",
+    "coco_json": "coco",
+    "midog_json": "coco",
+    "points_csv": "tables",
+    "nucls_csv": "tables",
+    "counts_csv": "tables",
+    "rle_csv": "run_lengths",
+    "conic_array": "arrays",
+    "pannuke_masks": "arrays",
+    "nary_mat": "mat_files",
+    "hovernet_mat": "mat_files",
+}
+
+
+def module_of(name: str) -> str:
+    """The module that a format is in: its family, or a module of its own name."""
+    return f"evaluation.formats.{FAMILIES.get(name, name)}"
 
 
 def format_of(name: str) -> Format:
     """A format, imported on first use, so that a challenge pays only for the formats that it has."""
-    found: Format = import_module(f"evaluation.formats.{name}").FORMAT
-    return found
+    formats: Mapping[str, Format] = import_module(module_of(name)).FORMATS
+    return formats[name]
 
 
 def read_annotations(

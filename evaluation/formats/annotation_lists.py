@@ -18,8 +18,7 @@ from evaluation.decoding.polygons import Polygons, Ring
 from evaluation.decoding.streams import check_number
 from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.class_table import check_size
-from evaluation.formats.classes import UNKNOWN, ClassNames, shown
+from evaluation.formats.classes import UNKNOWN, ClassNames, check_size, shown
 from evaluation.formats.format import Request, are_coordinates, um_and_spacing
 from evaluation.model import Case, Float64, Int64, Outlines, Points, um_to_px
 

@@ -19,7 +19,7 @@ import shapely
 from evaluation.decoding.streams import check_number, memory_told
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
@@ -280,7 +280,7 @@ def outlines_around(drawn: Drawn, hole: Int64, where: str) -> Int64:
         pair_hole += begin
         pairs += len(pair_hole)
         if pairs > PAIRS_LIMIT:
-            raise refusal("too-complex-outlines", where, wording="too-holes", holes=len(hole), limit=PAIRS_LIMIT)
+            raise refused("too-complex-outlines", where, wording="too-holes", holes=len(hole), limit=PAIRS_LIMIT)
         inside = layer_of_hole[pair_hole] == layer_of_polygon[pair_polygon]
         inside[inside] = shapely.intersects(polygons[pair_polygon[inside]], vertices[pair_hole[inside]])
         pair_hole, pair_polygon = pair_hole[inside], pair_polygon[inside]
@@ -315,8 +315,4 @@ def example(made: Example, cases: Sequence[Case], class_name: str | None) -> byt
     return f"<?xml version='1.0'?>\n<Annotations>{''.join(layers)}</Annotations>\n".encode()
 
 
-FORMAT = Format(
-    words="Aperio ImageScope XML",
-    read=read_aperio_xml,
-    example=example,
-)
+FORMATS = {"aperio_xml": Format(words="Aperio ImageScope XML", read=read_aperio_xml, example=example)}

@@ -321,8 +321,4 @@ def example(made: Example, cases: Sequence[Case], class_name: str | None) -> byt
     return f"<?xml version='1.0'?>\n{text}".encode()
 
 
-FORMAT = Format(
-    words="ASAP XML",
-    read=read_asap_xml,
-    example=example,
-)
+FORMATS = {"asap_xml": Format(words="ASAP XML", read=read_asap_xml, example=example)}

@@ -15,6 +15,7 @@ from itertools import islice
 import numpy as np
 
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, with_rest
+from evaluation.findings.errors import refused
 from evaluation.formats.format import Request
 from evaluation.model import Bool, ClassTable, Int16, Int64
 
@@ -151,3 +152,20 @@ class ClassNames:
 def shown(value: object) -> str:
     """A value as JSON, for messages."""
     return AS_JSON.encode(value)
+
+
+# --- Probabilities of the classes: a number from 0 to 1 for each nucleus and each class of the challenge. -------------
+
+
+NUMBERS_LIMIT = 50_000_000  # nuclei times classes: 200 MB
+
+
+def check_size(nuclei: int, classes: int, where: str) -> None:
+    """Refuse more numbers than fit, before there are any. Raises InputFault ("too-large").
+
+    >>> check_size(50_000_000 // 6, 6, "'a.csv'")
+    """
+    if nuclei * classes > NUMBERS_LIMIT:
+        raise refused(
+            "too-large", where, wording="too-many-probabilities", classes=classes, nuclei=nuclei, limit=NUMBERS_LIMIT
+        )

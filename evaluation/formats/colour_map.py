@@ -22,7 +22,7 @@ from evaluation.challenge.formats import ColourMapRules
 from evaluation.decoding.label_array import check_shape
 from evaluation.decoding.pixels import file_with, peek, read_image, suffix_of
 from evaluation.findings import Finding, fault, quote, with_rest
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.example import Example, image_bytes
 from evaluation.formats.format import Format, Request
 from evaluation.formats.label_image import VALUES_NAMED, wanted
@@ -102,7 +102,7 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
     suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
     if suffix not in SUFFIXES:
         fix, got = "Write the map as a PNG; JPEG changes colours.", file_with(suffix)
-        raise refusal("unsupported-format", where, wording="other-suffix", got=got, fix=fix, known=SUFFIXES)
+        raise refused("unsupported-format", where, wording="other-suffix", got=got, fix=fix, known=SUFFIXES)
     channels = None
     options = wanted(request, case, where)
     if suffix == ".png":
@@ -112,7 +112,7 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
     array = read_image(stream, suffix=suffix, channels=channels, **options)
     found = channels or (array.shape[2] if array.ndim == 3 else 1)
     if found not in (3, 4) or array.dtype != np.uint8:
-        raise refusal("unsupported-format", where, wording="other-colours", channels=found, dtype=array.dtype.name)
+        raise refused("unsupported-format", where, wording="other-colours", channels=found, dtype=array.dtype.name)
     shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=found)
     image = array.reshape(shape)
     return image if shape == (*case.shape_yx, found) else np.moveaxis(image, 0, 2)
@@ -173,9 +173,11 @@ def explain(rules: ColourMapRules) -> list[str]:
     return [f"Nuclei that touch are parted by a border in {rules.border_colour}; the background is #000000."]
 
 
-FORMAT = Format(
-    words="PNG with a colour for each class and borders between nuclei",
-    explain=explain,
-    read=read_colour_map,
-    example=example,
-)
+FORMATS = {
+    "colour_map": Format(
+        words="PNG with a colour for each class and borders between nuclei",
+        explain=explain,
+        read=read_colour_map,
+        example=example,
+    )
+}

@@ -25,7 +25,7 @@ from evaluation.challenge.formats import ContoursJsonRules
 from evaluation.decoding.json import read_records, resting_collector
 from evaluation.decoding.streams import memory_told
 from evaluation.findings import quote
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 from evaluation.formats.annotation_lists import Faults, NucleusLists, describe
 from evaluation.formats.classes import SKIPPED, UNKNOWN, shown
 from evaluation.formats.example import Example
@@ -77,7 +77,7 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
             reader.add_named(found)
         else:
             expected = f"a file of {tool.title}, with {quote(tool.records)}"
-            raise refusal("wrong-format", request.where, got=describe(records.root), expected=expected)
+            raise refused("wrong-format", request.where, got=describe(records.root), expected=expected)
         part = reader.nuclei.points() if request.rules.are_points else reader.nuclei.outlines()
         return Annotations((part,), tuple(reader.left_out.findings()))
 
@@ -266,9 +266,8 @@ def explain(rules: ContoursJsonRules) -> list[str]:
     return [f"The files are those of {TOOLS[rules.tool].title}."]
 
 
-FORMAT = Format(
-    words="JSON of HoVer-Net, CellViT or labelme",
-    explain=explain,
-    read=read_contours_json,
-    example=example,
-)
+FORMATS = {
+    "contours_json": Format(
+        words="JSON of HoVer-Net, CellViT or labelme", explain=explain, read=read_contours_json, example=example
+    )
+}

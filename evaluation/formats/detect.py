@@ -22,8 +22,8 @@ from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told, plain_chunks
 from evaluation.findings import listed, quote
-from evaluation.formats import hovernet_mat, rle_csv
-from evaluation.formats.csv_columns import POINT_COLUMNS, other_table, point_columns
+from evaluation.formats import mat_files, run_lengths
+from evaluation.formats.tables import POINT_COLUMNS, other_table, point_columns
 
 PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
@@ -64,7 +64,7 @@ XML_WORDS = (
 
 TABLES = (  # a format, columns that tell it, how many of them have to be there, and how many columns in all
     ("nucls_csv", {"coords_x", "coords_y"}, 2, 2),
-    ("rle_csv", {name.casefold() for name in rle_csv.CODE_COLUMNS}, 1, 1),
+    ("rle_csv", {name.casefold() for name in run_lengths.CODE_COLUMNS}, 1, 1),
     *(("points_csv", {*of_tool[:2]}, 2, 2) for of_tool in POINT_COLUMNS),
     ("counts_csv", {"case", "image_id", "imageid", "image"}, 1, 2),
 )
@@ -95,7 +95,7 @@ def detect_format(path: Path) -> Detected | None:
             return detect_array(stream, where)
         if head.startswith(MATLAB_MAGIC) or path.suffix.lower() == ".mat":
             names = {variable.name for variable in MatFile(stream, where=where, bytes_limit=limit).variables}
-            format = "hovernet_mat" if hovernet_mat.IDS in names else "nary_mat"
+            format = "hovernet_mat" if mat_files.IDS in names else "nary_mat"
             return Detected(format, sign=f"a MATLAB file with {listed(sorted(names), 3, last='and')}")
         return detect_text(plain_chunks(stream, where, limit))
 

@@ -27,7 +27,7 @@ from evaluation.decoding.json import RecordText, Unproven, read_records, resting
 from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons
 from evaluation.decoding.streams import memory_told
 from evaluation.findings import quote
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import (
     Faults,
     NucleusLists,
@@ -148,7 +148,7 @@ def find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, 
         pairs += len(tree.query(shape))
         if pairs > MOST_INSIDE:
             what = f"{MOST_INSIDE:,} pairs of an annotation and a detection inside it"
-            raise refusal("too-large", request.where, wording="too-much-to-decode", what=what)
+            raise refused("too-large", request.where, wording="too-much-to-decode", what=what)
         inside = tree.query(shape, predicate="intersects")
         if (MORE_THAN_A_NUCLEUS * area[inside] < shape.area).any():
             regions[number] = len(inside)
@@ -242,7 +242,7 @@ def sole_items(root: Any, where: str) -> list[Any]:
     if kind == "Feature" or kind in GEOMETRIES:
         return [root]
     got = "a FeatureCollection without a list of features" if kind == "FeatureCollection" else describe(root)
-    raise refusal("wrong-format", where, got=got, expected=DOCUMENT)
+    raise refused("wrong-format", where, got=got, expected=DOCUMENT)
 
 
 class FeatureReader:
@@ -612,8 +612,4 @@ def example(made: Example, cases: Sequence[Case], class_name: str | None) -> byt
     return orjson.dumps({"type": "FeatureCollection", "features": features})
 
 
-FORMAT = Format(
-    words="GeoJSON as QuPath writes it",
-    read=read_geojson,
-    example=example,
-)
+FORMATS = {"geojson": Format(words="GeoJSON as QuPath writes it", read=read_geojson, example=example)}

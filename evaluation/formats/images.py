@@ -15,16 +15,16 @@ import numpy as np
 from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.label_array import check_dtype
-from evaluation.decoding.mat_file import MatFile
+from evaluation.decoding.mat_file import MatFile, choose_variable
 from evaluation.decoding.pixels import CONTAINERS, peek, suffix_of
 from evaluation.decoding.streams import damage_told
-from evaluation.findings.errors import refusal
-from evaluation.formats.case_array import CaseArray, choose_variable
-from evaluation.formats.coco_document import Document, id_of, read_document
+from evaluation.findings.errors import refused
+from evaluation.formats.arrays import CaseArray
+from evaluation.formats.coco import Document, id_of, read_document
 from evaluation.formats.contours_json import size_in_labelme
-from evaluation.formats.csv_columns import CASE_COLUMNS, NAMED_CASE_COLUMNS, table_of
 from evaluation.formats.format import Request
-from evaluation.formats.hovernet_mat import IDS, variable_of
+from evaluation.formats.mat_files import IDS, variable_of
+from evaluation.formats.tables import CASE_COLUMNS, NAMED_CASE_COLUMNS, table_of
 from evaluation.model import Case
 
 Size = tuple[int, int]
@@ -129,7 +129,7 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
     """The image of a list of one. Raises InputFault ("other-case") if there are several."""
     if len(images) > 1:
         names = [image.names[0] for image in images if image.names]
-        raise refusal("other-case", request.where, wording="several-images-in-file", count=len(images), names=names)
+        raise refused("other-case", request.where, wording="several-images-in-file", count=len(images), names=names)
     if not images:
         return FoundImage(name, in_collection=request.rules.file_holds == "all cases")
     (image,) = images

@@ -54,8 +54,8 @@ from evaluation.decoding.mat_file import Unsupported, list_members, read_member
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes, damage_told
 from evaluation.findings import quote
-from evaluation.findings.errors import refusal
-from evaluation.formats.csv_columns import CLASS_COLUMNS
+from evaluation.findings.errors import refused
+from evaluation.formats.tables import CLASS_COLUMNS
 
 Feature = dict[str, Any]
 
@@ -134,9 +134,9 @@ def faults_told(where: str, words: str) -> Iterator[None]:
             except CutOff:
                 raise
             except (Damaged, Unsupported) as error:
-                raise refusal("wrong-format", where, wording="damaged-import", expected=words, why=str(error)) from None
+                raise refused("wrong-format", where, wording="damaged-import", expected=words, why=str(error)) from None
     except FAULTS as error:
-        raise refusal(
+        raise refused(
             "wrong-format",
             where,
             wording="damaged-import",
@@ -150,7 +150,7 @@ def library(name: str, where: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise refusal(
+        raise refused(
             "missing-extra", where, wording="imports", package=name.partition(".")[0], extra="imports"
         ) from None
 
@@ -209,7 +209,7 @@ def choose_array(names: list[str], asked: Asked) -> str:
         chosen = [name for name in full if "labels" in name.split("/")] or full
     if len(chosen) != 1:
         expected = "one array at full size" if asked.dataset is None else f"the array {quote(asked.dataset)}"
-        raise refusal("no-mask-variable", asked.where, wording="no-array", expected=expected, names=names)
+        raise refused("no-mask-variable", asked.where, wording="no-array", expected=expected, names=names)
     return chosen[0]
 
 
@@ -274,9 +274,9 @@ def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
         expected = f"one array, or one with a name such as {quote(ID_NAMES[0])}"
     if len(chosen) != 1:
         names = [member.name for member in members if member.dataset is not None]
-        raise refusal("no-mask-variable", asked.where, wording="no-dataset", expected=expected, names=names)
+        raise refused("no-mask-variable", asked.where, wording="no-dataset", expected=expected, names=names)
     if chosen[0].kind is not None:
-        raise refusal("not-numeric", asked.where, wording="dataset", kind=chosen[0].kind, name=chosen[0].name)
+        raise refused("not-numeric", asked.where, wording="dataset", kind=chosen[0].kind, name=chosen[0].name)
     return read_member(chosen[0], where=asked.where, bytes_limit=asked.bytes_limit)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from evaluation.findings.errors import refusal
+from evaluation.findings.errors import refused
 from evaluation.model import Instances, Int64
 
 LARGEST_NUMBER = np.iinfo(np.int32).max
@@ -57,7 +57,7 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
     number[chosen] = numbers_of(instances.source_id[chosen])
     labels = paint(instances, number, where)
     if labels.nbytes > MAT_BYTES:
-        raise refusal("too-large", where, wording="for-matlab", size=labels.nbytes, limit=MAT_BYTES)
+        raise refused("too-large", where, wording="for-matlab", size=labels.nbytes, limit=MAT_BYTES)
     file = io.BytesIO()
     scipy.io.savemat(file, {"n_ary_mask": labels}, do_compression=True)
     return MAT_HEADER.ljust(116) + file.getvalue()[116:]
@@ -76,11 +76,11 @@ def numbers_of(source_id: npt.NDArray[Any]) -> Int64:
 def paint(instances: Instances, number: Int64, where: str) -> Labels:
     """The number of the nucleus in every pixel, (H, W); nuclei with the number 0 are left out. Raises InputFault."""
     if instances.point_yx is not None and len(instances):
-        raise refusal("unsupported-shape", where, wording="points-in-label-image")
+        raise refused("unsupported-shape", where, wording="points-in-label-image")
     run = np.flatnonzero(number[instances.run_instance])
     start, stop = instances.run_start[run], instances.run_stop[run]
     if contested := contested_px(start, stop):
-        raise refusal("overlap-in-label-map", where, pixels=contested)
+        raise refused("overlap-in-label-map", where, pixels=contested)
     height, width = instances.shape_yx
     dtype = np.uint16 if number.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
     # Steps up where runs begin and down where they stop; their sums may wrap around on the way and come out right.

@@ -87,8 +87,10 @@ def example(made: Example[YoloTxtRules], cases: Sequence[Case], class_name: str 
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-FORMAT = Format(
-    words="YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
-    read=read_yolo_txt,
-    example=example,
-)
+FORMATS = {
+    "yolo_txt": Format(
+        words="YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
+        read=read_yolo_txt,
+        example=example,
+    )
+}

@@ -16,7 +16,7 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats import Request, read_annotations, read_collection
+from evaluation.formats import Request, module_of, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
@@ -68,7 +68,7 @@ def prepare_decoders(challenge: Challenge) -> None:
     from evaluation.decoding.guard import prepare  # an empty submission is refused without it
 
     rules = (challenge.reference, challenge.submission)
-    modules = {f"evaluation.formats.{side.format}" for side in rules}
+    modules = {module_of(side.format) for side in rules}
     modules |= {LIBRARIES[end] for side in rules if (end := PurePosixPath(side.files).suffix) in LIBRARIES}
     prepare(*modules)
 

@@ -7,8 +7,8 @@ import io
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings import render_findings
 from evaluation.findings.errors import InputFault
-from evaluation.formats.counts_csv import read_counts_csv_collection
 from evaluation.formats.format import Request
+from evaluation.formats.tables import read_counts_csv_collection
 from evaluation.model import Case, ClassTable
 from findings.bench import Bench
 from findings.registry import example_of

@@ -38,7 +38,7 @@ def another_red(bench: Bench) -> str:
     colours = {"tumour": "#ff0000", "stroma": "#0000ff"}
     bench.make("colour_map", **two_classes(colours=colours, border_colour="#8b4513"))
     with Path("submission/case_017.png").open("rb") as stream:
-        picture = read_image(stream, suffix=".png", where="", shape_yx=(20, 30), bytes_limit=10**6).copy()
+        picture = read_image(stream, suffix=".png", where="", shape_yx=(20, 30), bytes_limit=10**6, channels=3).copy()
     picture[0, 1:3] = (254, 0, 0)
     bench.write("submission/case_017.png", picture)
     return bench.validate()

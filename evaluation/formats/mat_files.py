@@ -1,14 +1,15 @@
-"""HoVer-Net's MATLAB files, also those of CoNSeP and Lizard: a label image with the class of each nucleus beside it.
+"""MATLAB files of every version: MoNuSAC's "n-ary masks", one label image; and those of HoVer-Net, CoNSeP and Lizard.
 
-``inst_map``   (H, W) ids, which may have gaps
-``inst_type``  (N, 1) class numbers, in ascending order of the ids; if there is ``inst_uid``, in its order
-``inst_uid``   (N, 1) ids; nuclei whose outline has too few points are left out there and in ``inst_type``
-``type_map``   (H, W) class numbers
+HoVer-Net has a label image with the class of each nucleus beside it::
 
-Lizard has ``class`` and ``id`` for ``inst_type`` and ``inst_uid``.
+    inst_map    (H, W) ids, which may have gaps
+    inst_type   (N, 1) class numbers, in ascending order of the ids; if there is ``inst_uid``, in its order
+    inst_uid    (N, 1) ids; nuclei whose outline has too few points are left out there and in ``inst_type``
+    type_map    (H, W) class numbers
 
-``infer/tile.py`` and ``models/hovernet/post_proc.py`` in https://github.com/vqdang/hover_net; Graham et al., Medical
-Image Analysis 58 (2019). MATLAB files of every version are read.
+Lizard has ``class`` and ``id`` for ``inst_type`` and ``inst_uid``. ``infer/tile.py`` and
+``models/hovernet/post_proc.py`` in https://github.com/vqdang/hover_net; Graham et al., Medical Image Analysis 58
+(2019).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
-from evaluation.decoding.mat_file import MatFile, Variable
+from evaluation.decoding.mat_file import MatFile, Variable, read_mat_labels
 from evaluation.findings import Finding, fault, quote, with_rest
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
 from evaluation.formats.label_image import (
@@ -32,10 +33,39 @@ from evaluation.formats.label_image import (
     VALUES_NAMED,
     classes_in,
     describe_class_values,
+    example_class_map,
     known_classes,
+    read_class_map,
 )
+from evaluation.formats.write_labels import write_nary_mat
 from evaluation.model import Annotations, Case, Int16, Int64, LabelImage, LabelRuns
 from evaluation.model.label_runs import present_labels, runs_of
+
+
+def read_nary_mat(
+    stream: BinaryIO, request: Request, case: Case, *, class_map: tuple[BinaryIO, str] | None = None
+) -> Annotations:
+    """The label image of a MATLAB file: every positive value is one nucleus.
+
+    class_map   an image with the class number of every pixel, and where it is, for messages
+
+    Raises InputFault: those of ``read_mat_labels`` and ``read_class_map``. A warning, "binary-mask", is among the
+    findings.
+    """
+    limit = request.limits.bytes_per_file
+    labels = runs_of(read_mat_labels(stream, where=request.where, shape_yx=case.shape_yx, bytes_limit=limit))
+    classes = None if class_map is None else read_class_map(class_map[0], request, case, where=class_map[1])
+    class_id = request.file_class or (0 if classes is not None else request.classes.of_nameless)
+    image = LabelImage(labels, class_id, classes, source=request.name)
+    return Annotations((image,), find_binary_mask(labels, where=request.where))
+
+
+def example_of_nary(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return write_nary_mat(made.instances(cases[0], class_name))
+
+
+# --- HoVer-Net and Lizard ---------------------------------------------------------------------------------------------
+
 
 IDS, TYPE_MAP = "inst_map", "type_map"
 TYPES = {"inst_type": ("inst_uid",), "class": ("id", "nuclei_id")}  # and where their ids stand
@@ -55,7 +85,7 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
     mat = MatFile(stream, where=where, bytes_limit=request.limits.bytes_per_file)
     ids = variable_of(mat, IDS)
     if ids is None:
-        raise refusal(
+        raise refused(
             "no-mask-variable", where, wording="no-id", name=IDS, names=[variable.name for variable in mat.variables]
         )
     check_shape(ids.shape, where=where, shape_yx=case.shape_yx)
@@ -87,9 +117,9 @@ def variable_of(mat: MatFile, *names: str) -> Variable | None:
     name = next((name for name in names if any(variable.name == name for variable in mat.variables)), "")
     named = [variable for variable in mat.variables if variable.name == name]
     if len(named) > 1:
-        raise refusal("no-mask-variable", mat.where, wording="twice", name=name, times=len(named))
+        raise refused("no-mask-variable", mat.where, wording="twice", name=name, times=len(named))
     if named and named[0].kind is not None:
-        raise refusal("not-numeric", mat.where, wording="variable", kind=named[0].kind, name=name)
+        raise refused("not-numeric", mat.where, wording="variable", kind=named[0].kind, name=name)
     return named[0] if named else None
 
 
@@ -107,7 +137,7 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
     if uids is not None:
         ids = read_vector(mat, uids, "ids from 1").astype(np.int64)
         if len(distinct := np.unique(ids)) < len(ids):
-            raise refusal(
+            raise refused(
                 "wrong-length",
                 mat.where,
                 wording="repeated-ids",
@@ -117,7 +147,7 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
                 found=uids.name,
             )
     if (count := math.prod(types.shape)) != len(ids):
-        raise refusal(
+        raise refused(
             "wrong-length",
             mat.where,
             wording="other-number-of-classes",
@@ -147,7 +177,7 @@ def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[
         return np.empty(0, np.int64)
     where = f"{mat.where}, {quote(variable.name)}"
     if max(variable.shape) != count:
-        raise refusal(
+        raise refused(
             "wrong-length",
             where,
             wording="no-column-of-numbers",
@@ -177,7 +207,7 @@ def unknown_types(
     return with_rest(named, len(found))
 
 
-def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_hovernet(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     from scipy import io as scipy_io
 
     classes = [made.values[name] for _, name in made.classes_of(cases[0], class_name)]
@@ -187,8 +217,16 @@ def example(made: Example, cases: Sequence[Case], class_name: str | None) -> byt
     return file.getvalue()
 
 
-FORMAT = Format(
-    words="MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
-    read=read_hovernet_mat,
-    example=example,
-)
+FORMATS = {
+    "nary_mat": Format(
+        words="MATLAB file with the labels in `n_ary_mask`",
+        read=read_nary_mat,
+        example=example_of_nary,
+        companion=example_class_map,
+    ),
+    "hovernet_mat": Format(
+        words="MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
+        read=read_hovernet_mat,
+        example=example_of_hovernet,
+    ),
+}

@@ -1,19 +1,22 @@
-"""The platform's "Multiple polygons": outlines with a class name and a probability each.
+"""The platform's "Multiple polygons" and "Multiple points": outlines or points with a class name and a probability.
 
 ::
 
     {"type": "Multiple polygons", "version": {"major": 1, "minor": 0}, "polygons": [
         {"name": "…", "seed_point": [x, y, z], "path_points": [[x, y, z], …], "sub_type": "", "groups": [],
          "probability": 0.9}]}
+    {"type": "Multiple points", "version": {"major": 1, "minor": 0}, "points": [
+        {"name": "…", "point": [x, y, z], "probability": 0.9}]}
 
-Only ``path_points``, ``name`` and ``probability`` are looked at; ``z`` may be missing. The schema is that of
-grand-challenge.org (grandchallenge/components/schemas.py). It allows no further keys.
+Only ``path_points`` or ``point``, ``name`` and ``probability`` are looked at; ``z`` may be missing. The schemas are
+those of grand-challenge.org (grandchallenge/components/schemas.py), which allow no further keys.
 ``class_probabilities``, an object with a number for each class by its name, is read all the same: from uploads, and
 from outputs of another kind.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, BinaryIO
@@ -24,12 +27,12 @@ import orjson
 from evaluation.decoding.json import Records, read_records, resting_collector
 from evaluation.decoding.streams import memory_told
 from evaluation.findings import quote
-from evaluation.findings.errors import InputFault, refusal
+from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import Faults, NucleusLists, class_name_of, describe, probabilities_of
 from evaluation.formats.classes import SKIPPED, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
-from evaluation.model import Annotations, Case, Float64, Outlines
+from evaluation.model import Annotations, Case, Float64, Outlines, Points
 
 VERSION = {"major": 1, "minor": 0}
 PLANE = 0.5
@@ -83,7 +86,7 @@ def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> 
     if kind == single and key in root:
         return iter([[root]])
     seen = f"a {quote(several)} file without its list" if kind == several else describe(root)
-    raise refusal("wrong-format", where, got=seen, expected=f"a {quote(several)} file of the platform")
+    raise refused("wrong-format", where, got=seen, expected=f"a {quote(several)} file of the platform")
 
 
 def write_polygons_json(
@@ -133,12 +136,77 @@ def named(item: dict[str, Any], name: str | None, probability: float | None) -> 
     }
 
 
-def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_polygons(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     return write_polygons_json(made.outlines(cases[0], class_name), made.names, "nuclei")
 
 
-FORMAT = Format(
-    words='JSON of the platform\'s kind "Multiple polygons"',
-    read=read_polygons_json,
-    example=example,
-)
+# --- Multiple points --------------------------------------------------------------------------------------------------
+
+
+COUNTING_NAME = re.compile(r"Point \d+")
+
+
+def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The points of a "Multiple points" or "Point" file, in document order, in px.
+
+    ``rules.units`` um and mm become px by the spacing of the case: x_px = 1000 * x_mm / spacing_um. The class of a
+    point is its ``name``; "Point 0", "Point 1", …, which viewers and the files of MONKEY write, stand for no name.
+    ``source_id`` is its position, from 1. Raises InputFault with all that is wrong: too-large, too-deep, not-json,
+    wrong-format, invalid-annotation, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
+    """
+    with memory_told(request.where), resting_collector():
+        records = read_records(stream, key="points", where=request.where, limits=request.limits)
+        nuclei = NucleusLists(request, case, "point")
+        for piece in items_of(records, ("Multiple points", "Point"), "point", request.where):
+            for point in piece:
+                nuclei.next_annotation()
+                if type(point) is not dict or "point" not in point:
+                    nuclei.fault(
+                        "invalid-annotation",
+                        wording="value",
+                        expected="an object with 'point', a position [x, y, z]",
+                        value=shown(point),
+                    )
+                    continue
+                name = point.get("name")
+                if type(name) is str and COUNTING_NAME.fullmatch(name) and not nuclei.names.is_known(name):
+                    name = None
+                if nuclei.names.look_up(name) != SKIPPED:
+                    class_id = nuclei.class_of(name)
+                    probabilities = point.get("probability"), point.get(CLASS_PROBABILITIES)
+                    nuclei.add_points([point["point"]], class_id, [nuclei.number], *probabilities)
+            nuclei.settle()
+        return Annotations((nuclei.points(),))
+
+
+def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
+    """A "Multiple points" file, in the units that the points have.
+
+    class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
+
+    Class probabilities are left out, since the platform's schema refuses them. Raises ValueError for ids of classes
+    without a name.
+    """
+    probability = probabilities_of(points.probability, len(points))
+    items = [
+        named({"point": position}, class_name_of(class_id, class_names), value)
+        for position, class_id, value in zip(
+            in_plane(points.points_xy), points.class_id.tolist(), probability, strict=True
+        )
+    ]
+    file = {"type": "Multiple points", "version": VERSION, "points": items}
+    return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def example_of_points(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return write_points_json(made.points(cases[0], class_name), made.names)
+
+
+FORMATS = {
+    "polygons_json": Format(
+        words='JSON of the platform\'s kind "Multiple polygons"', read=read_polygons_json, example=example_of_polygons
+    ),
+    "points_json": Format(
+        words='JSON of the platform\'s kind "Multiple points"', read=read_points_json, example=example_of_points
+    ),
+}

@@ -1,0 +1,292 @@
+"""NumPy arrays that hold all cases along their first axis, decoded case by case: CoNIC 2022 and PanNuke.
+
+CoNIC: N x H x W x 2. Channel 0 holds the ids of the nuclei, channel 1 the class number of every pixel. With one class,
+and where the path tells the class, N x H x W ids are enough. https://conic-challenge.grand-challenge.org/Submission/
+
+PanNuke: one channel of ids for each class, the last one for the background; H x W x C for one image, N x H x W x C for
+all. PanNuke's own arrays are float64 and have C = 6. Nuclei of different channels may have the same id, and may share
+pixels. Gamper et al., "PanNuke Dataset Extension, Insights and Baselines", arXiv:2003.10778.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.decoding.content import NPY_MAGIC, check_content
+from evaluation.decoding.label_array import check_dtype, check_labels, check_shape, find_binary_mask
+from evaluation.decoding.npy import read_npy_header
+from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
+from evaluation.findings import Finding, quote
+from evaluation.findings.errors import InputFault, refused
+from evaluation.formats.example import Example, npy_bytes
+from evaluation.formats.format import Format, Request
+from evaluation.formats.label_image import classes_in
+from evaluation.model import Annotations, Case, Collection, LabelImage
+from evaluation.model.label_runs import present_labels, runs_of
+
+FILE = "a NumPy file"
+
+
+class CaseArray:
+    """An array of all cases in a .npy file; only its header is read before a case is asked for.
+
+    stream   seekable; stays open as long as cases are asked for
+    shape    of the whole array, (N, …)
+
+    Memory is that of a case; if the first axis runs fastest in the file, that of all. Raises InputFault: too-large,
+    wrong-format, pickle, unreadable-file, not-numeric.
+    """
+
+    def __init__(self, stream: BinaryIO, request: Request) -> None:
+        self.stream = stream
+        self.where = request.where
+        self.bytes_limit = request.limits.bytes_per_file
+        size = stream_size(stream, where=self.where, bytes_limit=self.bytes_limit)
+        check_content(stream, where=self.where, magics=(NPY_MAGIC,), name=FILE)
+        with damage_told(self.where, FILE):
+            self.header = read_npy_header(Plain(stream))
+            self.start = stream.tell()
+        check_dtype(self.header.dtype, where=self.where)
+        self.shape = self.header.shape
+        if self.start + math.prod(self.shape) * self.header.dtype.itemsize > size:
+            raise cut_off(self.where)
+        self.whole: npt.NDArray[Any] | None = None
+
+    def of_case(self, index: int) -> npt.NDArray[Any]:
+        """The part of the case with this index, in the shape without the first axis."""
+        if self.header.fortran:
+            if self.whole is None:
+                self.whole = self.read(self.shape, 0, fortran=True)
+            part: npt.NDArray[Any] = self.whole[index]
+            return part
+        shape = self.shape[1:]
+        return self.read(shape, index * math.prod(shape) * self.header.dtype.itemsize)
+
+    def read(self, shape: tuple[int, ...], offset: int, *, fortran: bool = False) -> npt.NDArray[Any]:
+        with damage_told(self.where, FILE):
+            self.stream.seek(self.start + offset)
+            return read_array(
+                Plain(self.stream),
+                shape,
+                self.header.dtype,
+                where=self.where,
+                bytes_limit=self.bytes_limit,
+                fortran=fortran,
+            )
+
+
+class DecodedCases(Mapping[str, Annotations]):
+    """What an array says of each case, by its name. A case is decoded each time it is asked for, which may raise.
+
+    In the order in which the cases lie in the file, so that it is read from its start to its end.
+    """
+
+    def __init__(self, cases: Mapping[str, Case], decode: Callable[[Case], Annotations]) -> None:
+        ordered = sorted(cases.values(), key=case_index)
+        self.cases = {case.name: case for case in ordered}
+        self.decode = decode
+
+    def __getitem__(self, name: str) -> Annotations:
+        return self.decode(self.cases[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.cases)
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+
+def case_index(case: Case) -> int:
+    """The index of a case in arrays, from 0; the rules see to it that every case has one."""
+    if case.index is None:
+        raise ValueError(f"the case {case.name!r} has no index")
+    return case.index
+
+
+def check_cases(array: CaseArray, cases: Mapping[str, Case]) -> None:
+    """Refuse an array that has too few cases. Raises InputFault ("wrong-shape")."""
+    last = max(cases.values(), key=case_index, default=None)
+    if last is not None and case_index(last) >= array.shape[0]:
+        raise refused(
+            "wrong-shape",
+            array.where,
+            wording="too-few-images",
+            images=array.shape[0],
+            case=last.name,
+            index=case_index(last),
+            needed=case_index(last) + 1,
+        )
+
+
+def wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -> InputFault:
+    return refused("wrong-shape", where, wording="array", got=shown_shape(shape), expected=wanted, fix=advice)
+
+
+def shown_shape(shape: tuple[int, ...]) -> str:
+    """A shape in words.
+
+    >>> shown_shape((4981, 256, 256, 2))
+    'an array of 4981 x 256 x 256 x 2'
+    """
+    return f"an array of {' x '.join(str(size) for size in shape[:8])}" if shape else "a single number"
+
+
+# --- CoNIC: ids and classes -------------------------------------------------------------------------------------------
+
+
+IDS, CLASSES = 0, 1
+
+
+def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """The nuclei of all cases; the index of a case along the first axis is ``Case.index``.
+
+    stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
+
+    The array may hold more images than there are cases. Raises InputFault: wrong-shape, and those of ``CaseArray``;
+    asking for a case: wrong-shape, unknown-class-value, and those of ``check_labels``.
+    """
+    array = CaseArray(stream, request)
+    needs_classes = len(request.classes.names) > 1 and not request.file_class
+    if not (len(array.shape) == 4 and array.shape[3] == 2) and (needs_classes or len(array.shape) != 3):
+        expected = "images x rows x columns x 2, of ids and classes"
+        fix = "Write numpy.stack([ids, classes], axis=-1) of all images."
+        raise wrong_array(request.where, array.shape, expected, fix)
+    check_cases(array, cases)
+    return Collection(DecodedCases(cases, lambda case: decode_case(array, request, case)))
+
+
+def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
+    """The nuclei of one case."""
+    where = f"{request.where}, case {quote(case.name)}"
+    check_shape(array.shape[1:3], where=where, shape_yx=case.shape_yx)
+    planes = array.of_case(case_index(case))
+    has_classes = planes.ndim == 3
+    ids = np.ascontiguousarray(planes[..., IDS]) if has_classes else planes
+    labels = runs_of(check_labels(ids, where=where, shape_yx=case.shape_yx))
+    class_map = None
+    if has_classes and not request.file_class:
+        class_map = runs_of(classes_in(planes[..., CLASSES], request.classes, where=where, shape_yx=case.shape_yx))
+    class_id = request.file_class or (0 if has_classes else request.classes.of_nameless)
+    image = LabelImage(labels, class_id, class_map, source=request.name)
+    return Annotations((image,), find_binary_mask(labels, where=where))
+
+
+def example_of_conic(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    ordered = sorted(cases, key=lambda case: case.index or 0)
+    return npy_bytes(np.stack([np.stack([made.labels(case), made.class_numbers(case)], axis=-1) for case in ordered]))
+
+
+# --- PanNuke: a channel for each class --------------------------------------------------------------------------------
+
+
+def read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The nuclei of one case: one label image for each class. ``class_values`` gives the channel, from 0, of each.
+
+    The last channel is left out if no class names it; other channels without a class must be empty. Raises InputFault:
+    wrong-shape, unnamed-channel, and those of ``CaseArray`` and ``check_labels``.
+    """
+    array = CaseArray(stream, request)
+    check_channels(array.shape, ("rows", "columns"), request)
+    check_shape(array.shape[:2], where=request.where, shape_yx=case.shape_yx)
+    return channels_of(array.read(array.shape, 0, fortran=array.header.fortran), request, case, request.where)
+
+
+def read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """The nuclei of all cases; the index of a case along the first axis is ``Case.index``.
+
+    stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
+
+    The array may hold more images than there are cases. Raises InputFault: wrong-shape, and those of ``CaseArray``;
+    asking for a case: wrong-shape, unnamed-channel, and those of ``check_labels``.
+    """
+    array = CaseArray(stream, request)
+    check_channels(array.shape, ("images", "rows", "columns"), request)
+    check_cases(array, cases)
+
+    def decode(case: Case) -> Annotations:
+        where = f"{request.where}, case {quote(case.name)}"
+        check_shape(array.shape[1:3], where=where, shape_yx=case.shape_yx)
+        return channels_of(array.of_case(case_index(case)), request, case, where)
+
+    return Collection(DecodedCases(cases, decode))
+
+
+def check_channels(shape: tuple[int, ...], axes: tuple[str, ...], request: Request) -> None:
+    """Refuse arrays without the axes and a last one for the channels."""
+    needed = max(request.classes.values) + 1
+    if len(shape) == len(axes) + 1 and shape[-1] >= needed:
+        return
+    expected = f"{' x '.join(axes)} x channels, of which there are at least {needed}"
+    fix = "Write one channel of ids for each class, as the last axis."
+    raise wrong_array(request.where, shape, expected, fix)
+
+
+def channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: str) -> Annotations:
+    """The label images of the channels that have a class. Raises InputFault with what is wrong in all channels."""
+    parts: list[LabelImage] = []
+    faults: list[Finding] = []
+    warnings: list[Finding] = []
+    for channel in range(planes.shape[2]):
+        class_id = request.classes.values.get(channel)
+        if class_id is None and channel == planes.shape[2] - 1:
+            continue
+        place = f"{where}, channel {channel}"
+        plane = np.ascontiguousarray(planes[..., channel])
+        try:
+            if class_id is None:
+                check_empty(plane, place, request)
+                continue
+            labels = runs_of(check_labels(plane, where=place, shape_yx=case.shape_yx))
+        except InputFault as error:
+            faults += error.findings
+            continue
+        parts.append(LabelImage(labels, request.file_class or class_id, source=f"channel {channel}"))
+        warnings += find_binary_mask(labels, where=place)
+    if faults:
+        raise InputFault(*faults)
+    return Annotations(tuple(parts), tuple(warnings))
+
+
+def check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
+    """Refuse nuclei in a channel that no class names."""
+    if not plane.any():
+        return
+    names = {class_id: name for name, class_id in request.classes.ids.items() if class_id < 0}
+    names |= dict(enumerate(request.classes.names, start=1))
+    named = [f"{channel} ({quote(names[class_id])})" for channel, class_id in sorted(request.classes.values.items())]
+    labels = check_labels(plane, where=place, shape_yx=(plane.shape[0], plane.shape[1]))
+    count = len(present_labels(runs_of(labels)))
+    raise refused("unnamed-channel", place, nuclei=count, channels=", ".join(named))
+
+
+def example_of_pannuke(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    ordered = [example_masks(made, case) for case in sorted(cases, key=lambda case: case.index or 0)]
+    return npy_bytes(np.stack(ordered) if made.rules.is_shared else ordered[0])
+
+
+def example_masks(made: Example, case: Case) -> npt.NDArray[np.uint16]:
+    labels = made.labels(case)
+    masks = np.zeros((*case.shape_yx, 1 + max(5, *made.values.values())), np.uint16)
+    for label, name in made.classes_of(case):
+        masks[..., made.values[name]] += np.where(labels == label, label, 0).astype(np.uint16)
+    return masks
+
+
+FORMATS = {
+    "conic_array": Format(
+        words="NumPy array, cases x height x width x 2 (nuclei, classes)",
+        read_all=read_conic_array_collection,
+        example=example_of_conic,
+    ),
+    "pannuke_masks": Format(
+        words="NumPy array, height x width x channels, the nuclei of a class in each channel",
+        read=read_pannuke_masks,
+        read_all=read_pannuke_masks_collection,
+        example=example_of_pannuke,
+    ),
+}

@@ -1,0 +1,835 @@
+"""COCO JSON and its relatives: images, categories and annotations that name them; in MIDOG's files boxes.
+
+::
+
+    {"images": [{"id": 7, "file_name": "a.png", "height": 4, "width": 5}], "categories": [{"id": 1, "name": "plasma"}],
+     "annotations": [{"image_id": 7, "category_id": 1, "segmentation": …, "iscrowd": 0, "score": 0.9}]}
+    [{"image_id": 7, "category_id": 1, "segmentation": …, "score": 0.9}]
+    {"labels": [0], "scores": [0.9], "masks": […]}           what mmdetection predicts for one image
+
+Ids are whole numbers or texts; both are compared as texts. A segmentation is a list of polygons
+``[x1, y1, x2, y2, …]``, together one nucleus, or a run-length code ``{"size": [H, W], "counts": …}``, compressed or not
+(see ``run_lengths``).
+
+MIDOG's ``"bbox"`` is ``[x1, y1, x2, y2]``, two corners, unlike COCO's; a nucleus is the point in its middle. Its second
+category are hard negatives, cells that look alike: name them under ``skip_classes``. Files may be compressed with gzip.
+
+https://cocodataset.org/#format-data, https://cocodataset.org/#format-results. M. Aubreville et al., "A comprehensive
+multi-domain dataset for mitotic figure detection", Scientific Data 10:484, 2023.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from evaluation.decoding.json import read_records
+from evaluation.decoding.label_array import rows_and_columns
+from evaluation.decoding.streams import check_number, damage_told
+from evaluation.findings import FAULTS_NAMED, fault, listed, quote
+from evaluation.findings.errors import InputFault, refused
+from evaluation.formats.annotation_lists import NUMBERS, Faults
+from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
+from evaluation.formats.example import Example
+from evaluation.formats.format import Format, Request, are_coordinates
+from evaluation.formats.run_lengths import CodeRuns, instances_from_runs, join_runs, runs_of_counts
+from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int64, Outlines, Part, Points
+from evaluation.model.intervals import expand
+
+NO_CASE = -1
+NUMBER = re.compile(r"-?[0-9]+")
+
+# --- the document -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An entry of the list of images."""
+
+    place: str
+    file_name: str | None
+    height: Any
+    width: Any
+
+
+@dataclass(slots=True)
+class Document:
+    """What a file of any of the three forms says.
+
+    pieces      the annotations or results, some at a time, to be gone through once; each should be an object
+    list_name   what the list of them is called, for messages
+    images      by id as text; empty if the file has no such list
+    categories  names by id as text
+    """
+
+    where: str
+    pieces: Iterator[list[Any]]
+    list_name: str = ""
+    images: dict[str, Image] = field(default_factory=dict)
+    categories: dict[str, str] = field(default_factory=dict)
+    is_one_image: bool = False
+
+    def image_ids(self) -> list[str]:
+        """The ids of the images that annotations name, in the order of the file; goes through them."""
+        ids = (id_of(entry, "image_id") for piece in self.pieces for entry in piece if type(entry) is dict)
+        return [id for id in dict.fromkeys(ids) if id is not None]
+
+    def names(self, image: str) -> list[str]:
+        """What an image may be called: its file name with and without folders and suffix, or its id."""
+        entry = self.images.get(image)
+        name = image if entry is None or entry.file_name is None else entry.file_name
+        base = name.replace("\\", "/").rpartition("/")[2]
+        return [name, base, *(text.rpartition(".")[0] or text for text in (name, base)), image]
+
+    def find_case(self, image: str, cases: Mapping[str, Case]) -> Case | None:
+        return next((cases[name] for name in self.names(image) if name in cases), None)
+
+
+def id_of(entry: Mapping[str, Any], key: str) -> str | None:
+    """The id under a key as text; None if there is none, or if it is neither a whole number nor a text."""
+    value = entry.get(key)
+    return str(value) if type(value) is int or type(value) is str else None
+
+
+def read_document(stream: BinaryIO, request: Request) -> Document:
+    """The document in a file. Raises InputFault: not-json, too-large, too-deep, not-coco, invalid-annotation."""
+    where = request.where
+    stream.seek(0)
+    records = read_records(stream, key="annotations", where=where, limits=request.limits)
+    root = records.root
+    if records.pieces is not None:
+        document = Document(where, records.pieces)
+        return read_tables(document, root) if type(root) is dict else document
+    if type(root) is not dict:
+        raise refused("not-coco", where, got="neither an object nor a list")
+    if type(root.get("masks")) is list:
+        return Document(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
+    if type(root.get("annotations")) is dict and "images" in root:  # LIVECell: annotations by their ids
+        return read_tables(Document(where, iter([list(root["annotations"].values())])), root)
+    found = f"an object with {listed(root, last='and')}" if root else "an empty object"
+    raise refused("not-coco", where, got=found)
+
+
+def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
+    """The same document with its images and categories. Raises InputFault for those without an id."""
+    document.list_name = "annotations"
+    faults = Faults(document.where)
+    for key, name_key in (("images", "file_name"), ("categories", "name")):
+        entries = root.get(key) or []
+        if type(entries) is not list:
+            raise refused("not-coco", document.where, got=f"'{key}' that are no list")
+        for index, entry in enumerate(entries):
+            place = f"{key}[{index}]"
+            id = id_of(entry, "id") if type(entry) is dict else None
+            if id is None:
+                faults.fault(
+                    "invalid-annotation",
+                    place,
+                    wording="value",
+                    expected="an object with an 'id', a whole number or a text",
+                    value=entry,
+                )
+                continue
+            name = id_of(entry, name_key)
+            if key == "images":
+                image = Image(place, name, entry.get("height"), entry.get("width"))
+                before = document.images.setdefault(id, image).file_name
+            else:
+                before = document.categories.setdefault(id, name or "") or None
+            if before != (name or None):
+                faults.fault("invalid-annotation", place, wording="id-with-other-name", id=id)
+    if findings := faults.findings():
+        raise InputFault(*findings)
+    return document
+
+
+def read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """The lists that mmdetection writes for one image, as results. Raises InputFault unless they are equally long."""
+    columns = {"segmentation": root["masks"]}
+    for key, name in (("labels", "category_id"), ("scores", "score")):
+        if key in root:
+            if type(root[key]) is not list or len(root[key]) != len(root["masks"]):
+                raise refused("not-coco", where, got=f"'{key}' that are no list as long as 'masks'")
+            columns[name] = root[key]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+# --- which image is which case ----------------------------------------------------------------------------------------
+
+
+class Places:
+    """The cases of the images of a document, each with a number; found when an image is first met.
+
+    only  the case of a file for one case; it also has what names no image, and other images are left out
+    """
+
+    def __init__(self, document: Document, cases: Mapping[str, Case], only: Case | None = None) -> None:
+        self.document = document
+        self.known = cases
+        self.only = only
+        self.faults = Faults(document.where)
+        self.cases: list[Case] = []
+        self.number_of_image: dict[str, int] = {}
+        self.image_of_case: dict[str, str] = {}
+        self.unknown: Counter[str] = Counter()
+        # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
+        self.of_id = {} if document.images else {str(case.index): case for case in cases.values()}
+        if only is None:
+            for image in document.images:
+                self.find(image)
+
+    def find(self, image: str) -> int:
+        """The number of the case that an image is, or NO_CASE."""
+        number = self.number_of_image.get(image)
+        if number is None:
+            found = None if self.only is not None else self.document.find_case(image, self.known)
+            case = found or self.of_id.get(image)
+            number = self.add(image, case)
+        return number
+
+    def add(self, image: str, case: Case | None) -> int:
+        self.number_of_image[image] = NO_CASE
+        if case is None:
+            self.unknown[self.document.names(image)[0]] += 0
+            return NO_CASE
+        entry = self.document.images.get(image)
+        place = f"image {quote(image)}" if entry is None else entry.place
+        if self.image_of_case.setdefault(case.name, image) != image:
+            self.faults.fault(
+                "invalid-annotation", place, wording="case-again", image=self.document.names(image)[0], case=case.name
+            )
+        if entry is not None and type(entry.height) is int and type(entry.width) is int:
+            self.check_shape(place, entry.height, entry.width, case)
+        self.number_of_image[image] = len(self.cases)
+        self.cases.append(case)
+        return self.number_of_image[image]
+
+    def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
+        """The number of the case of an annotation, or NO_CASE, which is counted or noted."""
+        image = id_of(entry, "image_id")
+        if entry.get("image_id") is None and self.only is not None and len(self.document.images) <= 1:
+            if not self.cases:
+                self.cases.append(self.only)
+            return 0
+        if image is None or (self.document.images and image not in self.document.images):
+            wanted = "the id of an image"
+            if "image_id" in entry:
+                value = entry["image_id"]
+                self.faults.fault("invalid-annotation", place, expected=wanted, of="'image_id' is", value=value)
+            else:
+                self.faults.fault("invalid-annotation", place, got="no 'image_id'", expected=wanted)
+            return NO_CASE
+        number = self.find(image)
+        if number == NO_CASE:
+            self.unknown[self.document.names(image)[0]] += 1
+        return number
+
+    def check_shape(self, place: str, height: int, width: int, case: Case) -> bool:
+        """Note an image, or a code, of another size than the case."""
+        if (height, width) == case.shape_yx:
+            return True
+        fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
+        self.faults.fault(
+            "wrong-shape",
+            place,
+            got=rows_and_columns(height, width),
+            fix=fix,
+            height=case.shape_yx[0],
+            width=case.shape_yx[1],
+            channels="",
+        )
+        return False
+
+
+# --- annotations ------------------------------------------------------------------------------------------------------
+
+
+def images_of_case(stream: BinaryIO, request: Request, case: Case) -> tuple[Document, Places]:
+    """The document in a file for one case, not gone through yet, and its image that is the case.
+
+    That is its only image, or the one that is named like the case. Raises InputFault ("other-case") if none is.
+    """
+    document = read_document(stream, request)
+    ids = list(document.images)
+    if not ids:
+        ids = document.image_ids()
+        document = read_document(stream, request)
+    if len(ids) > 1:
+        key = request.rules.key_of(case)
+        fitting = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
+        if not fitting:
+            names = [document.names(image)[0] for image in ids]
+            raise refused("other-case", request.where, wording="no-image", count=len(ids), names=names, case=key)
+        ids = fitting
+    places = Places(document, {}, only=case)
+    for image in ids:
+        places.add(image, case)
+    return document, places
+
+
+def read_one(nuclei: Nuclei, case: Case) -> Annotations:
+    """What a document says of the case that its file is for. Raises InputFault with all that is wrong."""
+    collection = read_all(nuclei)
+    findings = collection.findings
+    if others := sum(collection.unknown.values()):
+        findings = (
+            *findings,
+            fault("left-out", nuclei.request.where, wording="other-images", total=others, count=others),
+        )
+    return Annotations(collection.cases[case.name].parts if case.name in collection.cases else (), findings)
+
+
+def read_all(nuclei: Nuclei) -> Collection:
+    """What a document says of the images that are cases. Raises InputFault with all that is wrong."""
+    places = nuclei.places
+    number = 0
+    for piece in nuclei.document.pieces:
+        for entry in piece:
+            nuclei.add_entry(number, entry)
+            number += 1
+        nuclei.settle()
+    nuclei.check()
+    parts: dict[str, list[Part]] = {case.name: [] for case in places.cases}
+    for index, part in nuclei.parts():
+        parts[places.cases[index].name].append(part)
+    cases = {name: Annotations(tuple(of_case)) for name, of_case in parts.items()}
+    return Collection(cases, dict(places.unknown), tuple(nuclei.warnings.findings()))
+
+
+class CategoryClasses:
+    """Class ids of categories: by name, else by number."""
+
+    def __init__(self, document: Document, request: Request) -> None:
+        self.categories = document.categories
+        self.values = request.classes.values
+        self.names = ClassNames(request.classes, request.file_class)
+        self.found: dict[str, int] = {}
+
+    def look_up(self, category: str) -> int:
+        """The class id of a category, by its id as text, "" for none; or SKIPPED or UNKNOWN."""
+        class_id = self.found.get(category)
+        if class_id is None:
+            class_id = self.found[category] = self.resolve(category)
+        return class_id
+
+    def resolve(self, category: str) -> int:
+        is_number = NUMBER.fullmatch(category) is not None
+        name = self.categories.get(category, "" if is_number else category)
+        if self.names.file_class or self.names.is_known(name):
+            return self.names.look_up(name)
+        if is_number and len(category) < 10 and int(category) in self.values:
+            return self.values[int(category)]
+        return UNKNOWN if name or (category and (self.categories or self.values)) else self.names.look_up(None)
+
+    def add_unknown(self, category: str, place: str) -> None:
+        self.names.add_unknown(self.categories.get(category) or category, place)
+
+
+class Nuclei(ABC):
+    """The annotations that are nuclei of cases, as they come."""
+
+    def __init__(self, document: Document, places: Places, request: Request) -> None:
+        self.document = document
+        self.places = places
+        self.request = request
+        self.classes = CategoryClasses(document, request)
+        self.faults = Faults(document.where)
+        self.warnings = Faults(document.where)
+        self.per_case: Counter[int] = Counter()
+        self.without_score: list[str] = []
+        self.scores = 0
+        self.nuclei = 0
+
+    def place(self, number: int) -> str:
+        return f"{self.document.list_name}[{number}]"
+
+    def add_entry(self, number: int, entry: Any) -> None:
+        """Note an annotation, with the first thing that is wrong with it."""
+        if type(entry) is not dict:
+            self.fault("invalid-annotation", number, wording="value", expected="an object", value=entry)
+            return
+        if "segments_info" in entry:
+            fix = "Export COCO with a 'segmentation' for each nucleus, or label images."
+            raise refused("not-coco", self.document.where, got="COCO panoptic, whose shapes are in PNG files", fix=fix)
+        case = self.places.number_of_entry(entry, self.place(number))
+        if case == NO_CASE:
+            return
+        class_id = self.class_of(number, entry)
+        if class_id == SKIPPED:
+            return
+        crowd = entry.get("iscrowd")
+        if class_id >= 0 and crowd is not None and crowd == 1:
+            self.warnings.fault("left-out", self.place(number), wording="crowd")
+            return
+        self.per_case[case] += 1
+        if self.per_case[case] > self.request.limits.instances_per_case:
+            where = f"{self.request.where}, case {quote(self.places.cases[case].name)}"
+            check_number(self.per_case[case], "nuclei", "instances_per_case", where, self.request.limits)
+        score = self.score_of(number, entry)
+        source = id_of(entry, "id")
+        nucleus = Nucleus(case, class_id, score, str(number) if source is None else source, number)
+        self.add_shape(nucleus, entry)
+
+    def fault(self, code: str, number: int, **words: Any) -> None:
+        """Note what is wrong with an annotation."""
+        self.faults.fault(code, self.place(number), **words)
+
+    def class_of(self, number: int, entry: Mapping[str, Any]) -> int:
+        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
+        category = id_of(entry, "category_id")
+        if category is None:
+            if entry.get("category_id") is not None and not self.request.file_class:
+                self.fault(
+                    "invalid-annotation",
+                    number,
+                    expected="a whole number or a name",
+                    of="'category_id' is",
+                    value=entry["category_id"],
+                )
+                return 0
+            category = ""
+        class_id = self.classes.look_up(category)
+        if class_id == UNKNOWN:
+            self.classes.add_unknown(category, self.place(number))
+            return 0
+        return class_id
+
+    def score_of(self, number: int, entry: Mapping[str, Any]) -> float:
+        """The probability of a nucleus, NaN if it has none."""
+        self.nuclei += 1
+        score = entry.get("score")
+        if score is None:
+            if len(self.without_score) < FAULTS_NAMED:
+                self.without_score.append(self.place(number))
+            return float("nan")
+        self.scores += 1
+        if type(score) not in NUMBERS or not 0 <= score <= 1:
+            self.fault("invalid-probability", number, value=score, what="'score' is")
+            return 0.0
+        return float(score)
+
+    @abstractmethod
+    def add_shape(self, nucleus: Nucleus, entry: Mapping[str, Any]) -> None:
+        """Note the shape of a nucleus, or what is wrong with it."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Make arrays of the shapes that have come since the last time."""
+
+    @abstractmethod
+    def parts(self) -> Iterator[tuple[int, Part]]:
+        """Numbers of cases and what they have; after all has been settled without a fault."""
+
+    def check(self) -> None:
+        """Raise InputFault with all that is wrong with the file."""
+        if 0 < self.scores < self.nuclei:
+            for place in self.without_score:
+                self.faults.fault("missing-probability", place, wording="no-score")
+            self.faults.total["missing-probability"] = self.nuclei - self.scores
+        faults = [
+            *self.places.faults.findings(),
+            *self.classes.names.findings(self.request.where),
+            *self.faults.findings(),
+        ]
+        if faults:
+            raise InputFault(*faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Nucleus:
+    """One annotation: number of its case, class id, probability (NaN: none), id, and number in the file."""
+
+    case: int
+    class_id: int
+    score: float
+    source: str
+    number: int
+
+
+@dataclass(slots=True)
+class NucleusTable:
+    """The nuclei of one kind of segmentation; those from ``settled`` on are still lists."""
+
+    nuclei: list[Nucleus] = field(default_factory=list)
+    settled: int = 0
+
+    def by_case(self) -> Iterator[tuple[int, Int64]]:
+        """The number of each case that has nuclei, and which they are, in the order of the file."""
+        case = np.array([nucleus.case for nucleus in self.nuclei], np.int64)
+        order = np.argsort(case, kind="stable")
+        edges = np.flatnonzero(np.diff(case[order])) + 1
+        for chosen in np.split(order, edges):
+            if len(chosen):
+                yield int(case[chosen[0]]), chosen
+
+    def described(self, chosen: Int64) -> dict[str, Any]:
+        """What parts of all kinds have: class_id, source_id, probability."""
+        nuclei = [self.nuclei[index] for index in chosen.tolist()]
+        score = np.array([nucleus.score for nucleus in nuclei], np.float64)
+        probability: Float64 | None = None if np.isnan(score).any() else score
+        return {
+            "class_id": np.array([nucleus.class_id for nucleus in nuclei], np.int16),
+            "source_id": np.array([*(nucleus.source for nucleus in nuclei), None], object)[:-1],
+            "probability": probability,
+        }
+
+
+# --- COCO: polygons and run-length codes ------------------------------------------------------------------------------
+
+
+SEGMENTATION = "a list of polygons [x1, y1, x2, y2, …], or an object with 'size' and 'counts'"
+
+
+def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The nuclei of one case from its own file: those of its only image, or of the image that is named like the case.
+
+    Classes, crowds, probabilities and faults as in ``read_coco_json_collection``; the lists that mmdetection writes for
+    one image are read too. Raises InputFault, also "other-case" if there are several images and none is the case.
+
+    >>> import io
+    >>> from evaluation.challenge import LimitRules, format_rules
+    >>> from evaluation.model import ClassTable
+    >>> rules = format_rules(format="coco_json", files="{case}.json", vertices="exact", origin="pixel_corner",
+    ...                     vanished="drop")
+    >>> request = Request(where="'a.json'", name="a.json", rules=rules, classes=ClassTable(("plasma",), {"plasma": 1}),
+    ...                   limits=LimitRules())
+    >>> text = b'[{"image_id": 7, "segmentation": {"size": [2, 3], "counts": [1, 3, 2]}, "score": 0.5}]'
+    >>> (nuclei,) = read_coco_json(io.BytesIO(text), request, Case("a", "a", 2, 3)).parts
+    >>> nuclei.run_start.tolist(), nuclei.run_stop.tolist(), nuclei.class_id.tolist(), nuclei.probability.tolist()
+    ([1, 3], [2, 5], [1], [0.5])
+    """
+    with damage_told(request.where, "a COCO JSON file"):
+        document, places = images_of_case(stream, request, case)
+        return read_one(SegmentedNuclei(document, places, request), case)
+
+
+def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """The nuclei of all cases from one file.
+
+    case         the image of an annotation by its ``file_name``, with or without folders and suffix, else by its id
+    class        by the name of the category if that is a class, else by its number in ``class_values``; without either
+                 the class of nuclei without a name
+    crowds       (``iscrowd`` 1) hold several nuclei: kept if their class is an ignore class, else left out with a
+                 warning
+    codes        without a pixel are left out with a warning, or refused if ``vanished`` is "error"
+    probability  ``score``
+
+    ``source_id`` is the id of the annotation, or its position from 0. Nuclei are in the order of the file, but if a
+    case has both, those with polygons come before those with codes. Raises InputFault: not-json, too-large, too-deep,
+    not-coco, invalid-annotation, unknown-class, unsupported-shape, invalid-coordinate, invalid-rle, too-complex-runs,
+    wrong-shape, vanished-outline, invalid-probability, missing-probability.
+    """
+    with damage_told(request.where, "a COCO JSON file"):
+        document = read_document(stream, request)
+        if document.is_one_image:
+            fix = "Write a list of results, each with its 'image_id'."
+            raise refused("not-coco", request.where, got="the masks of one image, without its name", fix=fix)
+        return read_all(SegmentedNuclei(document, Places(document, cases), request))
+
+
+class SegmentedNuclei(Nuclei):
+    """Nuclei with polygons or run-length codes."""
+
+    def __init__(self, document: Document, places: Places, request: Request) -> None:
+        super().__init__(document, places, request)
+        self.outlined = OutlineTable()
+        self.coded = CodeTable()
+        self.size = 0  # numbers in segmentations
+
+    def add_shape(self, nucleus: Nucleus, entry: Mapping[str, Any]) -> None:
+        """Note the polygons or the code of a nucleus."""
+        number, segmentation = nucleus.number, entry.get("segmentation")
+        if type(segmentation) is dict and segmentation:
+            size, counts = segmentation.get("size"), segmentation.get("counts")
+            if type(size) is not list or len(size) != 2 or set(map(type, size)) != {int}:
+                self.fault(
+                    "invalid-annotation", number, expected="[height, width] of the image", of="'size' is", value=size
+                )
+            elif type(counts) is not list and type(counts) is not str:
+                self.fault(
+                    "invalid-annotation",
+                    number,
+                    expected="a list of numbers, or a text",
+                    of="'counts' is",
+                    value=counts,
+                )
+            elif self.places.check_shape(self.place(number), size[0], size[1], self.places.cases[nucleus.case]):
+                self.size += len(counts)
+                self.coded.add(nucleus, counts)
+        elif type(segmentation) is list and any(segmentation):
+            if any(type(ring) is not list for ring in segmentation):
+                found = "'segmentation' is a list of other things than lists"
+                self.fault("invalid-annotation", number, got=found, expected=SEGMENTATION)
+            elif len(segmentation) > 2 and all(len(ring) == 2 for ring in segmentation):
+                found = f"'segmentation' is a list of {len(segmentation):,} pairs"
+                self.fault("invalid-annotation", number, got=found, expected=SEGMENTATION)
+            else:
+                self.size += sum(map(len, segmentation))
+                self.outlined.add(nucleus, segmentation)
+        elif segmentation is None or type(segmentation) is list or segmentation == {}:
+            self.fault("unsupported-shape", number, wording="no-segmentation", expected=SEGMENTATION)
+        else:
+            self.fault("invalid-annotation", number, expected=SEGMENTATION, of="'segmentation' is", value=segmentation)
+
+    def add_vanished(self, number: int) -> None:
+        """Note a code without a pixel."""
+        if self.request.rules.value("vanished") == "error":
+            self.fault("vanished-outline", number, wording="code")
+        else:
+            self.warnings.fault("left-out", self.place(number), wording="code-left-out")
+
+    def settle(self) -> None:
+        """Make arrays of the segmentations that have come since the last time."""
+        what, limits = "vertices and runs", self.request.limits
+        check_number(self.size // 2, what, "vertices_per_file", self.request.where, limits)
+        self.outlined.settle(self)
+        self.coded.settle(self)
+
+    def parts(self) -> Iterator[tuple[int, Part]]:
+        yield from self.outlined.outlines()
+        yield from self.coded.instances(self.places, self.request)
+
+
+class OutlineTable(NucleusTable):
+    """Nuclei with polygons."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pending: list[list[list[Any]]] = []
+        self.ring_count: list[int] = []
+        self.ring_size: list[Int64] = [np.empty(0, np.int64)]
+        self.numbers: list[Float64] = [np.empty(0)]
+
+    def add(self, nucleus: Nucleus, polygons: list[list[Any]]) -> None:
+        self.nuclei.append(nucleus)
+        self.ring_count.append(len(polygons))
+        self.pending.append(polygons)
+
+    def settle(self, nuclei: SegmentedNuclei) -> None:
+        """Make arrays of the polygons that have come; ``nuclei`` takes note of what are no pairs of numbers."""
+        rings = list(chain.from_iterable(self.pending))
+        size = np.fromiter(map(len, rings), np.int64, len(rings))
+        if NUMBERS.issuperset(map(type, chain.from_iterable(rings))):
+            numbers = np.fromiter(chain.from_iterable(rings), np.float64)
+        else:
+            plain = (number if type(number) in NUMBERS else np.nan for number in chain.from_iterable(rings))
+            numbers = np.fromiter(plain, np.float64)
+        owner = np.repeat(np.arange(self.settled, len(self.nuclei)), self.ring_count[self.settled :])
+        first = np.cumsum(size) - size
+        odd = np.flatnonzero(size % 2)
+        bad = np.flatnonzero(~are_coordinates(numbers))
+        for ring in odd[:FAULTS_NAMED].tolist():
+            nuclei.fault("invalid-coordinate", self.nuclei[owner[ring]].number, wording="odd-polygon", value=size[ring])
+        for index in bad[:FAULTS_NAMED].tolist():
+            ring = int(np.searchsorted(first, index, "right")) - 1
+            value = rings[ring][index - int(first[ring])]
+            nuclei.fault("invalid-coordinate", self.nuclei[owner[ring]].number, wording="in-turn", value=value)
+        nuclei.faults.count_rest("invalid-coordinate", len(odd))
+        nuclei.faults.count_rest("invalid-coordinate", len(bad))
+        self.numbers.append(numbers)
+        self.ring_size.append(size // 2)
+        self.settled = len(self.nuclei)
+        self.pending.clear()
+
+    def outlines(self) -> Iterator[tuple[int, Outlines]]:
+        """The number of each case that has outlines, and they; after all have been settled without a fault."""
+        points = np.concatenate(self.numbers).reshape(-1, 2)
+        ring_start = np.concatenate([[0], np.cumsum(np.concatenate(self.ring_size))])
+        ring_count = np.array(self.ring_count, np.int64)
+        first_ring = np.cumsum(ring_count) - ring_count
+        for case, chosen in self.by_case():
+            ring = expand(first_ring[chosen], first_ring[chosen] + ring_count[chosen])
+            start, stop = ring_start[ring], ring_start[ring + 1]
+            outlines = Outlines(
+                points_xy=points[expand(start, stop)],
+                ring_start=np.concatenate([[0], np.cumsum(stop - start)]),
+                ring_instance=np.repeat(np.arange(len(chosen), dtype=np.int32), ring_count[chosen]),
+                ring_is_hole=np.zeros(len(ring), np.bool_),
+                **self.described(chosen),
+            )
+            yield case, outlines
+
+
+class CodeTable(NucleusTable):
+    """Nuclei with run-length codes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pending: list[list[Any] | str] = []
+        self.runs: list[CodeRuns] = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))]
+
+    def add(self, nucleus: Nucleus, code: list[Any] | str) -> None:
+        self.nuclei.append(nucleus)
+        self.pending.append(code)
+
+    def settle(self, nuclei: SegmentedNuclei) -> None:
+        """Make runs of the codes that have come; codes without a pixel are left out, of which ``nuclei`` takes note."""
+        fresh = self.nuclei[self.settled :]
+        shapes = [nuclei.places.cases[nucleus.case].shape_yx for nucleus in fresh]
+        pixels = np.array([height * width for height, width in shapes], np.int64)
+        try:
+            runs = runs_of_counts(self.pending, lambda index: nuclei.place(fresh[index].number), pixels=pixels)
+        except InputFault as error:
+            for finding in error.findings:
+                nuclei.faults.include(finding)
+            runs = self.runs[0]
+        else:
+            has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
+            for index in np.flatnonzero(~has_pixels).tolist():
+                nuclei.add_vanished(fresh[index].number)
+            self.nuclei[self.settled :] = [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
+            instance = self.settled + np.cumsum(has_pixels)[runs.instance] - 1
+            runs = CodeRuns(runs.start, runs.length, instance.astype(np.int32))
+        self.runs.append(runs)
+        self.settled = len(self.nuclei)
+        self.pending.clear()
+
+    def instances(self, places: Places, request: Request) -> Iterator[tuple[int, Instances]]:
+        """The number of each case that has codes, and their pixels; after all have been settled without a fault.
+
+        Raises InputFault ("too-complex-runs").
+        """
+        runs = join_runs(self.runs)
+        edges = np.searchsorted(runs.instance, np.arange(len(self.nuclei) + 1))
+        for number, chosen in self.by_case():
+            case = places.cases[number]
+            index = expand(edges[chosen], edges[chosen + 1])
+            count = edges[chosen + 1] - edges[chosen]
+            instances = instances_from_runs(
+                runs.start[index],
+                runs.length[index],
+                np.repeat(np.arange(len(chosen), dtype=np.int32), count),
+                shape_yx=case.shape_yx,
+                pixel_order="column",
+                where=f"{request.where}, case {quote(case.name)}",
+                **self.described(chosen),
+            )
+            yield number, instances
+
+
+def example_of_coco(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    annotations: list[dict[str, Any]] = []
+    for image_id, case in enumerate(cases, start=1):
+        for name, ring in made.rings(case):
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": image_id,
+                    "category_id": made.names.index(name) + 1,
+                    "segmentation": [ring.reshape(-1).tolist()],
+                    "iscrowd": 0,
+                }
+            )
+    return orjson.dumps({"images": made.images(cases), "annotations": annotations, "categories": made.categories()})
+
+
+# --- MIDOG: boxes -----------------------------------------------------------------------------------------------------
+
+
+BOX = "[x1, y1, x2, y2], two corners of the box"
+
+
+def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The nuclei of one case from its own file: those of its only image, or of the image that is named like the case.
+
+    Raises InputFault as ``read_midog_json_collection`` does, also "other-case" if there are several images and none is
+    the case.
+
+    >>> import io
+    >>> from evaluation.challenge import LimitRules, format_rules
+    >>> from evaluation.model import ClassTable
+    >>> request = Request(where="'a.json'", name="a.json", limits=LimitRules(), classes=ClassTable(("cell",), {}),
+    ...                   rules=format_rules(format="midog_json", files="{case}.json", origin="pixel_corner"))
+    >>> text = b'{"annotations": [{"image_id": 1, "bbox": [10, 20, 15, 40]}]}'
+    >>> read_midog_json(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts[0].points_xy.tolist()
+    [[12.5, 30.0]]
+    """
+    with damage_told(request.where, "a MIDOG JSON file"):
+        document, places = images_of_case(stream, request, case)
+        check_form(document)
+        return read_one(BoxedNuclei(document, places, request), case)
+
+
+def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """The nuclei of all cases from one file: the middle ((x1 + x2) / 2, (y1 + y2) / 2) of each box, px of the file.
+
+    Images, classes and ``score`` as in ``read_coco_json_collection``. Raises InputFault: not-json, too-large, too-deep,
+    not-coco, invalid-annotation, unknown-class, wrong-shape, invalid-coordinate (also for corners in the wrong order,
+    as COCO's own boxes of width and height have), invalid-probability, missing-probability.
+    """
+    with damage_told(request.where, "a MIDOG JSON file"):
+        document = read_document(stream, request)
+        check_form(document)
+        return read_all(BoxedNuclei(document, Places(document, cases), request))
+
+
+def check_form(document: Document) -> None:
+    if document.is_one_image:
+        raise refused("not-coco", document.where, got="masks", fix="Write boxes, or name the format 'coco_json'.")
+
+
+class BoxedNuclei(Nuclei):
+    """Nuclei with boxes of two corners."""
+
+    def __init__(self, document: Document, places: Places, request: Request) -> None:
+        super().__init__(document, places, request)
+        self.table = NucleusTable()
+        self.pending: list[list[float]] = []
+        self.middles_xy: list[Float64] = [np.empty((0, 2))]
+
+    def add_shape(self, nucleus: Nucleus, entry: Mapping[str, Any]) -> None:
+        box = entry.get("bbox")
+        if type(box) is not list or len(box) != 4 or not NUMBERS.issuperset(map(type, box)):
+            if box is None:
+                self.fault("invalid-annotation", nucleus.number, got="no 'bbox'", expected=BOX)
+            else:
+                self.fault("invalid-annotation", nucleus.number, expected=BOX, of="'bbox' is", value=box)
+            return
+        self.table.nuclei.append(nucleus)
+        self.pending.append(box)
+
+    def settle(self) -> None:
+        boxes = np.array(self.pending, np.float64).reshape(-1, 4)
+        in_order = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1)
+        usable = are_coordinates(boxes).all(axis=1)
+        for index in np.flatnonzero(~(in_order & usable)).tolist():
+            number = self.table.nuclei[self.table.settled + index].number
+            self.fault("invalid-coordinate", number, wording="no-box", box=self.pending[index], wanted=BOX)
+        self.middles_xy.append((boxes[:, :2] + boxes[:, 2:]) / 2)
+        self.table.settled = len(self.table.nuclei)
+        self.pending.clear()
+
+    def parts(self) -> Iterator[tuple[int, Part]]:
+        middles_xy = np.concatenate(self.middles_xy)
+        for case, chosen in self.table.by_case():
+            yield case, Points(points_xy=middles_xy[chosen], **self.table.described(chosen))
+
+
+def example_of_midog(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    annotations: list[dict[str, Any]] = []
+    for image_id, case in enumerate(cases, start=1):
+        for name, x, y in made.marks(case):
+            box, category = [x - 25, y - 25, x + 25, y + 25], made.names.index(name) + 1
+            annotations.append({"id": len(annotations) + 1, "image_id": image_id, "category_id": category, "bbox": box})
+    return orjson.dumps({"images": made.images(cases), "annotations": annotations, "categories": made.categories()})
+
+
+FORMATS = {
+    "coco_json": Format(
+        words="COCO JSON", read=read_coco_json, read_all=read_coco_json_collection, example=example_of_coco
+    ),
+    "midog_json": Format(
+        words="MIDOG JSON, a box for each nucleus",
+        read=read_midog_json,
+        read_all=read_midog_json_collection,
+        example=example_of_midog,
+    ),
+}

@@ -1,0 +1,711 @@
+"""CSV files: what their columns mean, and the formats whose rows are points, outlines or counts of images.
+
+NuCLS has a row for each nucleus, an outline ("polyline") or only its box ("rectangle"), and three class levels::
+
+    raw_classification, main_classification, super_classification   the class on each level; the rules say which counts
+    type                                                            rectangle or polyline
+    xmin, ymin, xmax, ymax                                          extent of the nucleus, px of the field of view
+    coords_x, coords_y                                              its vertices, "x1,x2,…" and "y1,y2,…"
+
+Both types are nuclei. A rectangle is read as the outline of its corners: it covers more than its nucleus does, so
+detection and classes can be scored with it, but IoU is that of a box. https://sites.google.com/view/nucls/data-format
+
+CoNIC's counts (task 2) have the columns neutrophil, epithelial, lymphocyte, plasma, eosinophil and connective, and rows
+without names, in the order of the images in its arrays. https://github.com/TissueImageAnalytics/CoNIC
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+import numpy as np
+
+from evaluation.challenge.formats import NuclsCsvRules, PointsCsvRules
+from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
+from evaluation.decoding.streams import check_number, damage_told
+from evaluation.findings import FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
+from evaluation.findings.errors import InputFault, refused
+from evaluation.formats.classes import check_size, find_classes
+from evaluation.formats.example import Example, csv_bytes
+from evaluation.formats.format import Format, Request, are_coordinates, um_and_spacing
+from evaluation.model import (
+    Annotations,
+    Bool,
+    Case,
+    Collection,
+    Counts,
+    Float64,
+    Int16,
+    Int64,
+    Outlines,
+    Points,
+    um_to_px,
+)
+
+# The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.
+CASE_COLUMNS = ("case", "image_id", "ImageId", "image", "id")
+NAMED_CASE_COLUMNS = CASE_COLUMNS[:-1]  # where "id" may be that of a nucleus
+CLASS_COLUMNS = ("class", "cell_type", "label", "type")
+# The headers of x and y in px, the likeliest first, and those of the class: tables of other tools count px as we do.
+POINT_COLUMNS = (
+    ("x", "y", CLASS_COLUMNS),
+    ("axis-1", "axis-0", CLASS_COLUMNS),  # napari: of rows and columns the row comes first
+    ("centroid-1", "centroid-0", ("class", "cell_type", "type")),  # scikit-image, whose label is an id
+    ("location_center_x", "location_center_y", CLASS_COLUMNS),  # CellProfiler
+    ("areashape_center_x", "areashape_center_y", CLASS_COLUMNS),
+    ("centroid x px", "centroid y px", ("class", "classification")),  # QuPath
+    ("center of the object_0", "center of the object_1", ("predicted class",)),  # ilastik
+)
+MORE_AXES = ("axis-2", "vertex-index", "centroid-2")
+IMAGE_NUMBERS = ("imagenumber", "slice", "frame", "timestep")  # count images, which they do not name
+WITH_XY = "with columns x and y in px"
+ONE_EACH = f"write a table for each image, {WITH_XY}"
+# Headers that all occur in a table that is not read, what it is, and what to do. A micro sign in lower case is a mu.
+OTHER_TABLES = (
+    (("shape-type", "vertex-index"), "shapes of napari", "export their labels layer (.tif)"),
+    (("axis-0", "axis-1", "axis-2"), "points of napari with more than two axes", ONE_EACH),
+    (("centroid-2",), "a table of scikit-image with more than two axes", ONE_EACH),
+    (("position_x", "track_id"), "spots of TrackMate, in units of the image", f"write a table {WITH_XY}"),
+    (("centroid x \u03bcm",), "measurements of QuPath in um", "export GeoJSON (File > Export objects as GeoJSON)"),
+    (("centroid_x_um",), "measurements of QuPath in um", "export GeoJSON (File > Export objects as GeoJSON)"),
+    (("imagenumber",), "a table of CellProfiler without places", "export with MeasureObjectSizeShape"),
+    (("xmin", "xmax", "ymin", "ymax"), "a table of boxes without outlines", f"write outlines, or a table {WITH_XY}"),
+    (("labelimage_oid",), "a table of ilastik without places", "export the feature 'Center of the object', too"),
+)
+ID_COLUMNS = ("id", "instance", "label")
+COLUMN_PREFIX = "probability_"  # of columns with the probability of a class
+PROBABILITY_COLUMNS = ("probability", "score", "confidence")
+
+
+def find_case(cases: Mapping[str, Case], key: str) -> Case | None:
+    """The case that a file calls ``key``; folders before the name of an image file do not count."""
+    return cases.get(key) or cases.get(key.replace("\\", "/").rpartition("/")[2])
+
+
+def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
+    """The headers of x, y and the class in a table of points; None if x or y is missing, or there are more axes.
+
+    names  of the columns, in lower case
+    """
+    if names & {*MORE_AXES} and not names >= {"x", "y"}:
+        return None
+    return next((of_tool for of_tool in POINT_COLUMNS if names >= {*of_tool[:2]}), None)
+
+
+def other_table(names: Set[str]) -> str:
+    """What a table without columns of points is, and what to do; "" if nothing is known of it.
+
+    >>> other_table({"index", "shape-type", "vertex-index", "axis-0", "axis-1"})
+    'shapes of napari, not read; export their labels layer (.tif)'
+    """
+    return next((f"{what}, not read; {todo}" for needed, what, todo in OTHER_TABLES if names >= {*needed}), "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseRows:
+    """The rows of a table that belong to cases, case by case, in the order of the file inside a case.
+
+    cases        that the file names, in order of first appearance
+    case_of_row  int64 (R,), ascending: which of them
+    unknown      how many rows each name has that is no case
+    """
+
+    table: Table
+    cases: tuple[Case, ...]
+    case_of_row: Int64
+    unknown: Mapping[str, int]
+
+    def take(self, kept: Bool) -> CaseRows:
+        """The same cases with some of the rows, bool (R,)."""
+        return replace(self, table=self.table.take(kept), case_of_row=self.case_of_row[kept])
+
+    def slices(self) -> list[slice]:
+        """The rows of each case."""
+        edges = np.searchsorted(self.case_of_row, np.arange(len(self.cases) + 1)).tolist()
+        return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
+
+
+def rows_of_cases(table: Table, column: int, cases: Mapping[str, Case]) -> CaseRows:
+    """Sort the rows of a table by the cases that a column names."""
+    keys, key_of_row = table.categories(column)
+    found: dict[str, tuple[int, Case]] = {}
+    case_of_key = np.full(len(keys), -1, np.int64)
+    for index, key in enumerate(keys):
+        if (case := find_case(cases, key)) is not None:
+            case_of_key[index] = found.setdefault(case.name, (len(found), case))[0]
+    count = np.bincount(key_of_row, minlength=len(keys))
+    unknown = {keys[index]: int(count[index]) for index in np.flatnonzero(case_of_key < 0)}
+    case_of_row = case_of_key[key_of_row]
+    order = np.argsort(case_of_row, kind="stable")
+    order = order[case_of_row[order] >= 0]
+    return CaseRows(table.take(order), tuple(case for _, case in found.values()), case_of_row[order], unknown)
+
+
+def check_one_image(table: Table, request: Request) -> None:
+    """Refuse a table that has no column of cases and counts several images. Raises InputFault ("other-case")."""
+    if table.find(NAMED_CASE_COLUMNS) is None and (column := table.find(IMAGE_NUMBERS)) is not None:
+        numbers = table.categories(column)[0]
+        if len(numbers) > 1:
+            what, count = table.names[column], len(numbers)
+            raise refused("other-case", request.where, wording="images-by-number", what=what, count=count)
+
+
+def check_counts(rows: CaseRows, request: Request) -> None:
+    """Refuse a case with more rows than the challenge allows nuclei. Raises InputFault ("too-large")."""
+    limit = request.limits.instances_per_case
+    counts = [(case, part.stop - part.start) for case, part in zip(rows.cases, rows.slices(), strict=True)]
+    wrong = [(f"{request.where}, case {quote(case.name)}", count) for case, count in counts if count > limit]
+    if wrong:
+        raise InputFault(
+            *for_each(
+                wrong,
+                lambda found: fault(
+                    "too-large", found[0], wording="too-many-nuclei-in-rows", nuclei=found[1], limit=limit
+                ),
+            )
+        )
+
+
+def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
+    """The columns that are called ``prefix`` and the name or an alias of a class, in the order of the classes.
+
+    Also what is wrong with them: a class with two, or with none; no columns at all if nothing is called so.
+    """
+    by_class: dict[int, int] = {}
+    faults: list[Finding] = []
+    for column, name in enumerate(table.names):
+        folded = name.casefold()
+        of_class = folded.removeprefix(prefix).strip() if folded.startswith(prefix) else ""
+        class_id = request.classes.ids.get(of_class, 0) if of_class else 0
+        if class_id > 0 and by_class.setdefault(class_id, column) != column:
+            faults.append(
+                fault(
+                    "invalid-csv",
+                    request.where,
+                    wording="two-columns-of-class",
+                    first=table.names[by_class[class_id]],
+                    second=name,
+                )
+            )
+    if prefix and not by_class:
+        return [], []
+    missing = [name for class_id, name in enumerate(request.classes.names, start=1) if class_id not in by_class]
+    seen = [name for name in table.names if name]
+
+    def fault_at(name: str) -> Finding:
+        wanted = "a column for each class"
+        if prefix:
+            wanted = f"a column {quote(prefix + '…')} for each class, or for none"
+        return fault("missing-column", request.where, expected=wanted, name=prefix + name, known=seen)
+
+    faults += for_each(missing, fault_at)
+    return [by_class[class_id] for class_id in sorted(by_class)], faults
+
+
+def read_classes(table: Table, column: int | None, request: Request) -> tuple[Int16, Bool, list[Finding]]:
+    """The class id of each row, int16 (R,), which rows are nuclei, bool (R,), and what is wrong with the classes."""
+    if request.file_class or column is None:
+        only = request.file_class or request.classes.of_nameless
+        return np.full(len(table), only, np.int16), np.ones(len(table), np.bool_), []
+    return find_classes(*table.categories(column), table.place, request.classes)
+
+
+def read_probabilities(table: Table) -> tuple[Float64 | None, list[Finding]]:
+    """The probability of each row, float64 (R,), None if no row has one, and what is wrong with them."""
+    column = table.find(PROBABILITY_COLUMNS)
+    if column is None:
+        return None, []
+    cells = table.cells(column)
+    given = np.array([bool(cell.strip()) for cell in cells], np.bool_)
+    if not given.any():
+        return None, []
+    numbers = numbers_of(cells)
+    wrong = np.flatnonzero(given & ~((numbers >= 0) & (numbers <= 1))).tolist()
+    missing = np.flatnonzero(~given).tolist()
+    what = f"{table.names[column]} is"
+    faults = [
+        *for_each(
+            wrong, lambda row: fault("invalid-probability", table.place(row), value=table.text(row, column), what=what)
+        ),
+        *for_each(missing, lambda row: fault("missing-probability", table.place(row))),
+    ]
+    return (None if faults else numbers.astype(np.float64)), faults
+
+
+def check_case(table: Table, column: int, request: Request, case: Case) -> None:
+    """Refuse rows of other cases in a file that holds one. Raises InputFault ("other-case").
+
+    A row may have the name of the case or, as in shared files, ``case_key``, with folders before it or without.
+    """
+    key = request.rules.key_of(case)
+    texts, text_of_row = table.categories(column)
+    wrong = [index for index, text in enumerate(texts) if find_case({case.name: case, key: case}, text) is None]
+    if wrong:
+        rows = np.flatnonzero(np.isin(text_of_row, wrong)).tolist()
+        raise InputFault(
+            *for_each(
+                rows,
+                lambda row: fault(
+                    "other-case", table.place(row), wording="row", name=texts[text_of_row[row]], case=key
+                ),
+            )
+        )
+
+
+def table_of(stream: BinaryIO, request: Request, cases: int) -> Table:
+    """The table of a file of so many cases. Raises InputFault: too-large, invalid-csv."""
+    return read_table(
+        stream,
+        where=request.where,
+        bytes_limit=request.limits.bytes_per_file,
+        rows_limit=rows_limit(request, cases),
+        names=request.rules.value("columns"),
+    )
+
+
+def rows_limit(request: Request, cases: int) -> int:
+    """The most rows that a file of so many cases may have."""
+    return request.limits.instances_per_case * max(cases, 1)
+
+
+def read_coordinates(
+    table: Table, columns: Sequence[int], um_per_unit: float = 1.0, spacing_um: Float64 | float | None = None
+) -> tuple[Float64, list[Finding]]:
+    """Columns of coordinates in px, float64 (R, K), and what is wrong with them.
+
+    x_px = x * um_per_unit / spacing_um, with one spacing for all rows or one for each; None: they are px already.
+    """
+    numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
+    if spacing_um is not None:
+        with np.errstate(over="ignore"):
+            numbers = um_to_px(numbers * um_per_unit, np.reshape(spacing_um, (-1, 1)))
+
+    def fault_at(cell: list[int]) -> Finding:
+        row, column = cell[0], columns[cell[1]]
+        return fault(
+            "invalid-coordinate",
+            table.place(row),
+            wording="no-coordinate",
+            column=table.names[column],
+            text=table.text(row, column),
+        )
+
+    return numbers, for_each(np.argwhere(~are_coordinates(numbers)).tolist(), fault_at)
+
+
+def read_class_probabilities(table: Table, request: Request) -> tuple[Float64 | None, list[Finding]]:
+    """The probabilities in the columns "probability_<class>", and what is wrong with them.
+
+    Float64 (R, C) in the order of the classes; None if there are no such columns, or no row has anything in them.
+    Raises InputFault ("too-large").
+    """
+    if not request.classes.names:
+        return None, []
+    columns, faults = class_columns(table, request, COLUMN_PREFIX)
+    if faults or not columns:
+        return None, count_rest(faults)
+    check_size(len(table), len(columns), request.where)
+    probability = np.empty((len(table), len(columns)), np.float64)
+    given = np.ones(probability.shape, np.bool_)
+    for k, column in enumerate(columns):
+        cells = table.cells(column)
+        numbers = numbers_of(cells)
+        probability[:, k] = np.where((numbers >= 0) & (numbers <= 1), numbers, np.nan)
+        for row in np.flatnonzero(np.isnan(numbers)):
+            given[row, k] = bool(cells[row].strip())
+    if len(table) and not given.any():
+        return None, []
+    lacking = np.flatnonzero(~given.all(axis=1)).tolist()
+    faults = wrong_cells(table, columns, given & np.isnan(probability))
+    faults += for_each(
+        lacking, lambda row: fault("missing-probability", table.place(row), wording="row-without-class-probabilities")
+    )
+    return (None if faults else probability), faults
+
+
+def wrong_cells(table: Table, columns: list[int], is_wrong: Bool) -> list[Finding]:
+    """Cells, bool (R, C), that are no numbers from 0 to 1."""
+    named = [
+        fault(
+            "invalid-probability",
+            table.place(row),
+            value=table.text(row, columns[k]),
+            what=f"{table.names[columns[k]]} is",
+        )
+        for row, k in zip(*(index[:FAULTS_NAMED].tolist() for index in np.nonzero(is_wrong)), strict=True)
+    ]
+    return with_rest(named, int(is_wrong.sum()))
+
+
+def most_probable(class_probability: Float64) -> Int16:
+    """The class id of the largest probability of each nucleus, int16 (N,); of equal ones the earlier class.
+
+    >>> most_probable(np.array([[0.2, 0.7], [0.5, 0.5]], np.float64)).tolist()
+    [2, 1]
+    """
+    return np.asarray(class_probability.argmax(axis=1) + 1, np.int16)
+
+
+# --- A point in each row ----------------------------------------------------------------------------------------------
+
+
+NO_HEADER = "If the file has no header, its columns must be named in challenge.toml ('columns')."
+
+
+def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Case) -> Annotations:
+    """The points of one case. If there is a column for the case (``NAMED_CASE_COLUMNS``), all rows must name this one.
+
+    x, y         px, um or mm, as the rules say, in the columns of ``POINT_COLUMNS``; um and mm become px by the spacing
+                 of the case. A row with neither is no nucleus, but its case is mentioned
+    class        in the first of the columns class, cell_type, label and type, or that of the tool, by name or number
+    probability  in the first of the columns probability, score and confidence
+    probability_<class>  the probability of each class, one column for every class or none. Without a column for the
+                 class a point has the most probable one, of equal ones the earlier in the challenge
+
+    ``source_id`` is the line of a point, from 1. Raises InputFault: too-large, invalid-csv, missing-column, other-case,
+    unknown-class, invalid-coordinate, invalid-probability, missing-probability.
+    """
+    with damage_told(request.where, "a CSV file"):
+        table = table_of(stream, request, 1)
+        if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
+            check_case(table, column, request, case)
+        check_one_image(table, request)
+        points, _ = points_of(table, request, np.repeat(spacings_um([case]), len(table)))
+    return Annotations((points,))
+
+
+def read_points_csv_collection(
+    stream: BinaryIO, request: Request[PointsCsvRules], cases: Mapping[str, Case]
+) -> Collection:
+    """The points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
+    with damage_told(request.where, "a CSV file"):
+        table = table_of(stream, request, len(cases))
+        rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
+        check_counts(rows, request)
+        points, kept = points_of(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
+    found = {
+        case.name: Annotations((select_points(points, part),))
+        for case, part in zip(rows.cases, rows.take(kept).slices(), strict=True)
+    }
+    return Collection(found, rows.unknown)
+
+
+def spacings_um(cases: Sequence[Case]) -> Float64:
+    """um for a px in each case, float64 (C,)."""
+    return np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases], np.float64)
+
+
+def points_of(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[Points, Bool]:
+    """The points of all rows that are nuclei, and which rows these are, bool (R,).
+
+    spacing_um  float64 (R,), um for a px at each row
+    """
+    names = {name.casefold() for name in table.names}
+    x_name, y_name, classes = point_columns(names) or POINT_COLUMNS[0]
+    fix = (other_table(names) and f"The file is {other_table(names)}.") or NO_HEADER
+    x, y = table.need(x_name, fix=fix), table.need(y_name, fix=fix)
+    is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
+    table = table.take(is_nucleus)
+    class_column = table.find(classes)
+    class_id, kept, faults = read_classes(table, class_column, request)
+    table, class_id = table.take(kept), class_id[kept]
+    is_nucleus[is_nucleus] = kept
+    scale = um_and_spacing(request.rules.units, spacing_um[is_nucleus])
+    points_xy, wrong_points = read_coordinates(table, (x, y), *scale)
+    probability, wrong_probabilities = read_probabilities(table)
+    class_probability, wrong_of_classes = read_class_probabilities(table, request)
+    if faults := [*faults, *wrong_points, *wrong_probabilities, *wrong_of_classes]:
+        raise InputFault(*faults)
+    if class_column is None and not request.file_class and class_probability is not None:
+        class_id = most_probable(class_probability)
+    return Points(points_xy, class_id, table.line.astype(object), probability, class_probability), is_nucleus
+
+
+def select_points(points: Points, rows: slice) -> Points:
+    return Points(
+        points.points_xy[rows],
+        points.class_id[rows],
+        points.source_id[rows],
+        None if points.probability is None else points.probability[rows],
+        None if points.class_probability is None else points.class_probability[rows],
+    )
+
+
+def example_of_points(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    columns = list(made.rules.columns or ["case", "x", "y", "class"])
+    rows = []
+    for case in cases:
+        for name, x, y in made.marks(case, class_name):
+            of_class = made.values[name] if made.rules.class_values else name
+            known = {"case": made.rules.key_of(case), "x": f"{x:g}", "y": f"{y:g}", "class": of_class, "probability": 1}
+            rows.append([known.get(column, "") for column in columns])
+    return csv_bytes(None if made.rules.columns else columns, rows)
+
+
+def explain_points(rules: PointsCsvRules) -> list[str]:
+    return [f"The columns are {', '.join(rules.columns)}; there is no header."] if rules.columns else []
+
+
+# --- NuCLS: an outline or a box in each row ---------------------------------------------------------------------------
+
+
+BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")
+CORNERS = [0, 1, 2, 1, 2, 3, 0, 3]  # of a box, as x and y in turn
+
+
+def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case) -> Annotations:
+    """The outlines of a NuCLS file, one for each row; the class is in the column ``class_column`` of the rules.
+
+    A rectangle without vertices has the corners of xmin, ymin, xmax, ymax. ``source_id`` is the line of a row, from 1.
+    Predictions may have a column probability, score or confidence, and columns probability_<class>; with these they
+    need no class, and have the most probable one (of equal ones the earlier).
+
+    Raises InputFault: too-large, invalid-csv, missing-column, unknown-class, unsupported-shape, invalid-coordinate,
+    invalid-probability, missing-probability.
+    """
+    with damage_told(request.where, "a CSV file"):
+        table = table_of(stream, request, 1)
+        of_rules = request.rules.class_column
+        class_column = table.find([of_rules])
+        class_id, kept, faults = read_classes(table, class_column, request)
+        table, class_id = table.take(kept), class_id[kept]
+        shapes = read_shapes(table, request)
+        probability, wrong_probabilities = read_probabilities(table)
+        class_probability, wrong_of_classes = read_class_probabilities(table, request)
+        if class_column is None and not request.file_class:
+            if class_probability is not None:
+                class_id = most_probable(class_probability)
+            elif not wrong_of_classes:
+                table.need(of_rules)
+    if faults := [*faults, *shapes.faults, *wrong_probabilities, *wrong_of_classes]:
+        raise InputFault(*faults)
+    outlines = Outlines(
+        points_xy=shapes.points_xy,
+        ring_start=np.concatenate([[0], np.cumsum(shapes.count)]),
+        ring_instance=np.arange(len(table), dtype=np.int32),
+        ring_is_hole=np.zeros(len(table), np.bool_),
+        class_id=class_id,
+        source_id=table.line.astype(object),
+        probability=probability,
+        class_probability=class_probability,
+    )
+    return Annotations((outlines,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shapes:
+    """The vertices of all rows, float64 (V, 2), how many each row has, int64 (R,), and what is wrong with them."""
+
+    points_xy: Float64
+    count: Int64
+    faults: list[Finding]
+
+
+def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
+    """The vertices of all rows; of boxes without vertices the corners."""
+    types, type_of_row = table.categories(table.need("type"))
+    is_rectangle = np.array([name.casefold() == "rectangle" for name in types], np.bool_)[type_of_row]
+    is_polyline = np.array([name.casefold() == "polyline" for name in types], np.bool_)[type_of_row]
+    x, y = (read_lists(table, name, request) for name in ("coords_x", "coords_y"))
+    is_box = is_rectangle & (x.count == 0) & (y.count == 0)
+    other = np.flatnonzero(~(is_rectangle | is_polyline)).tolist()
+    uneven = np.flatnonzero((x.count != y.count) | (is_polyline & (x.count == 0))).tolist()
+    faults = [
+        *for_each(
+            other,
+            lambda row: fault(
+                "unsupported-shape", table.place(row), wording="other-nucls-type", type=types[type_of_row[row]]
+            ),
+        ),
+        *for_each(
+            uneven,
+            lambda row: fault(
+                "invalid-coordinate", table.place(row), wording="more-x-than-y", x=x.count[row], y=y.count[row]
+            ),
+        ),
+        *vertex_faults(table, "coords_x", x),
+        *vertex_faults(table, "coords_y", y),
+    ]
+    boxes = table.take(is_box)
+    corners = np.empty((0, 4), np.float64)
+    if len(boxes):
+        corners, wrong = read_coordinates(boxes, [boxes.need(name) for name in BOX_COLUMNS])
+        faults += wrong
+    count = np.where(is_box, 4, x.count)
+    if faults:
+        return Shapes(np.empty((0, 2)), count, faults)
+    points_xy = np.empty((int(count.sum()), 2))
+    of_box = np.repeat(is_box, count)
+    points_xy[of_box] = corners[:, CORNERS].reshape(-1, 2)
+    points_xy[~of_box] = np.stack([x.numbers, y.numbers], axis=1)
+    return Shapes(points_xy, count, [])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """The numbers of a column of lists, float64 (V,), their texts, and how many each row has, int64 (R,)."""
+
+    numbers: Float64
+    texts: list[bytes]
+    count: Int64
+
+
+def read_lists(table: Table, column: str, request: Request[NuclsCsvRules]) -> Lists:
+    """A column of lists such as "1,2.5,3"; NaN for what is no number. Raises InputFault ("too-large")."""
+    cells = table.cells(table.need(column))
+    lists = [cell for cell in cells if cell.strip()]
+    count = np.array([cell.count(b",") + 1 if cell.strip() else 0 for cell in cells], np.int64)
+    check_number(int(count.sum()), "vertices", "vertices_per_file", request.where, request.limits)
+    texts = b",".join(lists).split(b",") if lists else []
+    return Lists(numbers_of(texts), texts, count)
+
+
+def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
+    """Numbers that are no coordinates."""
+    stop = np.cumsum(lists.count)
+
+    def fault_at(index: int) -> Finding:
+        row = int(np.searchsorted(stop, index, "right"))
+        vertex = int(index - stop[row] + lists.count[row])
+        text = lists.texts[index].decode().strip()
+        return fault(
+            "invalid-coordinate",
+            f"{table.place(row)}, vertex {vertex + 1:,}",
+            wording="no-coordinate",
+            column=column,
+            text=text,
+        )
+
+    return for_each(np.flatnonzero(~are_coordinates(lists.numbers)).tolist(), fault_at)
+
+
+def example_of_nucls(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    columns = ["raw_classification", "main_classification", "super_classification", "type"]
+    rows = []
+    for name, ring in made.rings(cases[0], class_name):
+        coordinates = [",".join(f"{value:g}" for value in ring[:, axis]) for axis in (0, 1)]
+        box = [f"{value:g}" for value in (*ring.min(axis=0), *ring.max(axis=0))]
+        rows.append([*[name] * 3, "polyline", *box, *coordinates])
+    return csv_bytes([*columns, "xmin", "ymin", "xmax", "ymax", "coords_x", "coords_y"], rows)
+
+
+def explain_nucls(rules: NuclsCsvRules) -> list[str]:
+    return [f"The class is in the column `{rules.class_column}`."]
+
+
+# --- Counts: an image in each row -------------------------------------------------------------------------------------
+
+
+LARGEST_COUNT = 10**9
+ROWS_LIMIT = 1_000_000
+
+
+def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """How many nuclei of each class each case has, a part ``Counts`` for each.
+
+    A column is a class if its name is one, or an alias; there must be one for every class, and others do not matter.
+    Without a column for the case (case, image_id, ImageId, image, id) the rows are the cases in the order of their
+    ``index``, and all must have one. With it, a case may lack a row; then it is not in the result.
+
+    Raises InputFault: too-large, invalid-csv, missing-column, row-count, duplicate-row, invalid-count.
+    """
+    with damage_told(request.where, "a CSV file"):
+        table = read_table(
+            stream,
+            where=request.where,
+            bytes_limit=request.limits.bytes_per_file,
+            rows_limit=max(ROWS_LIMIT, len(cases)),
+        )
+        columns, faults = class_columns(table, request)
+        if faults:
+            raise InputFault(*count_rest(faults))
+        rows = case_rows(table, request, cases)
+        counts = read_counts(rows.table, columns)
+    found = {case.name: Annotations((Counts(row),)) for case, row in zip(rows.cases, counts, strict=True)}
+    return Collection(found, rows.unknown)
+
+
+def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[str]) -> bytes:
+    """A CSV file with the column "case" and one for each class, a row for each case, in the order of ``counts``.
+
+    >>> write_counts_csv({"a": (3, 0)}, ["tumour", "other"])
+    b'case,tumour,other\\na,3,0\\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["case", *class_names])
+    writer.writerows([name, *row] for name, row in counts.items())
+    return text.getvalue().encode()
+
+
+def read_counts(table: Table, columns: Sequence[int]) -> Int64:
+    """The numbers in the columns, int64 (R, C). Raises InputFault ("invalid-count")."""
+    numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
+    wrong = np.argwhere(~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers))).tolist()
+
+    def fault_at(cell: list[int]) -> Finding:
+        row, column = cell[0], columns[cell[1]]
+        return fault("invalid-count", table.place(row), column=table.names[column], text=table.text(row, column))
+
+    if wrong:
+        raise InputFault(*for_each(wrong, fault_at))
+    return numbers.astype(np.int64)
+
+
+def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> CaseRows:
+    """The row of each case. Raises InputFault: row-count, duplicate-row."""
+    column = table.find(CASE_COLUMNS)
+    if column is None:
+        if len(table) != len(cases):
+            raise refused("row-count", request.where, rows=len(table), cases=len(cases))
+        if any(case.index is None for case in cases.values()):
+            raise refused("missing-column", request.where, wording="no-case")
+        ordered = sorted(cases.values(), key=lambda case: case.index or 0)
+        return CaseRows(table, tuple(ordered), np.arange(len(table)), {})
+    rows = rows_of_cases(table, column, cases)
+    again = np.flatnonzero(np.diff(rows.case_of_row, prepend=-1) == 0).tolist()
+    found = rows.table
+    if again:
+        raise InputFault(
+            *for_each(
+                again,
+                lambda row: fault(
+                    "duplicate-row",
+                    found.place(row),
+                    wording="case-twice",
+                    case=found.text(row, column),
+                    line=found.line[row - 1],
+                ),
+            )
+        )
+    return rows
+
+
+def example_of_counts(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    counts = {}
+    for case in cases:
+        found = [name for _, name in made.classes_of(case)]
+        counts[made.rules.key_of(case)] = [found.count(name) for name in made.names]
+    return write_counts_csv(counts, made.names)
+
+
+FORMATS = {
+    "points_csv": Format(
+        words="CSV with a row for each nucleus",
+        explain=explain_points,
+        read=read_points_csv,
+        read_all=read_points_csv_collection,
+        example=example_of_points,
+    ),
+    "nucls_csv": Format(words="NuCLS CSV", explain=explain_nucls, read=read_nucls_csv, example=example_of_nucls),
+    "counts_csv": Format(
+        words="CSV with a row for each image and a column for each class: how many nuclei there are",
+        read_all=read_counts_csv_collection,
+        example=example_of_counts,
+    ),
+}
