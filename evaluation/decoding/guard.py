@@ -274,8 +274,8 @@ def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ..
     try:
         for result in find(function)(streams, *arguments):
             yield "result", result
-    except InputFault as refused:
-        yield "fault", refused.findings
+    except InputFault as error:
+        yield "fault", error.findings
     except MemoryError:
         yield "memory", ()
     except OSError as error:

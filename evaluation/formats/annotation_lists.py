@@ -7,7 +7,7 @@ piece of the file is settled: the work for each number is done by the interprete
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -19,7 +19,7 @@ from evaluation.decoding.streams import check_number
 from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import UNKNOWN, ClassNames, check_size, shown
-from evaluation.formats.format import Request, are_coordinates, um_and_spacing
+from evaluation.formats.format import Request, are_coordinates, outlines_of_rings, um_and_spacing
 from evaluation.model import Case, Float64, Int64, Outlines, Points, um_to_px
 
 NUMBERS = frozenset({int, float})  # by type: True is no number
@@ -54,6 +54,33 @@ class Faults:
 
     def findings(self) -> list[Finding]:
         return [finding for code, named in self.named.items() for finding in with_rest(named, self.total[code])]
+
+
+def check_probabilities(
+    values: Sequence[Any], places: Iterable[str], faults: Faults, *, key: str = ""
+) -> Float64 | None:
+    """The probabilities of nuclei, float64 (N,); None if none has one, or one is wrong, which is noted.
+
+    values   as a file has them; None for those without
+    places   of the nuclei in the file
+    key      under which they stand, if that is to be said
+    """
+    if values.count(None) == len(values):
+        return None
+    numbers = np.array([value if type(value) in NUMBERS else np.nan for value in values], np.float64)
+    is_missing = np.array([value is None for value in values])
+    wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)) & ~is_missing).tolist()
+    missing = np.flatnonzero(is_missing).tolist()
+    if not wrong and not missing:
+        return numbers
+    place_of = list(places)
+    faults.count_rest("invalid-probability", len(wrong))
+    faults.count_rest("missing-probability", len(missing))
+    for row in wrong[:FAULTS_NAMED]:
+        faults.fault("invalid-probability", place_of[row], value=shown(values[row]), what=f"{quote(key)} is" if key else "the probability")
+    for row in missing[:FAULTS_NAMED]:
+        faults.fault("missing-probability", place_of[row], wording="no-score" if key else "")
+    return None
 
 
 class ClassProbabilities:
@@ -367,42 +394,22 @@ class NucleusLists:
 
         Raises InputFault with all that is wrong with the file.
         """
-        probability = self.read_probabilities()
+        places = (f"{self.kind} {number}" for number in self.numbers)
+        probability = check_probabilities(self.probability, places, self.faults)
         class_probability = self.class_probabilities.array()
         findings = [*self.names.findings(self.request.where), *self.faults.findings()]
         if findings:
             raise InputFault(*findings)
         return probability, class_probability
 
-    def read_probabilities(self) -> Float64 | None:
-        values = self.probability
-        if values.count(None) == len(values):
-            return None
-        numbers = np.array([value if type(value) in NUMBERS else np.nan for value in values], np.float64)
-        is_missing = np.array([value is None for value in values])
-        wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)) & ~is_missing)
-        missing = np.flatnonzero(is_missing)
-        self.faults.count_rest("invalid-probability", len(wrong))
-        self.faults.count_rest("missing-probability", len(missing))
-        for index in wrong[:FAULTS_NAMED]:
-            self.faults.fault(
-                "invalid-probability",
-                f"{self.kind} {self.numbers[index]}",
-                value=shown(values[index]),
-                what="the probability",
-            )
-        for index in missing[:FAULTS_NAMED]:
-            self.faults.fault("missing-probability", f"{self.kind} {self.numbers[index]}")
-        return None if len(wrong) or len(missing) else numbers.astype(np.float64)
-
     def outlines(self) -> Outlines:
         """All nuclei as outlines. Raises InputFault with all that is wrong with the file."""
         probability, class_probability = self.check()
-        return Outlines(
-            points_xy=np.concatenate(self.points_xy),
-            ring_start=np.concatenate([[0], np.cumsum(np.concatenate(self.ring_size))]),
-            ring_instance=np.array(self.ring_instance, np.int32),
-            ring_is_hole=np.array(self.ring_is_hole, np.bool_),
+        return outlines_of_rings(
+            np.concatenate(self.points_xy),
+            np.concatenate(self.ring_size),
+            np.array(self.ring_instance, np.int32),
+            np.array(self.ring_is_hole, np.bool_),
             class_id=np.array(self.class_id, np.int16),
             source_id=np.array([*self.source_id, None], object)[:-1],
             probability=probability,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import BinaryIO
 
 import numpy as np
@@ -18,9 +17,9 @@ import shapely
 
 from evaluation.decoding.streams import check_number, memory_told
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
+from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_classes
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
 from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Outlines
@@ -214,17 +213,17 @@ def shape_faults(drawn: Drawn, where: str) -> list[Finding]:
 def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
     """Layers whose regions have no class of the challenge; the first regions of each name, all are counted."""
     wrong = np.flatnonzero(drawn.class_id == UNKNOWN)
-    layers: dict[str, list[int]] = {}
+    named: dict[str, int] = {}  # the number of each name, from 0
+    name_of_layer = np.zeros(len(drawn.layer_id), np.int64)
     for layer in np.unique(drawn.layer[wrong]).tolist():
         name = next((name for name in drawn.layer_names[layer] if name.strip()), "")
-        layers.setdefault(name, []).append(layer)
-    named: list[Finding] = []
-    for name, of_name in islice(layers.items(), FAULTS_NAMED):
-        regions = wrong[np.isin(drawn.layer[wrong], of_name)]
-        places = [f"{request.where}, {drawn.place(index)}" for index in regions[:EXAMPLES_SHOWN].tolist()]
-        problem = unknown_class(name, request.classes, nameless="the layer has no class name")
-        named.append(problem(*places, total=len(regions)))
-    return with_rest(named, len(wrong))
+        name_of_layer[layer] = named.setdefault(name, len(named))
+
+    def place(row: int) -> str:
+        return f"{request.where}, {drawn.place(row)}"
+
+    nameless = "the layer has no class name"
+    return unknown_classes(list(named), name_of_layer[drawn.layer], wrong, place, request.classes, nameless=nameless)
 
 
 def outlines_of(drawn: Drawn, where: str) -> Annotations:

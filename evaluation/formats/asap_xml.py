@@ -18,11 +18,11 @@ import numpy as np
 from evaluation.challenge.formats import AsapXmlRules
 from evaluation.decoding.streams import check_number, memory_told
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
-from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
+from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_class
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_classes
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format, Request
+from evaluation.formats.format import Format, Request, outlines_of_rings
 from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Outlines, Points
 
 ANNOTATION = ("ASAP_Annotations", "Annotations", "Annotation")
@@ -240,14 +240,11 @@ def class_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Groups that are no class of the challenge; the first annotations of each, all are counted."""
     is_kind = np.isin(drawn.kind, KINDS_OF_SHAPE[request.rules.shape])
     wrong = np.flatnonzero(drawn.is_nucleus & is_kind & (drawn.class_id == UNKNOWN))
-    named: list[Finding] = []
-    for group in np.unique(drawn.group[wrong])[:FAULTS_NAMED].tolist():
-        name = "" if drawn.groups[group] in NO_GROUP else drawn.groups[group]
-        of_group = wrong[drawn.group[wrong] == group]
-        places = [f"{request.where}, {place(index)}" for index in of_group[:EXAMPLES_SHOWN].tolist()]
-        problem = unknown_class(name, request.classes, nameless="the annotation is in no group")
-        named.append(problem(*places, total=len(of_group)))
-    return with_rest(named, len(wrong))
+    names = ["" if name in NO_GROUP else name for name in drawn.groups]
+    nameless = "the annotation is in no group"
+    return unknown_classes(
+        names, drawn.group, wrong, lambda row: f"{request.where}, {place(row)}", request.classes, nameless=nameless
+    )
 
 
 def left_out(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
@@ -294,12 +291,9 @@ def points_of(drawn: Drawn, request: Request[AsapXmlRules]) -> Points:
 def outlines_of(drawn: Drawn) -> Outlines:
     """Polygons and rectangles; those without coordinates are outlines without vertices."""
     chosen = drawn.is_nucleus
-    number = int(np.count_nonzero(chosen))
-    return Outlines(
-        points_xy=drawn.vertices_of(chosen),
-        ring_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(drawn.count[chosen])]),
-        ring_instance=np.arange(number, dtype=np.int32),
-        ring_is_hole=np.zeros(number, np.bool_),
+    return outlines_of_rings(
+        drawn.vertices_of(chosen),
+        drawn.count[chosen],
         class_id=drawn.class_id[chosen],
         source_id=np.array([str(index + 1) for index in np.flatnonzero(chosen).tolist()], object),
     )

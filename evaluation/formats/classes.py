@@ -87,6 +87,31 @@ def unknown_class(name: str, classes: ClassTable, *, nameless: str = "", numbers
     )
 
 
+def unknown_classes(
+    names: Sequence[str],
+    name_of_row: Int64,
+    wrong: Int64,
+    place: Callable[[int], str],
+    classes: ClassTable,
+    *,
+    nameless: str = "",
+    numbers: bool = False,
+) -> list[Finding]:
+    """What is wrong with the rows whose name is no class: the first names, each at its first places; all are counted.
+
+    names, name_of_row  and which of them stands in each row, int64 (R,)
+    wrong               the rows, int64, ascending
+    place               where a row is, for messages
+    nameless, numbers   as for ``unknown_class``
+    """
+    faults: list[Finding] = []
+    for index in np.unique(name_of_row[wrong])[:FAULTS_NAMED].tolist():
+        rows = wrong[name_of_row[wrong] == index]
+        problem = unknown_class(names[index], classes, nameless=nameless, numbers=numbers)
+        faults.append(problem(*map(place, rows[:EXAMPLES_SHOWN].tolist()), total=len(rows)))
+    return with_rest(faults, len(wrong))
+
+
 def find_classes(
     texts: Sequence[str], text_of_row: Int64, place: Callable[[int], str], classes: ClassTable
 ) -> tuple[Int16, Bool, list[Finding]]:
@@ -98,14 +123,8 @@ def find_classes(
     place               where a row is, for messages
     """
     class_id = np.array([class_of_text(text, classes) for text in texts], np.int16)
-    unknown = np.flatnonzero(class_id == UNKNOWN).tolist()
-    faults: list[Finding] = []
-    if unknown:
-        for index in unknown[:FAULTS_NAMED]:
-            rows = np.flatnonzero(text_of_row == index)
-            places = [place(row) for row in rows[:EXAMPLES_SHOWN].tolist()]
-            faults.append(unknown_class(texts[index], classes, numbers=True)(*places, total=len(rows)))
-        faults = with_rest(faults, int(np.isin(text_of_row, unknown).sum()))
+    wrong = np.flatnonzero(class_id[text_of_row] == UNKNOWN)
+    faults = unknown_classes(texts, text_of_row, wrong, place, classes, numbers=True)
     is_nucleus = class_id != SKIPPED
     return np.where(is_nucleus, class_id, 0).astype(np.int16)[text_of_row], is_nucleus[text_of_row], faults
 

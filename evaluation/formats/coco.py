@@ -36,10 +36,10 @@ from evaluation.decoding.label_array import rows_and_columns
 from evaluation.decoding.streams import check_number, damage_told
 from evaluation.findings import FAULTS_NAMED, fault, listed, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import NUMBERS, Faults
+from evaluation.formats.annotation_lists import NUMBERS, Faults, check_probabilities
 from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
 from evaluation.formats.example import Example
-from evaluation.formats.format import Format, Request, are_coordinates
+from evaluation.formats.format import Format, Request, are_coordinates, outlines_of_rings
 from evaluation.formats.run_lengths import CodeRuns, instances_from_runs, join_runs, runs_of_counts
 from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int64, Outlines, Part, Points
 from evaluation.model.intervals import expand
@@ -334,7 +334,11 @@ class CategoryClasses:
 
 
 class Nuclei(ABC):
-    """The annotations that are nuclei of cases, as they come."""
+    """The annotations that are nuclei of cases, as they come: a sheet with a row for each.
+
+    case, class_id, source_id, score   number of its case, class id, id, and probability as it stands in the file
+    number                             its position in the file, from 0
+    """
 
     def __init__(self, document: Document, places: Places, request: Request) -> None:
         self.document = document
@@ -344,9 +348,12 @@ class Nuclei(ABC):
         self.faults = Faults(document.where)
         self.warnings = Faults(document.where)
         self.per_case: Counter[int] = Counter()
-        self.without_score: list[str] = []
-        self.scores = 0
-        self.nuclei = 0
+        self.case: list[int] = []
+        self.class_id: list[int] = []
+        self.source_id: list[str] = []
+        self.score: list[Any] = []
+        self.number: list[int] = []
+        self.columns: dict[str, Any] = {}  # class_id, source_id and probability of all rows, once they are checked
 
     def place(self, number: int) -> str:
         return f"{self.document.list_name}[{number}]"
@@ -373,10 +380,13 @@ class Nuclei(ABC):
         if self.per_case[case] > self.request.limits.instances_per_case:
             where = f"{self.request.where}, case {quote(self.places.cases[case].name)}"
             check_number(self.per_case[case], "nuclei", "instances_per_case", where, self.request.limits)
-        score = self.score_of(number, entry)
         source = id_of(entry, "id")
-        nucleus = Nucleus(case, class_id, score, str(number) if source is None else source, number)
-        self.add_shape(nucleus, entry)
+        self.case.append(case)
+        self.class_id.append(class_id)
+        self.source_id.append(str(number) if source is None else source)
+        self.score.append(entry.get("score"))
+        self.number.append(number)
+        self.add_shape(number, entry)
 
     def fault(self, code: str, number: int, **words: Any) -> None:
         """Note what is wrong with an annotation."""
@@ -402,23 +412,9 @@ class Nuclei(ABC):
             return 0
         return class_id
 
-    def score_of(self, number: int, entry: Mapping[str, Any]) -> float:
-        """The probability of a nucleus, NaN if it has none."""
-        self.nuclei += 1
-        score = entry.get("score")
-        if score is None:
-            if len(self.without_score) < FAULTS_NAMED:
-                self.without_score.append(self.place(number))
-            return float("nan")
-        self.scores += 1
-        if type(score) not in NUMBERS or not 0 <= score <= 1:
-            self.fault("invalid-probability", number, value=score, what="'score' is")
-            return 0.0
-        return float(score)
-
     @abstractmethod
-    def add_shape(self, nucleus: Nucleus, entry: Mapping[str, Any]) -> None:
-        """Note the shape of a nucleus, or what is wrong with it."""
+    def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
+        """Note the shape of the nucleus in the last row, or what is wrong with it."""
 
     @abstractmethod
     def settle(self) -> None:
@@ -430,10 +426,7 @@ class Nuclei(ABC):
 
     def check(self) -> None:
         """Raise InputFault with all that is wrong with the file."""
-        if 0 < self.scores < self.nuclei:
-            for place in self.without_score:
-                self.faults.fault("missing-probability", place, wording="no-score")
-            self.faults.total["missing-probability"] = self.nuclei - self.scores
+        probability = check_probabilities(self.score, map(self.place, self.number), self.faults, key="score")
         faults = [
             *self.places.faults.findings(),
             *self.classes.names.findings(self.request.where),
@@ -441,45 +434,18 @@ class Nuclei(ABC):
         ]
         if faults:
             raise InputFault(*faults)
+        class_id, source_id = np.array(self.class_id, np.int16), np.array([*self.source_id, None], object)[:-1]
+        self.columns = {"class_id": class_id, "source_id": source_id, "probability": probability}
 
-
-@dataclass(frozen=True, slots=True)
-class Nucleus:
-    """One annotation: number of its case, class id, probability (NaN: none), id, and number in the file."""
-
-    case: int
-    class_id: int
-    score: float
-    source: str
-    number: int
-
-
-@dataclass(slots=True)
-class NucleusTable:
-    """The nuclei of one kind of segmentation; those from ``settled`` on are still lists."""
-
-    nuclei: list[Nucleus] = field(default_factory=list)
-    settled: int = 0
-
-    def by_case(self) -> Iterator[tuple[int, Int64]]:
-        """The number of each case that has nuclei, and which they are, in the order of the file."""
-        case = np.array([nucleus.case for nucleus in self.nuclei], np.int64)
+    def by_case(self, rows: Sequence[int]) -> Iterator[tuple[int, Int64, dict[str, Any]]]:
+        """The number of each case that has some of the rows, which of them these are, and what their columns say."""
+        row = np.array(rows, np.int64)
+        case = np.array(self.case, np.int64)[row]
         order = np.argsort(case, kind="stable")
-        edges = np.flatnonzero(np.diff(case[order])) + 1
-        for chosen in np.split(order, edges):
+        for chosen in np.split(order, np.flatnonzero(np.diff(case[order])) + 1):
             if len(chosen):
-                yield int(case[chosen[0]]), chosen
-
-    def described(self, chosen: Int64) -> dict[str, Any]:
-        """What parts of all kinds have: class_id, source_id, probability."""
-        nuclei = [self.nuclei[index] for index in chosen.tolist()]
-        score = np.array([nucleus.score for nucleus in nuclei], np.float64)
-        probability: Float64 | None = None if np.isnan(score).any() else score
-        return {
-            "class_id": np.array([nucleus.class_id for nucleus in nuclei], np.int16),
-            "source_id": np.array([*(nucleus.source for nucleus in nuclei), None], object)[:-1],
-            "probability": probability,
-        }
+                columns = {name: None if of is None else of[row[chosen]] for name, of in self.columns.items()}
+                yield int(case[chosen[0]]), chosen, columns
 
 
 # --- COCO: polygons and run-length codes ------------------------------------------------------------------------------
@@ -540,13 +506,12 @@ class SegmentedNuclei(Nuclei):
 
     def __init__(self, document: Document, places: Places, request: Request) -> None:
         super().__init__(document, places, request)
-        self.outlined = OutlineTable()
-        self.coded = CodeTable()
+        self.polygons = Polygons()
+        self.codes = Codes()
         self.size = 0  # numbers in segmentations
 
-    def add_shape(self, nucleus: Nucleus, entry: Mapping[str, Any]) -> None:
-        """Note the polygons or the code of a nucleus."""
-        number, segmentation = nucleus.number, entry.get("segmentation")
+    def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
+        segmentation, row = entry.get("segmentation"), len(self.number) - 1
         if type(segmentation) is dict and segmentation:
             size, counts = segmentation.get("size"), segmentation.get("counts")
             if type(size) is not list or len(size) != 2 or set(map(type, size)) != {int}:
@@ -561,9 +526,9 @@ class SegmentedNuclei(Nuclei):
                     of="'counts' is",
                     value=counts,
                 )
-            elif self.places.check_shape(self.place(number), size[0], size[1], self.places.cases[nucleus.case]):
+            elif self.places.check_shape(self.place(number), size[0], size[1], self.places.cases[self.case[row]]):
                 self.size += len(counts)
-                self.coded.add(nucleus, counts)
+                self.codes.add(row, counts)
         elif type(segmentation) is list and any(segmentation):
             if any(type(ring) is not list for ring in segmentation):
                 found = "'segmentation' is a list of other things than lists"
@@ -573,7 +538,7 @@ class SegmentedNuclei(Nuclei):
                 self.fault("invalid-annotation", number, got=found, expected=SEGMENTATION)
             else:
                 self.size += sum(map(len, segmentation))
-                self.outlined.add(nucleus, segmentation)
+                self.polygons.add(row, segmentation)
         elif segmentation is None or type(segmentation) is list or segmentation == {}:
             self.fault("unsupported-shape", number, wording="no-segmentation", expected=SEGMENTATION)
         else:
@@ -590,26 +555,27 @@ class SegmentedNuclei(Nuclei):
         """Make arrays of the segmentations that have come since the last time."""
         what, limits = "vertices and runs", self.request.limits
         check_number(self.size // 2, what, "vertices_per_file", self.request.where, limits)
-        self.outlined.settle(self)
-        self.coded.settle(self)
+        self.polygons.settle(self)
+        self.codes.settle(self)
 
     def parts(self) -> Iterator[tuple[int, Part]]:
-        yield from self.outlined.outlines()
-        yield from self.coded.instances(self.places, self.request)
+        yield from self.polygons.outlines(self)
+        yield from self.codes.instances(self)
 
 
-class OutlineTable(NucleusTable):
-    """Nuclei with polygons."""
+class Polygons:
+    """The polygons of nuclei, by their rows; those from ``settled`` on are still lists."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.rows: list[int] = []
+        self.settled = 0
         self.pending: list[list[list[Any]]] = []
         self.ring_count: list[int] = []
         self.ring_size: list[Int64] = [np.empty(0, np.int64)]
         self.numbers: list[Float64] = [np.empty(0)]
 
-    def add(self, nucleus: Nucleus, polygons: list[list[Any]]) -> None:
-        self.nuclei.append(nucleus)
+    def add(self, row: int, polygons: list[list[Any]]) -> None:
+        self.rows.append(row)
         self.ring_count.append(len(polygons))
         self.pending.append(polygons)
 
@@ -622,61 +588,56 @@ class OutlineTable(NucleusTable):
         else:
             plain = (number if type(number) in NUMBERS else np.nan for number in chain.from_iterable(rings))
             numbers = np.fromiter(plain, np.float64)
-        owner = np.repeat(np.arange(self.settled, len(self.nuclei)), self.ring_count[self.settled :])
+        owner = np.repeat(self.rows[self.settled :], self.ring_count[self.settled :])
         first = np.cumsum(size) - size
         odd = np.flatnonzero(size % 2)
         bad = np.flatnonzero(~are_coordinates(numbers))
         for ring in odd[:FAULTS_NAMED].tolist():
-            nuclei.fault("invalid-coordinate", self.nuclei[owner[ring]].number, wording="odd-polygon", value=size[ring])
+            nuclei.fault("invalid-coordinate", nuclei.number[owner[ring]], wording="odd-polygon", value=size[ring])
         for index in bad[:FAULTS_NAMED].tolist():
             ring = int(np.searchsorted(first, index, "right")) - 1
             value = rings[ring][index - int(first[ring])]
-            nuclei.fault("invalid-coordinate", self.nuclei[owner[ring]].number, wording="in-turn", value=value)
+            nuclei.fault("invalid-coordinate", nuclei.number[owner[ring]], wording="in-turn", value=value)
         nuclei.faults.count_rest("invalid-coordinate", len(odd))
         nuclei.faults.count_rest("invalid-coordinate", len(bad))
         self.numbers.append(numbers)
         self.ring_size.append(size // 2)
-        self.settled = len(self.nuclei)
+        self.settled = len(self.rows)
         self.pending.clear()
 
-    def outlines(self) -> Iterator[tuple[int, Outlines]]:
+    def outlines(self, nuclei: SegmentedNuclei) -> Iterator[tuple[int, Outlines]]:
         """The number of each case that has outlines, and they; after all have been settled without a fault."""
         points = np.concatenate(self.numbers).reshape(-1, 2)
         ring_start = np.concatenate([[0], np.cumsum(np.concatenate(self.ring_size))])
         ring_count = np.array(self.ring_count, np.int64)
         first_ring = np.cumsum(ring_count) - ring_count
-        for case, chosen in self.by_case():
+        for case, chosen, columns in nuclei.by_case(self.rows):
             ring = expand(first_ring[chosen], first_ring[chosen] + ring_count[chosen])
             start, stop = ring_start[ring], ring_start[ring + 1]
-            outlines = Outlines(
-                points_xy=points[expand(start, stop)],
-                ring_start=np.concatenate([[0], np.cumsum(stop - start)]),
-                ring_instance=np.repeat(np.arange(len(chosen), dtype=np.int32), ring_count[chosen]),
-                ring_is_hole=np.zeros(len(ring), np.bool_),
-                **self.described(chosen),
-            )
-            yield case, outlines
+            owner = np.repeat(np.arange(len(chosen)), ring_count[chosen])
+            yield case, outlines_of_rings(points[expand(start, stop)], stop - start, owner, **columns)
 
 
-class CodeTable(NucleusTable):
-    """Nuclei with run-length codes."""
+class Codes:
+    """The run-length codes of nuclei, by their rows; those from ``settled`` on are still codes."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.rows: list[int] = []
+        self.settled = 0
         self.pending: list[list[Any] | str] = []
         self.runs: list[CodeRuns] = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))]
 
-    def add(self, nucleus: Nucleus, code: list[Any] | str) -> None:
-        self.nuclei.append(nucleus)
+    def add(self, row: int, code: list[Any] | str) -> None:
+        self.rows.append(row)
         self.pending.append(code)
 
     def settle(self, nuclei: SegmentedNuclei) -> None:
         """Make runs of the codes that have come; codes without a pixel are left out, of which ``nuclei`` takes note."""
-        fresh = self.nuclei[self.settled :]
-        shapes = [nuclei.places.cases[nucleus.case].shape_yx for nucleus in fresh]
+        fresh = self.rows[self.settled :]
+        shapes = [nuclei.places.cases[nuclei.case[row]].shape_yx for row in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
         try:
-            runs = runs_of_counts(self.pending, lambda index: nuclei.place(fresh[index].number), pixels=pixels)
+            runs = runs_of_counts(self.pending, lambda index: nuclei.place(nuclei.number[fresh[index]]), pixels=pixels)
         except InputFault as error:
             for finding in error.findings:
                 nuclei.faults.include(finding)
@@ -684,23 +645,23 @@ class CodeTable(NucleusTable):
         else:
             has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
             for index in np.flatnonzero(~has_pixels).tolist():
-                nuclei.add_vanished(fresh[index].number)
-            self.nuclei[self.settled :] = [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
+                nuclei.add_vanished(nuclei.number[fresh[index]])
+            self.rows[self.settled :] = [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
             instance = self.settled + np.cumsum(has_pixels)[runs.instance] - 1
             runs = CodeRuns(runs.start, runs.length, instance.astype(np.int32))
         self.runs.append(runs)
-        self.settled = len(self.nuclei)
+        self.settled = len(self.rows)
         self.pending.clear()
 
-    def instances(self, places: Places, request: Request) -> Iterator[tuple[int, Instances]]:
+    def instances(self, nuclei: SegmentedNuclei) -> Iterator[tuple[int, Instances]]:
         """The number of each case that has codes, and their pixels; after all have been settled without a fault.
 
         Raises InputFault ("too-complex-runs").
         """
         runs = join_runs(self.runs)
-        edges = np.searchsorted(runs.instance, np.arange(len(self.nuclei) + 1))
-        for number, chosen in self.by_case():
-            case = places.cases[number]
+        edges = np.searchsorted(runs.instance, np.arange(len(self.rows) + 1))
+        for number, chosen, columns in nuclei.by_case(self.rows):
+            case = nuclei.places.cases[number]
             index = expand(edges[chosen], edges[chosen + 1])
             count = edges[chosen + 1] - edges[chosen]
             instances = instances_from_runs(
@@ -709,8 +670,8 @@ class CodeTable(NucleusTable):
                 np.repeat(np.arange(len(chosen), dtype=np.int32), count),
                 shape_yx=case.shape_yx,
                 pixel_order="column",
-                where=f"{request.where}, case {quote(case.name)}",
-                **self.described(chosen),
+                where=f"{nuclei.request.where}, case {quote(case.name)}",
+                **columns,
             )
             yield number, instances
 
@@ -781,36 +742,33 @@ class BoxedNuclei(Nuclei):
 
     def __init__(self, document: Document, places: Places, request: Request) -> None:
         super().__init__(document, places, request)
-        self.table = NucleusTable()
+        self.rows: list[int] = []
         self.pending: list[list[float]] = []
         self.middles_xy: list[Float64] = [np.empty((0, 2))]
 
-    def add_shape(self, nucleus: Nucleus, entry: Mapping[str, Any]) -> None:
+    def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
         box = entry.get("bbox")
-        if type(box) is not list or len(box) != 4 or not NUMBERS.issuperset(map(type, box)):
-            if box is None:
-                self.fault("invalid-annotation", nucleus.number, got="no 'bbox'", expected=BOX)
-            else:
-                self.fault("invalid-annotation", nucleus.number, expected=BOX, of="'bbox' is", value=box)
-            return
-        self.table.nuclei.append(nucleus)
-        self.pending.append(box)
+        if box is None:
+            self.fault("invalid-annotation", number, got="no 'bbox'", expected=BOX)
+        elif type(box) is not list or len(box) != 4 or not NUMBERS.issuperset(map(type, box)):
+            self.fault("invalid-annotation", number, expected=BOX, of="'bbox' is", value=box)
+        else:
+            self.rows.append(len(self.number) - 1)
+            self.pending.append(box)
 
     def settle(self) -> None:
         boxes = np.array(self.pending, np.float64).reshape(-1, 4)
-        in_order = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1)
-        usable = are_coordinates(boxes).all(axis=1)
-        for index in np.flatnonzero(~(in_order & usable)).tolist():
-            number = self.table.nuclei[self.table.settled + index].number
+        is_box = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1) & are_coordinates(boxes).all(axis=1)
+        for index in np.flatnonzero(~is_box).tolist():
+            number = self.number[self.rows[index - len(boxes)]]
             self.fault("invalid-coordinate", number, wording="no-box", box=self.pending[index], wanted=BOX)
         self.middles_xy.append((boxes[:, :2] + boxes[:, 2:]) / 2)
-        self.table.settled = len(self.table.nuclei)
         self.pending.clear()
 
     def parts(self) -> Iterator[tuple[int, Part]]:
         middles_xy = np.concatenate(self.middles_xy)
-        for case, chosen in self.table.by_case():
-            yield case, Points(points_xy=middles_xy[chosen], **self.table.described(chosen))
+        for case, chosen, columns in self.by_case(self.rows):
+            yield case, Points(points_xy=middles_xy[chosen], **columns)
 
 
 def example_of_midog(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import TypeVar
 
 from evaluation.challenge import FormatRules, LimitRules
-from evaluation.model import Annotations, Bool, ClassTable, Collection, Float64
+from evaluation.model import Annotations, Bool, ClassTable, Collection, Float64, Int32, Int64, Outlines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +80,20 @@ def um_and_spacing(units: str | None, spacing_um: float | Float64 | None) -> tup
     if units in (None, "px"):
         return 1.0, None
     return UM_PER_UNIT[units], np.nan if spacing_um is None else spacing_um
+
+
+def outlines_of_rings(
+    points_xy: Float64, size: Int64, owner: Int64 | Int32 | None = None, is_hole: Bool | None = None, **columns: Any
+) -> Outlines:
+    """Outlines of rings that follow each other, with so many vertices each, and the columns of their nuclei.
+
+    owner    which nucleus each ring is a part of; None: each is one
+    is_hole  None: no ring is one
+    """
+    return Outlines(
+        points_xy=points_xy,
+        ring_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(size)]),
+        ring_instance=np.asarray(np.arange(len(size)) if owner is None else owner, np.int32),
+        ring_is_hole=np.zeros(len(size), np.bool_) if is_hole is None else is_hole,
+        **columns,
+    )

@@ -32,7 +32,7 @@ from evaluation.findings import FAULTS_NAMED, Finding, fault, for_each, quote, w
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import check_size, find_classes
 from evaluation.formats.example import Example, csv_bytes
-from evaluation.formats.format import Format, Request, are_coordinates, um_and_spacing
+from evaluation.formats.format import Format, Request, are_coordinates, outlines_of_rings, um_and_spacing
 from evaluation.model import (
     Annotations,
     Bool,
@@ -42,7 +42,6 @@ from evaluation.model import (
     Float64,
     Int16,
     Int64,
-    Outlines,
     Points,
     um_to_px,
 )
@@ -484,11 +483,9 @@ def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case
                 table.need(of_rules)
     if faults := [*faults, *shapes.faults, *wrong_probabilities, *wrong_of_classes]:
         raise InputFault(*faults)
-    outlines = Outlines(
-        points_xy=shapes.points_xy,
-        ring_start=np.concatenate([[0], np.cumsum(shapes.count)]),
-        ring_instance=np.arange(len(table), dtype=np.int32),
-        ring_is_hole=np.zeros(len(table), np.bool_),
+    outlines = outlines_of_rings(
+        shapes.points_xy,
+        shapes.count,
         class_id=class_id,
         source_id=table.line.astype(object),
         probability=probability,
