@@ -22,7 +22,7 @@ from test_hostile_labels import CUT_OFF, little_memory, read, refusal
 from test_label_formats import INTEGERS, LABELS, SHAPE, case_of, image_of, request, tiff_file
 
 from evaluation.decoding import tiff
-from evaluation.decoding.image_size import read_image_size
+from evaluation.decoding.pixels import read_image_size
 from evaluation.decoding.streams import CutOff
 from evaluation.decoding.tiff import LZW, PACKBITS, decompress
 from evaluation.findings.errors import InputFault

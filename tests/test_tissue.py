@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from skimage import io
 from skimage.measure import block_reduce
 
-from evaluation.decoding.tissue import TiffTissue, mean_of_blocks, open_tissue
 from evaluation.findings.errors import InputFault
+from evaluation.report.tissue import TiffTissue, mean_of_blocks, open_tissue
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "monusac"
 HEIGHT, WIDTH = 70, 110
@@ -137,7 +137,7 @@ def test_blocks_are_means(data: st.DataObject) -> None:
 def test_a_smaller_window_is_made_of_means_over_bands_and_tiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.decoding.tissue.BAND_PIXELS", 1000)  # several bands
+    monkeypatch.setattr("evaluation.report.tissue.BAND_PIXELS", 1000)  # several bands
     tifffile.imwrite(tmp_path / "a.tif", picture(), photometric="rgb", tile=(16, 32))
     means = block_reduce(picture(), (7, 7, 1), np.mean)[:9, :14]  # without incomplete blocks
     with open_tissue(tmp_path / "a.tif") as tissue:

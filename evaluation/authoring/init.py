@@ -14,7 +14,7 @@ from evaluation.authoring.challenge_text import challenge_text, heading_of, tabl
 from evaluation.authoring.names import patients_of
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, read_text, resolve_preset
-from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
+from evaluation.decoding.pixels import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
 from evaluation.formats import Request

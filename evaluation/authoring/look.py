@@ -37,8 +37,7 @@ from evaluation.decoding.content import (
     foreign_file,
     what_it_is,
 )
-from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
-from evaluation.decoding.pixels import read_image, suffix_of
+from evaluation.decoding.pixels import IMAGE_SUFFIXES, read_image, read_image_size, suffix_of
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import Finding, fault, quote

@@ -75,14 +75,7 @@ def null_for_number(found: re.Match[bytes]) -> bytes:
     return found[0] if found[0].startswith(b'"') else b"null"
 
 
-def read_records(
-    stream: BinaryIO,
-    *,
-    key: str,
-    where: str,
-    limits: LimitRules,
-    nan_is_null: bool = False,
-) -> Records:
+def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, nan_is_null: bool = False) -> Records:
     """The value of a JSON file that is a list of records, or an object with such a list under ``key``.
 
     nan_is_null   read NaN, Infinity and -Infinity, which are not JSON, as null: QuPath writes them as measurements

@@ -52,12 +52,7 @@ class Pixels:
 
 
 def check_labels(
-    array: npt.NDArray[Any],
-    *,
-    where: str,
-    shape_yx: tuple[int, int],
-    first_row: int = 0,
-    but: Collection[int] = (),
+    array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], first_row: int = 0, but: Collection[int] = ()
 ) -> Integers:
     """The array as labels, integer (H, W): 0 is background, every other value one instance.
 
@@ -153,13 +148,7 @@ def check_dtype(dtype: np.dtype[Any], *, where: str) -> None:
         return
     if dtype.kind == "O":
         raise refused("pickle", where)
-    kinds = {
-        "f": "numbers of more than 64 bits",
-        "c": "complex numbers",
-        "U": "texts",
-        "S": "texts",
-        "V": "records",
-    }
+    kinds = {"f": "numbers of more than 64 bits", "c": "complex numbers", "U": "texts", "S": "texts", "V": "records"}
     raise refused("not-numeric", where, kind=kinds.get(dtype.kind, "another kind of values"))
 
 

@@ -6,9 +6,10 @@ taken; ``read_image`` compares them with the case and reads.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NoReturn
 
 import numpy.typing as npt
@@ -30,13 +31,14 @@ from evaluation.decoding.label_array import Pixels, check_dtype, check_shape, ch
 from evaluation.decoding.mha import peek_mha
 from evaluation.decoding.npy import peek_npy, peek_npz
 from evaluation.decoding.png import peek_png
-from evaluation.decoding.streams import damage_told, stream_size
-from evaluation.decoding.tiff import peek_tiff
+from evaluation.decoding.streams import CutOff, Damaged, damage_told, stream_size
+from evaluation.decoding.tiff import TiffFile, peek_tiff
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 
 PICKLE_SUFFIXES = (".pkl", ".pickle")
 DETACHED = {".mhd": ".mha", ".nhdr": ".nrrd"}  # headers of files with data, which they name
+IMAGE_SUFFIXES = (".svs", ".tif", ".tiff", ".png", ".SVS", ".TIF", ".TIFF", ".PNG")  # of whole images
 DOUBLE_SUFFIXES = (".nii.gz", ".zarr.zip")
 
 
@@ -136,3 +138,21 @@ def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
 
 def file_with(suffix: str) -> str:
     return f"a file with the suffix {quote(suffix)}" if suffix else "a file without a suffix"
+
+
+def read_image_size(path: Path) -> tuple[int, int]:
+    """Height and width of the full-resolution image of an SVS, TIFF or PNG file, px. Raises InputFault."""
+    height = width = 0
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(24)
+            if head.startswith(TIFF_MAGICS):
+                page = TiffFile(stream).pages()[0]
+                height, width = page.height, page.width
+            elif head.startswith(PNG_MAGIC) and len(head) == 24:
+                width, height = struct.unpack_from(">II", head, 16)
+    except (CutOff, Damaged, OSError):
+        height = width = 0
+    if height < 1 or width < 1:
+        raise refused("unreadable-image", quote(path.name), expected="an SVS, TIFF or PNG file")
+    return height, width

@@ -77,7 +77,12 @@ def check_probabilities(
     faults.count_rest("invalid-probability", len(wrong))
     faults.count_rest("missing-probability", len(missing))
     for row in wrong[:FAULTS_NAMED]:
-        faults.fault("invalid-probability", place_of[row], value=shown(values[row]), what=f"{quote(key)} is" if key else "the probability")
+        faults.fault(
+            "invalid-probability",
+            place_of[row],
+            value=shown(values[row]),
+            what=f"{quote(key)} is" if key else "the probability",
+        )
     for row in missing[:FAULTS_NAMED]:
         faults.fault("missing-probability", place_of[row], wording="no-score" if key else "")
     return None

@@ -28,13 +28,7 @@ from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_
 from evaluation.decoding.streams import memory_told
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import (
-    Faults,
-    NucleusLists,
-    class_name_of,
-    describe,
-    probabilities_of,
-)
+from evaluation.formats.annotation_lists import Faults, NucleusLists, class_name_of, describe, probabilities_of
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_name, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
@@ -424,11 +418,7 @@ def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
     while waiting:
         member = waiting.pop()
         if type(member) is not dict:
-            raise Malformed(
-                wording="geometry",
-                expected="an object with a type and coordinates",
-                value=shown(member),
-            )
+            raise Malformed(wording="geometry", expected="an object with a type and coordinates", value=shown(member))
         kind, coordinates = member.get("type"), member.get("coordinates")
         if type(coordinates) is Ring:
             polygons.append([coordinates])
@@ -446,9 +436,7 @@ def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
             members = member.get("geometries")
             if type(members) is not list:
                 raise Malformed(
-                    expected="a list of geometries",
-                    of="the geometries of a collection are",
-                    value=shown(members),
+                    expected="a list of geometries", of="the geometries of a collection are", value=shown(members)
                 )
             waiting += members[::-1]
         elif type(kind) is str:
@@ -481,11 +469,7 @@ def list_of_lists(coordinates: Any, kind: str) -> list[Any]:
 
 
 def malformed_coordinates(coordinates: Any, kind: str) -> Malformed:
-    return Malformed(
-        expected=EXPECTED[kind],
-        of=f"the coordinates of a {quote(kind)} are",
-        value=shown(coordinates),
-    )
+    return Malformed(expected=EXPECTED[kind], of=f"the coordinates of a {quote(kind)} are", value=shown(coordinates))
 
 
 def probability_in(properties: dict[str, Any]) -> Any:

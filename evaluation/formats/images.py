@@ -13,10 +13,9 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.decoding.csv import Table, numbers_of
-from evaluation.decoding.image_size import IMAGE_SUFFIXES, read_image_size
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import MatFile, choose_variable
-from evaluation.decoding.pixels import CONTAINERS, peek, suffix_of
+from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, peek, read_image_size, suffix_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import refused
 from evaluation.formats.arrays import CaseArray

@@ -26,7 +26,7 @@ import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -171,20 +171,21 @@ def read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
         members = {info.filename: info for info in archive.infolist()}
         found = dict(arrays_of(archive, members))
         chosen = choose_array(list(found), asked)
-        codecs = set(codecs_of([found[chosen].get(key) for key in ("codecs", "compressor", "filters")]))
-        if unknown := codecs - CODECS:
+        metadata = found[chosen]
+        if unknown := set(codecs_of([metadata.get(key) for key in ("codecs", "compressor", "filters")])) - CODECS:
             raise Damaged(f"the codec {quote(min(unknown))}, which is not read")
         start = f"{chosen}/" if chosen else ""
         own = {name[len(start) :]: info for name, info in members.items() if name.startswith(start)}
         check_bytes(sum(info.file_size for info in own.values()), "chunks", asked.where, asked.bytes_limit)
-        if outermost_codec(found[chosen]) == "blosc":
-            check_blosc(archive, own.values())
-        buffer = zarr.core.buffer.default_buffer_prototype().buffer.from_bytes
-        content = {name: buffer(archive.read(info)) for name, info in own.items()}
-    array = zarr.open_array(zarr.storage.MemoryStore(content), mode="r")
+        content = {name: archive.read(info) for name, info in own.items()}
+    outermost = metadata["codecs"][-1:] if "codecs" in metadata else metadata.get("compressor")
+    if next(codecs_of(outermost), "") == "blosc":
+        check_blosc(content)
+    buffer = zarr.core.buffer.default_buffer_prototype().buffer.from_bytes
+    store = zarr.storage.MemoryStore({name: buffer(data) for name, data in content.items()})
+    array = zarr.open_array(store, mode="r")
     check_bytes(math.prod(array.shape) * array.dtype.itemsize, "an array", asked.where, asked.bytes_limit)
-    numbers: npt.NDArray[Any] = np.asarray(array[...])
-    return numbers
+    return np.asarray(array[...])
 
 
 def arrays_of(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> Iterator[tuple[str, Any]]:
@@ -221,19 +222,12 @@ def codecs_of(metadata: Any) -> Iterator[str]:
         yield from (str(metadata[key]).removeprefix("numcodecs.") for key in ("id", "name") if key in metadata)
 
 
-def outermost_codec(metadata: Mapping[str, Any]) -> str:
-    """The codec that made the bytes of a chunk."""
-    last = metadata["codecs"][-1:] if "codecs" in metadata else [metadata.get("compressor")]
-    return next(codecs_of(last), "")
-
-
-def check_blosc(archive: zipfile.ZipFile, members: Iterable[zipfile.ZipInfo]) -> None:
+def check_blosc(content: Mapping[str, bytes]) -> None:
     """Raise CutOff unless each chunk has the length that its header says: zarr makes pixels of one that is cut."""
-    for info in members:
-        if not is_of_zarr(info.filename) and not info.filename.endswith((".zattrs", ".zmetadata", "/")):
-            with archive.open(info) as chunk:
-                if int.from_bytes(chunk.read(16)[12:], "little") != info.file_size:
-                    raise CutOff
+    for name, chunk in content.items():
+        is_chunk = not is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
+        if is_chunk and int.from_bytes(chunk[12:16], "little") != len(chunk):
+            raise CutOff
 
 
 def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -523,5 +523,5 @@ def explain(rules: RleCsvRules) -> list[str]:
 FORMATS = {
     "rle_csv": Format(
         words="CSV of run-length codes", explain=explain, read_all=read_rle_csv_collection, example=example
-    ),
+    )
 }

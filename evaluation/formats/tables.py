@@ -33,18 +33,7 @@ from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import check_size, find_classes
 from evaluation.formats.example import Example, csv_bytes
 from evaluation.formats.format import Format, Request, are_coordinates, outlines_of_rings, um_and_spacing
-from evaluation.model import (
-    Annotations,
-    Bool,
-    Case,
-    Collection,
-    Counts,
-    Float64,
-    Int16,
-    Int64,
-    Points,
-    um_to_px,
-)
+from evaluation.model import Annotations, Bool, Case, Collection, Counts, Float64, Int16, Int64, Points, um_to_px
 
 # The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.
 CASE_COLUMNS = ("case", "image_id", "ImageId", "image", "id")

@@ -15,8 +15,7 @@ import numpy as np
 import orjson
 
 from evaluation.challenge import Challenge
-from evaluation.decoding.image_size import IMAGE_SUFFIXES
-from evaluation.decoding.tissue import Rgb, Tissue, open_tissue
+from evaluation.decoding.pixels import IMAGE_SUFFIXES
 from evaluation.execution.workers import Progress, run_job, run_work
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
@@ -42,6 +41,7 @@ from evaluation.report.scenes import (
     overlay_png,
     scene_of,
 )
+from evaluation.report.tissue import Rgb, Tissue, open_tissue
 from evaluation.results.files import write_atomically
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.memory import names_of

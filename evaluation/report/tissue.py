@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
-from evaluation.decoding.image_size import read_image_size
-from evaluation.decoding.pixels import read_image
+from evaluation.decoding.pixels import read_image, read_image_size
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
 
