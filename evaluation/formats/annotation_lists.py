@@ -20,7 +20,7 @@ from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, wit
 from evaluation.findings.errors import InputFault
 from evaluation.formats.classes import UNKNOWN, ClassNames, check_size, shown
 from evaluation.formats.format import Request, are_coordinates, outlines_of_rings, um_and_spacing
-from evaluation.model import Case, Float64, Int64, Outlines, Points, um_to_px
+from evaluation.model import Annotations, Case, Float64, Int64, Points, um_to_px
 
 NUMBERS = frozenset({int, float})  # by type: True is no number
 NUCLEI_AT_ONCE = 1 << 12
@@ -206,7 +206,9 @@ class NucleusLists:
         self.request = request
         self.kind = kind
         self.closed = closed
+        self.of_points = request.rules.are_points
         self.faults = Faults(request.where)
+        self.left_out = Faults(request.where)
         self.names = ClassNames(request.classes, request.file_class)
         self.factors = um_and_spacing(request.rules.value("units"), case.spacing_um)
         self.counted = f"{kind}s or nuclei", "instances_per_case", request.where, request.limits
@@ -237,6 +239,15 @@ class NucleusLists:
     def fault(self, code: str, **words: Any) -> None:
         """Note what is wrong with the annotation at hand."""
         self.faults.fault(code, self.place(), **words)
+
+    def refuse_shape(self, what: str, kind: str, wanted: Sequence[str], fix: str) -> None:
+        """The annotation at hand, or a part of it, has not the shape of the nuclei: a fault, or it is left out."""
+        if self.request.rules.value("other_shapes") == "skip":
+            place, wording = self.place(), "geometry-left-out"
+            self.left_out.fault("left-out", place, wording=wording, what=what, type=kind, wanted=wanted)
+        else:
+            wording = "other-geometry"
+            self.fault("unsupported-shape", wording=wording, fix=fix, what=what, type=kind, wanted=wanted)
 
     def class_of(self, name: object) -> int:
         """The class id of the annotation at hand, 0 for an unknown one, which is noted."""
@@ -394,43 +405,23 @@ class NucleusLists:
 
     # --- the whole file ---------------------------------------------------------------------------------------------
 
-    def check(self) -> tuple[Float64 | None, Float64 | None]:
-        """The probability of each nucleus, and those of the classes, or None.
-
-        Raises InputFault with all that is wrong with the file.
-        """
+    def annotations(self) -> Annotations:
+        """All nuclei, and what was left out. Raises InputFault with all that is wrong with the file."""
         places = (f"{self.kind} {number}" for number in self.numbers)
-        probability = check_probabilities(self.probability, places, self.faults)
-        class_probability = self.class_probabilities.array()
-        findings = [*self.names.findings(self.request.where), *self.faults.findings()]
-        if findings:
+        columns: dict[str, Any] = {
+            "class_id": np.array(self.class_id, np.int16),
+            "source_id": np.array([*self.source_id, None], object)[:-1],
+            "probability": check_probabilities(self.probability, places, self.faults),
+            "class_probability": self.class_probabilities.array(),
+        }
+        if findings := [*self.names.findings(self.request.where), *self.faults.findings()]:
             raise InputFault(*findings)
-        return probability, class_probability
-
-    def outlines(self) -> Outlines:
-        """All nuclei as outlines. Raises InputFault with all that is wrong with the file."""
-        probability, class_probability = self.check()
-        return outlines_of_rings(
-            np.concatenate(self.points_xy),
-            np.concatenate(self.ring_size),
-            np.array(self.ring_instance, np.int32),
-            np.array(self.ring_is_hole, np.bool_),
-            class_id=np.array(self.class_id, np.int16),
-            source_id=np.array([*self.source_id, None], object)[:-1],
-            probability=probability,
-            class_probability=class_probability,
-        )
-
-    def points(self) -> Points:
-        """All nuclei as points. Raises InputFault with all that is wrong with the file."""
-        probability, class_probability = self.check()
-        return Points(
-            points_xy=np.concatenate(self.points_xy),
-            class_id=np.array(self.class_id, np.int16),
-            source_id=np.array([*self.source_id, None], object)[:-1],
-            probability=probability,
-            class_probability=class_probability,
-        )
+        points_xy = np.concatenate(self.points_xy)
+        if self.of_points:
+            return Annotations((Points(points_xy, **columns),), tuple(self.left_out.findings()))
+        owner, is_hole = np.array(self.ring_instance, np.int32), np.array(self.ring_is_hole, np.bool_)
+        outlines = outlines_of_rings(points_xy, np.concatenate(self.ring_size), owner, is_hole, **columns)
+        return Annotations((outlines,), tuple(self.left_out.findings()))
 
 
 def points_of(positions: list[Any]) -> Float64:

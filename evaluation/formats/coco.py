@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 import orjson
@@ -275,19 +275,25 @@ def images_of_case(stream: BinaryIO, request: Request, case: Case) -> tuple[Docu
     return document, places
 
 
-def read_one(nuclei: Nuclei, case: Case) -> Annotations:
+def read_one(kind: type[Nuclei], stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """What a document says of the case that its file is for. Raises InputFault with all that is wrong."""
-    collection = read_all(nuclei)
+    with damage_told(request.where, kind.file):
+        document, places = images_of_case(stream, request, case)
+        collection = read_nuclei(kind(document, places, request))
     findings = collection.findings
     if others := sum(collection.unknown.values()):
-        findings = (
-            *findings,
-            fault("left-out", nuclei.request.where, wording="other-images", total=others, count=others),
-        )
+        findings += (fault("left-out", request.where, wording="other-images", total=others, count=others),)
     return Annotations(collection.cases[case.name].parts if case.name in collection.cases else (), findings)
 
 
-def read_all(nuclei: Nuclei) -> Collection:
+def read_all(kind: type[Nuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """What a document says of all cases. Raises InputFault with all that is wrong."""
+    with damage_told(request.where, kind.file):
+        document = read_document(stream, request)
+        return read_nuclei(kind(document, Places(document, cases), request))
+
+
+def read_nuclei(nuclei: Nuclei) -> Collection:
     """What a document says of the images that are cases. Raises InputFault with all that is wrong."""
     places = nuclei.places
     number = 0
@@ -339,6 +345,8 @@ class Nuclei(ABC):
     case, class_id, source_id, score   number of its case, class id, id, and probability as it stands in the file
     number                             its position in the file, from 0
     """
+
+    file: ClassVar[str]  # what it is called
 
     def __init__(self, document: Document, places: Places, request: Request) -> None:
         self.document = document
@@ -472,9 +480,7 @@ def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotation
     >>> nuclei.run_start.tolist(), nuclei.run_stop.tolist(), nuclei.class_id.tolist(), nuclei.probability.tolist()
     ([1, 3], [2, 5], [1], [0.5])
     """
-    with damage_told(request.where, "a COCO JSON file"):
-        document, places = images_of_case(stream, request, case)
-        return read_one(SegmentedNuclei(document, places, request), case)
+    return read_one(SegmentedNuclei, stream, request, case)
 
 
 def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
@@ -493,18 +499,18 @@ def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping
     not-coco, invalid-annotation, unknown-class, unsupported-shape, invalid-coordinate, invalid-rle, too-complex-runs,
     wrong-shape, vanished-outline, invalid-probability, missing-probability.
     """
-    with damage_told(request.where, "a COCO JSON file"):
-        document = read_document(stream, request)
-        if document.is_one_image:
-            fix = "Write a list of results, each with its 'image_id'."
-            raise refused("not-coco", request.where, got="the masks of one image, without its name", fix=fix)
-        return read_all(SegmentedNuclei(document, Places(document, cases), request))
+    return read_all(SegmentedNuclei, stream, request, cases)
 
 
 class SegmentedNuclei(Nuclei):
     """Nuclei with polygons or run-length codes."""
 
+    file = "a COCO JSON file"
+
     def __init__(self, document: Document, places: Places, request: Request) -> None:
+        if document.is_one_image and places.only is None:
+            fix = "Write a list of results, each with its 'image_id'."
+            raise refused("not-coco", document.where, got="the masks of one image, without its name", fix=fix)
         super().__init__(document, places, request)
         self.polygons = Polygons()
         self.codes = Codes()
@@ -713,10 +719,7 @@ def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     >>> read_midog_json(io.BytesIO(text), request, Case("a", "a", 100, 100)).parts[0].points_xy.tolist()
     [[12.5, 30.0]]
     """
-    with damage_told(request.where, "a MIDOG JSON file"):
-        document, places = images_of_case(stream, request, case)
-        check_form(document)
-        return read_one(BoxedNuclei(document, places, request), case)
+    return read_one(BoxedNuclei, stream, request, case)
 
 
 def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
@@ -726,21 +729,18 @@ def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mappin
     not-coco, invalid-annotation, unknown-class, wrong-shape, invalid-coordinate (also for corners in the wrong order,
     as COCO's own boxes of width and height have), invalid-probability, missing-probability.
     """
-    with damage_told(request.where, "a MIDOG JSON file"):
-        document = read_document(stream, request)
-        check_form(document)
-        return read_all(BoxedNuclei(document, Places(document, cases), request))
-
-
-def check_form(document: Document) -> None:
-    if document.is_one_image:
-        raise refused("not-coco", document.where, got="masks", fix="Write boxes, or name the format 'coco_json'.")
+    return read_all(BoxedNuclei, stream, request, cases)
 
 
 class BoxedNuclei(Nuclei):
     """Nuclei with boxes of two corners."""
 
+    file = "a MIDOG JSON file"
+
     def __init__(self, document: Document, places: Places, request: Request) -> None:
+        if document.is_one_image:
+            fix = "Write boxes, or name the format 'coco_json'."
+            raise refused("not-coco", document.where, got="masks", fix=fix)
         super().__init__(document, places, request)
         self.rows: list[int] = []
         self.pending: list[list[float]] = []

@@ -26,7 +26,7 @@ from evaluation.decoding.json import read_records, resting_collector
 from evaluation.decoding.streams import memory_told
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
-from evaluation.formats.annotation_lists import Faults, NucleusLists, describe
+from evaluation.formats.annotation_lists import NucleusLists, describe
 from evaluation.formats.classes import SKIPPED, UNKNOWN, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
@@ -78,8 +78,7 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
         else:
             expected = f"a file of {tool.title}, with {quote(tool.records)}"
             raise refused("wrong-format", request.where, got=describe(records.root), expected=expected)
-        part = reader.nuclei.points() if request.rules.are_points else reader.nuclei.outlines()
-        return Annotations((part,), tuple(reader.left_out.findings()))
+        return reader.nuclei.annotations()
 
 
 def size_in_labelme(stream: BinaryIO, request: Request[ContoursJsonRules]) -> list[Any] | None:
@@ -115,7 +114,6 @@ class ContourReader:
         self.values = request.classes.values
         self.type_names = type_names
         self.nuclei = NucleusLists(request, case, "shape" if request.rules.tool == "labelme" else "cell")
-        self.left_out = Faults(request.where)
 
     def add(self, pieces: Iterator[list[Any]]) -> None:
         """Nuclei of a list. labelme's parts of a nucleus may lie anywhere in it: they wait for its end."""
@@ -190,25 +188,8 @@ class ContourReader:
             return
         wanted = ("point",) if self.rules.are_points else OUTLINE_TYPES
         if kind not in wanted:
-            if self.rules.other_shapes == "skip":
-                self.left_out.fault(
-                    "left-out",
-                    self.nuclei.place(),
-                    wording="geometry-left-out",
-                    what="shape",
-                    type=shown(kind),
-                    wanted=wanted,
-                )
-            else:
-                fix = "Draw it as a polygon, or leave it out." if not self.rules.are_points else "Leave it out."
-                self.nuclei.fault(
-                    "unsupported-shape",
-                    wording="other-geometry",
-                    fix=fix,
-                    what="shape",
-                    type=shown(kind),
-                    wanted=wanted,
-                )
+            fix = "Leave it out." if self.rules.are_points else "Draw it as a polygon, or leave it out."
+            self.nuclei.refuse_shape("shape", shown(kind), wanted, fix)
             return
         if self.rules.are_points:
             class_id = self.nuclei.class_of(label)

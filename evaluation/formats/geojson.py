@@ -28,7 +28,7 @@ from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_
 from evaluation.decoding.streams import memory_told
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import Faults, NucleusLists, class_name_of, describe, probabilities_of
+from evaluation.formats.annotation_lists import NucleusLists, class_name_of, describe, probabilities_of
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_name, shown
 from evaluation.formats.example import Example
 from evaluation.formats.format import Format, Request
@@ -103,7 +103,7 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
         features = FeatureReader(request, case, regions)
         for items in pieces_of(stream, request):
             features.add(items)
-        return features.annotations()
+        return features.nuclei.annotations()
 
 
 def pieces_of(stream: BinaryIO, request: Request[GeojsonRules]) -> Iterator[list[Any]]:
@@ -222,7 +222,7 @@ def read_in_guessed_pieces(
                 features.add(text.parse_piece(piece))
                 if features.nuclei.faults.total or features.nuclei.names.count:
                     return None
-        return features.annotations()
+        return features.nuclei.annotations()
     except (InputFault, Unproven):
         return None
 
@@ -246,10 +246,8 @@ class FeatureReader:
         self, request: Request[FeatureRules], case: Case, regions: Mapping[int, int] = MappingProxyType({})
     ) -> None:
         self.nuclei = NucleusLists(request, case, "feature", closed=request.rules.shape == "outline")
-        self.of_points = request.rules.shape == "point"
+        self.of_points = self.nuclei.of_points
         self.parts_are_nuclei = None if request.rules.parts is None else request.rules.parts == "apart"
-        self.skips_others = request.rules.other_shapes == "skip"
-        self.left_out = Faults(request.where)
         self.regions = regions
 
     def add(self, items: list[Any]) -> None:
@@ -323,13 +321,13 @@ class FeatureReader:
             raise Malformed(got=describe(item), expected="a Feature with a geometry")
         children = children_of(item)
         if (inside := self.regions.get(self.nuclei.number)) is not None:
-            self.left_out.fault("left-out", self.nuclei.place(), wording="region", inside=inside)
+            self.nuclei.left_out.fault("left-out", self.nuclei.place(), wording="region", inside=inside)
             return children
         name = self.class_name(properties)
         if self.nuclei.names.look_up(name) == SKIPPED:
             return children
         if geometry is None:
-            self.left_out.fault("left-out", self.nuclei.place(), wording="no-geometry")
+            self.nuclei.left_out.fault("left-out", self.nuclei.place(), wording="no-geometry")
             return children
         outlines, points, others = shapes_of(geometry)
         if self.of_points:
@@ -337,7 +335,9 @@ class FeatureReader:
         else:
             chosen, not_chosen = outlines, [*others, *(("Point",) if points else ())]
         if not_chosen:
-            self.refuse_shape(not_chosen[0])
+            what, wanted = ("a point", POINTS) if self.of_points else ("an outline", OUTLINES)
+            fix = f"Write each nucleus as {what}, or leave the feature out."
+            self.nuclei.refuse_shape("geometry", not_chosen[0], wanted, fix)
         if not chosen:
             return children
         class_id = self.nuclei.class_of(name)
@@ -358,7 +358,7 @@ class FeatureReader:
         if self.parts_are_nuclei and len(outlines) > 1:
             return [[part] for part in outlines]
         if len(outlines) > PARTS_OF_A_NUCLEUS and self.parts_are_nuclei is None:
-            self.left_out.fault("many-parts", self.nuclei.place(), parts=len(outlines))
+            self.nuclei.left_out.fault("many-parts", self.nuclei.place(), parts=len(outlines))
         return [outlines]
 
     def class_name(self, properties: dict[str, Any]) -> Any:
@@ -381,23 +381,6 @@ class FeatureReader:
             if type(candidate) in (str, int) and candidate not in NO_IDS:
                 return str(candidate)
         return str(number)
-
-    def refuse_shape(self, kind: str) -> None:
-        """An annotation, or a part of one, has not the shape of the nuclei."""
-        wanted = POINTS if self.of_points else OUTLINES
-        if self.skips_others:
-            self.left_out.fault(
-                "left-out", self.nuclei.place(), wording="geometry-left-out", what="geometry", type=kind, wanted=wanted
-            )
-        else:
-            fix = f"Write each nucleus as {'a point' if self.of_points else 'an outline'}, or leave the feature out."
-            self.nuclei.fault(
-                "unsupported-shape", wording="other-geometry", fix=fix, what="geometry", type=kind, wanted=wanted
-            )
-
-    def annotations(self) -> Annotations:
-        part = self.nuclei.points() if self.of_points else self.nuclei.outlines()
-        return Annotations((part,), tuple(self.left_out.findings()))
 
 
 def name_of_class(properties: dict[str, Any]) -> Any:

@@ -37,6 +37,7 @@ from evaluation.model import Annotations, Case, Float64, Outlines, Points
 VERSION = {"major": 1, "minor": 0}
 PLANE = 0.5
 CLASS_PROBABILITIES = "class_probabilities"
+COUNTING_NAME = re.compile(r"Point \d+")
 
 
 def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
@@ -47,27 +48,52 @@ def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annota
     vertices is not. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
     invalid-annotation, empty-polygon, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
     """
-    with memory_told(request.where), resting_collector():
-        records = read_records(stream, key="polygons", where=request.where, limits=request.limits)
-        nuclei = NucleusLists(request, case, "polygon")
-        for piece in items_of(records, ("Multiple polygons", "Polygon"), "path_points", request.where):
-            for polygon in piece:
+    return read_items(stream, request, case, "polygon", "path_points", "a list of positions")
+
+
+def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The points of a "Multiple points" or "Point" file, in document order, in px.
+
+    Otherwise as ``read_polygons_json``; "Point 0", "Point 1", …, which viewers and the files of MONKEY write, stand for
+    no name.
+    """
+    return read_items(stream, request, case, "point", "point", "a position [x, y, z]")
+
+
+def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: str, what: str) -> Annotations:
+    """The nuclei of a file of the platform.
+
+    kind, key   "polygon" or "point", and the key under which an item has its vertices or its position
+    what        stands there
+    """
+    where = request.where
+    with memory_told(where), resting_collector():
+        records = read_records(stream, key=f"{kind}s", where=where, limits=request.limits)
+        nuclei = NucleusLists(request, case, kind)
+        for piece in items_of(records, (f"Multiple {kind}s", kind.title()), key, where):
+            for item in piece:
                 nuclei.next_annotation()
-                path = polygon.get("path_points") if type(polygon) is dict else None
-                if type(path) is not list:
-                    nuclei.fault(
-                        "invalid-annotation",
-                        wording="value",
-                        expected="an object with 'path_points', a list of positions",
-                        value=shown(polygon),
-                    )
+                is_item = type(item) is dict and key in item
+                if not is_item or not (nuclei.of_points or type(item[key]) is list):
+                    expected = f"an object with {quote(key)}, {what}"
+                    nuclei.fault("invalid-annotation", wording="value", expected=expected, value=shown(item))
                     continue
-                name = polygon.get("name")
+                name = item.get("name")
+                if nuclei.of_points and is_counting(name) and not nuclei.names.is_known(name):
+                    name = None
                 if nuclei.names.look_up(name) != SKIPPED:
-                    probabilities = polygon.get("probability"), polygon.get(CLASS_PROBABILITIES)
-                    nuclei.add_outline([[path]], nuclei.class_of(name), nuclei.number, *probabilities)
+                    class_id = nuclei.class_of(name)
+                    probabilities = item.get("probability"), item.get(CLASS_PROBABILITIES)
+                    if nuclei.of_points:
+                        nuclei.add_points([item[key]], class_id, [nuclei.number], *probabilities)
+                    else:
+                        nuclei.add_outline([[item[key]]], class_id, nuclei.number, *probabilities)
             nuclei.settle()
-        return Annotations((nuclei.outlines(),))
+        return nuclei.annotations()
+
+
+def is_counting(name: object) -> bool:
+    return type(name) is str and COUNTING_NAME.fullmatch(name) is not None
 
 
 def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> Iterator[list[Any]]:
@@ -141,42 +167,6 @@ def example_of_polygons(made: Example, cases: Sequence[Case], class_name: str | 
 
 
 # --- Multiple points --------------------------------------------------------------------------------------------------
-
-
-COUNTING_NAME = re.compile(r"Point \d+")
-
-
-def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """The points of a "Multiple points" or "Point" file, in document order, in px.
-
-    ``rules.units`` um and mm become px by the spacing of the case: x_px = 1000 * x_mm / spacing_um. The class of a
-    point is its ``name``; "Point 0", "Point 1", …, which viewers and the files of MONKEY write, stand for no name.
-    ``source_id`` is its position, from 1. Raises InputFault with all that is wrong: too-large, too-deep, not-json,
-    wrong-format, invalid-annotation, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
-    """
-    with memory_told(request.where), resting_collector():
-        records = read_records(stream, key="points", where=request.where, limits=request.limits)
-        nuclei = NucleusLists(request, case, "point")
-        for piece in items_of(records, ("Multiple points", "Point"), "point", request.where):
-            for point in piece:
-                nuclei.next_annotation()
-                if type(point) is not dict or "point" not in point:
-                    nuclei.fault(
-                        "invalid-annotation",
-                        wording="value",
-                        expected="an object with 'point', a position [x, y, z]",
-                        value=shown(point),
-                    )
-                    continue
-                name = point.get("name")
-                if type(name) is str and COUNTING_NAME.fullmatch(name) and not nuclei.names.is_known(name):
-                    name = None
-                if nuclei.names.look_up(name) != SKIPPED:
-                    class_id = nuclei.class_of(name)
-                    probabilities = point.get("probability"), point.get(CLASS_PROBABILITIES)
-                    nuclei.add_points([point["point"]], class_id, [nuclei.number], *probabilities)
-            nuclei.settle()
-        return Annotations((nuclei.points(),))
 
 
 def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:

@@ -51,7 +51,7 @@ def read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case) 
             if nuclei.number % NUCLEI_AT_ONCE == 0:
                 nuclei.settle()
         nuclei.settle()
-        return Annotations((nuclei.outlines(),))
+        return nuclei.annotations()
 
 
 def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[bytes], case: Case) -> None:
