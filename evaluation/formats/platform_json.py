@@ -70,30 +70,32 @@ def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: s
     with memory_told(where), resting_collector():
         records = read_records(stream, key=f"{kind}s", where=where, limits=request.limits)
         nuclei = NucleusLists(request, case, kind)
+        of_points = nuclei.of_points
         for piece in items_of(records, (f"Multiple {kind}s", kind.title()), key, where):
             for item in piece:
                 nuclei.next_annotation()
                 is_item = type(item) is dict and key in item
-                if not is_item or not (nuclei.of_points or type(item[key]) is list):
+                if not is_item or not (of_points or type(item[key]) is list):
                     expected = f"an object with {quote(key)}, {what}"
                     nuclei.fault("invalid-annotation", wording="value", expected=expected, value=shown(item))
                     continue
                 name = item.get("name")
-                if nuclei.of_points and is_counting(name) and not nuclei.names.is_known(name):
+                if (
+                    of_points
+                    and type(name) is str
+                    and COUNTING_NAME.fullmatch(name)
+                    and not nuclei.names.is_known(name)
+                ):
                     name = None
                 if nuclei.names.look_up(name) != SKIPPED:
                     class_id = nuclei.class_of(name)
                     probabilities = item.get("probability"), item.get(CLASS_PROBABILITIES)
-                    if nuclei.of_points:
+                    if of_points:
                         nuclei.add_points([item[key]], class_id, [nuclei.number], *probabilities)
                     else:
                         nuclei.add_outline([[item[key]]], class_id, nuclei.number, *probabilities)
             nuclei.settle()
         return nuclei.annotations()
-
-
-def is_counting(name: object) -> bool:
-    return type(name) is str and COUNTING_NAME.fullmatch(name) is not None
 
 
 def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> Iterator[list[Any]]:
