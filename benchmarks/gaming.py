@@ -371,7 +371,7 @@ teams better where classes are rare is one; its price is the second column, sinc
 two of the eight teams find 30 to 50 % of the nuclei, all of these columns follow detection (a correlation with F1 of {lowest:.2f} to {highest:.2f}) more than the
 skill in naming.
 
-## The tricks, and under which presets they pay
+## The tricks, and under which presets they work
 
 In brackets: for how many teams of all fields.
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evaluation import Challenge, instances_from_labels, score_instances
 from evaluation.challenge import preset_names
 from evaluation.model import NoInterval, UndefinedReason
-from evaluation.report.figures import picture_of
-from evaluation.report.nuclei import NucleusTable, scores_of_pairs, size_bins, spread_sample
+from evaluation.report.nuclei import NucleusTable, size_bins
 from evaluation.report.page import Cell, Figure, Page, Section, Table, Text, Tiles
 from evaluation.report.result import REASONS, ResultDocuments, rules_in_words
 from evaluation.report.submission import case_anchors, submission_page
@@ -121,22 +117,16 @@ def test_cases_have_the_counts_and_scores_of_details_json(result, page):
             assert value == at(entry["scores"], column.help)
 
 
-def test_points_of_groups_are_their_values_and_lead_to_their_first_case(result, page):
+def test_patients_stand_above_their_cases_and_lead_to_the_first(result, page):
     _, details = documents(result)
     names = {plain(row[0]): row[0].name for row in table(page, "cases").rows}
-    series = {one.name: one.dots for one in figure(page, "spread").series}
-    groups = [details["groups"][name]["rules"]["iou_above"]["scores"] for name in ("P1", "P2")]
-    assert [(dot.y, dot.anchor, dot.text) for dot in series["detection F1"]] == [
-        (groups[0]["detection"]["f1"], names["P1_a"], "P1"),
-        (groups[1]["detection"]["f1"], names["P2_a"], "P2"),
+    rows = table(page, "groups").rows
+    assert [(plain(row[0]), row[0].anchor, row[-1]) for row in rows] == [
+        ("P1", names["P1_a"], 2),
+        ("P2", names["P2_a"], 1),
     ]
-
-
-def test_a_group_without_a_value_is_left_out_of_a_plot_and_told(page):
-    """In P2 nothing was predicted, so nothing could be classified."""
-    boxes = figure(page, "spread")
-    assert len({one.name: one.dots for one in boxes.series}["balanced accuracy"]) == 1
-    assert "1 of 2 patients has no balanced accuracy" in boxes.description
+    for name, (_, f1, *_) in zip(("P1", "P2"), rows, strict=True):
+        assert plain(f1) == details["groups"][name]["rules"]["iou_above"]["scores"]["detection"]["f1"]
 
 
 def test_the_confusion_matrix_has_rows_of_the_reference_and_none_last(page):
@@ -226,8 +216,8 @@ def test_a_public_page_shows_the_aggregation_of_the_intervals():
     assert ResultDocuments(metrics).main == "pooled"
     (tiles,) = [block for block in submission_page(metrics).sections[0].blocks if isinstance(block, Tiles)]
     assert "0.250 to 0.750" in tiles.tiles[0].detail
-    first = table(submission_page(metrics), "main-scores").rows[0]
-    assert (first[0], first[1].bar) == ("detection F1 ↑", (0.25, metrics["detection"]["f1"]["pooled"], 0.75))
+    rows = {row[0]: row[1:4] for row in table(submission_page(metrics), "scores").rows}
+    assert rows["detection.f1"] == (metrics["detection"]["f1"]["pooled"], 0.25, 0.75)
 
 
 def test_the_place_among_earlier_results_is_shown(result):
@@ -252,8 +242,7 @@ def test_nothing_at_all_makes_a_page_with_sentences_instead_of_plots():
     metrics, details = documents(scored(P1_a=(squares(), squares())))
     page = submission_page(metrics, details=details, nuclei=nothing())
     assert page.figures() == []
-    for anchor in ("spread-section", "size"):
-        assert any(isinstance(block, Text) for block in section(page, anchor).blocks), anchor
+    assert any(isinstance(block, Text) for block in section(page, "size").blocks)
     (tiles,) = [block for block in section(page, "skills").blocks if isinstance(block, Tiles)]
     assert {tile.value for tile in tiles.tiles} == {None}
     assert REASONS["no-instances"] in tiles.tiles[0].detail
@@ -267,8 +256,9 @@ def test_one_case_a_group_shows_cases_and_no_table_of_groups(result):
     challenge = Challenge.from_preset("monusac2020", name="squares")
     metrics, details = documents(score_instances(challenge, {"a": (REFERENCE, PREDICTION)}))
     page = submission_page(metrics, details=details)
-    assert section(page, "spread-section").title == "Differences between cases"
-    assert "group" not in [column.title for column in table(page, "cases").columns]
+    cases = section(page, "cases-section")
+    assert (cases.title, len(cases.blocks)) == ("Cases", 1)
+    assert "patient" not in [column.title for column in table(page, "cases").columns]
 
 
 def test_many_classes_make_a_list_of_confusions(result):
@@ -309,28 +299,6 @@ def test_the_rules_of_every_preset_have_words(preset):
 # --- nuclei -----------------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.floats(0, 1), max_size=60), st.integers(1, 20))
-def test_a_sample_holds_the_extremes_and_nothing_twice(values, size):
-    places = spread_sample(np.array(values), size).tolist()
-    assert len(set(places)) == len(places) == min(size, len(values))
-    if values and size > 1:
-        chosen = [values[place] for place in places]
-        assert (min(chosen), max(chosen)) == (min(values), max(values))
-
-
-def test_scores_by_threshold_are_those_of_pairs_strictly_above_it():
-    """Four pairs, one missed and two spurious nuclei: 5 in the reference, 6 predicted."""
-    iou = np.array([0.55, 0.6, 0.75, 0.9, np.nan, np.nan, np.nan])
-    outcome = np.array([0, 0, 0, 0, 1, 2, 2])
-    nuclei = NucleusTable(outcome, ("a",), np.zeros(7, np.int64), np.full(7, 9.0), {"iou": iou})
-    found = scores_of_pairs(nuclei, nuclei.pairs_with("iou"), 0.5)
-    f1, threat = (dict(found[name]) for name in ("F1", "threat score"))
-    expected = {0.5: 4, 0.55: 3, 0.6: 2, 0.75: 1, 0.9: 0}
-    assert {at: f1[at] for at in expected} == {at: float(Fraction(2 * n, 11)) for at, n in expected.items()}
-    assert {at: threat[at] for at in expected} == {at: float(Fraction(n, 11 - n)) for at, n in expected.items()}
-    assert min(f1) == 0.5
-
-
 def test_scores_of_the_family_thresholds_are_drawn_as_they_stand():
     metrics_of = {"families": ["detection", "thresholds"], "boundary": "open", "iou_thresholds": [0.5, 0.725, 0.9]}
     challenge = Challenge.from_preset("monusac2020", name="squares", metrics=metrics_of, ranking=None)
@@ -346,25 +314,25 @@ def test_scores_of_the_family_thresholds_are_drawn_as_they_stand():
         assert named[0] > named[2]
 
 
-def test_costs_are_those_of_the_document(result):
+def test_errors_and_what_they_cost_are_those_of_the_document(result):
     metrics, details = documents(result)
     costs = {
         "as_is": {"panoptic.pq.group_mean": 0.25, "detection.f1.group_mean": None},
         "kinds": [
-            {"kind": kind, "reference": 2, "prediction": 0, "cost": {"panoptic.pq.group_mean": cost}}
-            for kind, cost in (("missed", 0.125), ("wrong_class", -0.0625))
+            {"kind": kind, "reference": number, "prediction": 0, "cost": {"panoptic.pq.group_mean": cost}}
+            for kind, number, cost in (("wrong_class", 2, -0.0625), ("split", 0, 0.5), ("missed", 3, 0.125))
         ],
     }
-    page = submission_page(metrics, details=details, error_costs=costs)
-    assert [[plain(cell) for cell in row] for row in table(page, "cost-table").rows] == [
-        ["nuclei: reference", None, 2, 2],
-        ["nuclei: predictions", None, 0, 0],
-        ["PQ", 0.25, 0.125, -0.0625],
+    found = table(submission_page(metrics, details=details, error_costs=costs), "errors")
+    assert [column.title for column in found.columns] == ["error", "PQ lost", "reference nuclei", "predictions"]
+    assert [[plain(cell) for cell in row] for row in found.rows] == [
+        ["false negative", 0.125, 3, 0],
+        ["wrong class", -0.0625, 2, 0],
     ]
 
 
 def test_nuclei_are_counted_by_size(result):
-    """Ten sizes, the smaller five missed: a row for each, and points for those that were found."""
+    """Ten sizes, the smaller five missed: a row for each."""
     area = np.arange(10, 110, 10.0)
     iou = np.where(area > 50, area / 200, np.nan)
     nuclei = NucleusTable((area <= 50).astype(np.int64), ("a", "b"), np.arange(10) % 2, area, {"iou": iou})
@@ -373,9 +341,6 @@ def test_nuclei_are_counted_by_size(result):
     rows = table(page, "size-table").rows
     assert [(row[0], row[4], row[1]) for row in rows[4:6]] == [("50 to 50", 1, 0.0), ("60 to 60", 1, 100.0)]
     assert [row[2] for row in rows] == [None] * 5 + [0.3, 0.35, 0.4, 0.45, 0.5]
-    plot = figure(page, "iou-by-area")
-    points = [(dot.x, dot.y) for one in plot.series[:2] for dot in one.dots]
-    assert sorted(points) == [(60, 0.3), (70, 0.35), (80, 0.4), (90, 0.45), (100, 0.5)]
 
 
 def test_nuclei_of_equal_size_stay_together():
@@ -384,15 +349,6 @@ def test_nuclei_of_equal_size_stay_together():
     assert [part.tolist() for part in size_bins(area)] == [[*range(17)], [17, 18]]
     assert [len(part) for part in size_bins(np.arange(40.0))] == [4] * 10
     assert size_bins(np.empty(0)) == []
-
-
-def test_the_lines_among_nuclei_of_one_class_have_a_legend(result):
-    iou = np.array([0.6, 0.7])
-    nuclei = NucleusTable(np.zeros(2, np.int64), ("a",), np.zeros(2, np.int64), np.array([40.0, 90.0]), {"iou": iou})
-    metrics, details = documents(result)
-    plot = figure(submission_page(metrics, details=details, nuclei=nuclei), "iou-by-area")
-    (legend,) = picture_of(plot).legends
-    assert [text.get_text() for text in legend.get_texts()] == [one.name for one in plot.series]
 
 
 def test_names_of_strangers_are_texts_of_the_page(result):
@@ -440,7 +396,6 @@ def test_one_nucleus_is_one_nucleus():
     assert "1 of 1 reference nucleus is matched: 0 false negatives, 1 false positive." in words
     assert "1 of the matched nuclei has the right class." in words
     assert "By class" not in words
-    assert "over 1 case." in figure(page, "spread").description
 
 
 def test_only_true_shares_read_all_or_none(result):

@@ -87,8 +87,8 @@ def hovernet_class_f1(units: Units, class_id: int) -> Scores:
     """F_c of HoVer-Net: F1 of a class in which a wrong class costs twice what a false negative or positive does.
 
     ``2 t / (2 t + 2 f + 2 g + s + m)``, in [0, 1], with t matched pairs of the class on both sides, f pairs in which
-    only the prediction has the class, g pairs in which only the reference has it, s spurious predictions and m missed
-    nuclei of the class. Undefined "no-instances" if the class is on neither side. Graham et al., Medical Image
+    only the prediction has the class, g pairs in which only the reference has it, s false positives and m false
+    negatives of the class. Undefined "no-instances" if the class is on neither side. Graham et al., Medical Image
     Analysis 58, 2019, section 4.2, with matching by ``centroid_assignment`` within 12 px, ``cutoff = "after"``, pooled.
     """
     confusion = units.sum("confusion")

@@ -370,9 +370,9 @@ def all_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores
 def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores:
     """Mean over classes of the mean over all nuclei of the class; false negatives and positives have the worst value.
 
-    Of a class: the sum over the pairs whose reference has it / (those pairs + its missed + its spurious nuclei). A
-    class counts in a unit if a pair, a missed or a spurious nucleus has it. Take it pooled: averaged inside patients,
-    never predicting a rare class pays. Undefined "no-instances" if both sides are empty.
+    Of a class: the sum over the pairs whose reference has it / (those pairs + its false negatives + its false
+    positives). A class counts in a unit if one of these has it. Take it pooled: averaged inside patients, never
+    predicting a rare class raises it. Undefined "no-instances" if both sides are empty.
     """
     confusion, total = units.sum("confusion"), sums_of_classes(units, measure, cap)
     parts = [
@@ -397,9 +397,9 @@ def accuracy(units: Units) -> Scores:
 def class_mean_accuracy(units: Units) -> Scores:
     """Mean over classes of the share that was found and named right, in [0, 1].
 
-    Of a class: right pairs / (pairs whose reference has it + its missed + its spurious nuclei). A class counts in a
-    unit if a pair, a missed or a spurious nucleus has it. Take it pooled: averaged inside patients, never predicting a
-    rare class pays. Undefined "no-instances" if both sides are empty.
+    Of a class: right pairs / (pairs whose reference has it + its false negatives + its false positives). A class
+    counts in a unit if one of these has it. Take it pooled: averaged inside patients, never predicting a rare class
+    raises it. Undefined "no-instances" if both sides are empty.
     """
     confusion = units.sum("confusion")
     parts = [

@@ -68,8 +68,8 @@ def dice1(units: Units) -> Scores:
 def dice2(units: Units) -> Scores:
     """DICE2, "ensemble Dice": 2 sum |G_i n P_j| / sum (|G_i| + |P_j|) over all pairs that share a pixel, in [0, 1].
 
-    A nucleus that touches k others counts k times in the denominator; a missed or a spurious one that touches none
-    does not count at all. Symmetric.
+    A nucleus that touches k others counts k times in the denominator; a false negative or false positive
+    that touches none does not count at all. Symmetric.
 
     0 if nothing overlaps (there published codes divide 0 by 0), also if one side is empty; undefined "no-instances" if
     both are, "points-only" for points. Vu et al., Frontiers in Bioengineering and Biotechnology 7, 2019 (CPM 2017);
@@ -82,8 +82,8 @@ def splits(units: Units) -> Scores:
     """Number of reference nuclei that were split, in [0, inf), in all cases of the unit.
 
     A prediction is assigned to the nucleus that it shares the most pixels with, or to the background if it has at
-    least as many pixels outside all nuclei. A nucleus is split if two predictions or more are assigned to it. Missed
-    nuclei are no splits. At most as many as there are reference nuclei.
+    least as many pixels outside all nuclei. A nucleus is split if two predictions or more are assigned to it. False
+    negatives are no splits. At most as many as there are reference nuclei.
 
     0 if one side is empty; undefined "no-instances" if both are, "points-only" for points.
     Coelho, Shariff, Murphy, ISBI 2009, with ties between nuclei decided by the first pixel, then the smaller area,
@@ -97,7 +97,7 @@ def merges(units: Units) -> Scores:
 
     As ``splits`` with the sides swapped: a reference nucleus is assigned to the prediction that it shares the most
     pixels with, or to the background if it has at least as many pixels outside all predictions; a prediction merges if
-    two nuclei or more are assigned to it. Spurious predictions are no merges. At most half as many as there are
+    two nuclei or more are assigned to it. False positives are no merges. At most half as many as there are
     reference nuclei.
 
     0 if one side is empty; undefined "no-instances" if both are, "points-only" for points.

@@ -16,7 +16,7 @@ from evaluation.report.nuclei import NucleusTable, Seen, browser_of
 from evaluation.report.page import Cell, Column, Page, Section, Text, identify_document
 from evaluation.report.result import ResultDocuments, is_lower_better
 from evaluation.report.scenes import Scene
-from evaluation.report.skills import COMPARED, score_table
+from evaluation.report.skills import score_table
 from evaluation.report.submission import main_score, submission_page
 from evaluation.report.tables import bar_cell, table_of, with_key
 
@@ -42,7 +42,7 @@ def comparison_page(
     """
     first = next(iter(results.values()))
     caption = f"Mean over {unit}" if len(first.groups) > 1 else "Scores of the image"
-    table = score_table("compared-scores", caption, results, "group_mean", paths=tuple(COMPARED))
+    table = score_table(caption, results, "group_mean")
     answer: list[Text] = []
     if board is None:
         told = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}

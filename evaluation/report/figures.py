@@ -349,7 +349,7 @@ def draw_dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str,
 
 def set_axis(axes: Axes, name: str, axis: Axis, names: Sequence[str]) -> None:
     """Ends, ticks and title of an axis, "x" or "y"; names along y begin on top."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+    from matplotlib.ticker import MaxNLocator
 
     of_axes = axes.xaxis if name == "x" else axes.yaxis
     set_ends = axes.set_xlim if name == "x" else axes.set_ylim
@@ -371,12 +371,7 @@ def set_axis(axes: Axes, name: str, axis: Axis, names: Sequence[str]) -> None:
             axes.spines["left"].set_visible(False)
     else:
         of_axes.grid(True)
-        if axis.is_log:
-            (axes.set_xscale if name == "x" else axes.set_yscale)("log")
-            of_axes.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            of_axes.set_major_formatter(StrMethodFormatter("{x:,g}"))
-            of_axes.set_minor_formatter(NullFormatter())
-        elif axis.is_whole:
+        if axis.is_whole:
             of_axes.set_major_locator(MaxNLocator(integer=True))
     if axis.ends is not None:
         set_ends(*axis.ends)

@@ -21,7 +21,7 @@ from evaluation.leaderboard.matched_nuclei import read_objects
 from evaluation.leaderboard.team_scores import all_metrics, read_board, read_details, read_document, read_metrics
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.titles import metric_title
-from evaluation.model import Int64, MatchCounts
+from evaluation.model import Int64
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
 from evaluation.report.nuclei import OUTCOMES, NucleusTable, Seen, browser_section
@@ -110,7 +110,6 @@ class ReadResult:
     nuclei: NucleusTable | None
     seen: SecondPass | None = None
     costs: Mapping[str, Any] | None = None
-    counts: Sequence[MatchCounts] = ()
 
     @property
     def scenes(self) -> Mapping[str, Scene]:
@@ -143,7 +142,6 @@ def page_of_result(read: ReadResult, *, title: str = "", standing: Sequence[Bloc
             nuclei=read.nuclei,
             illustration=read.seen,
             error_costs=read.costs,
-            counts=read.counts,
             title=title,
             standing=standing,
         )
@@ -291,8 +289,8 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
 
 def look_again(
     result: ResultDocuments, sources: Sources, *, workers: int | None, progress: Progress | None
-) -> tuple[SecondPass, Mapping[str, Any] | None, list[MatchCounts]]:
-    """Pictures of a submission, what its errors cost, and what was counted in its cases, by scoring it once more.
+) -> tuple[SecondPass, Mapping[str, Any] | None]:
+    """Pictures of a submission, and what its errors cost, by scoring it once more.
 
     Raises WrongUsage if the result is not of this challenge, or not of this submission.
     """
@@ -310,13 +308,13 @@ def look_again(
         progress=progress,
     )
     if not second.errors:
-        return second, None, []
+        return second, None
     costs = error_costs(challenge, second.errors)
     for path, value in costs["as_is"].items():
         if value != result.value(path):
             why = f"{path} is {result.value(path)}, but the submission that was given has {value}"
             raise WrongUsage(fault("not-metrics", "'metrics.json'", wording="not-its-result", got=why))
-    return second, costs, [case.counts for case in second.errors]
+    return second, costs
 
 
 # --- the pages of a leaderboard ---------------------------------------------------------------------------------------

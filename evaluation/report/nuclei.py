@@ -13,18 +13,14 @@ import numpy as np
 
 from evaluation.findings import counted
 from evaluation.leaderboard.titles import metric_title
-from evaluation.model import Bool, Float64, Int64, MatchCounts
+from evaluation.model import Float64, Int64
 from evaluation.report.figures import plot, series_colour
 from evaluation.report.page import Axis, Block, Column, Dot, Figure, Section, Series, Table, Text, Value, Widget
-from evaluation.report.result import ResultDocuments
+from evaluation.report.result import AGGREGATIONS, ResultDocuments
 from evaluation.report.scenes import Scene
 from evaluation.report.tables import in_percent, table_of
 
-POINTS_SHOWN = 500
-CLASSES_SHOWN = 8
 SIZE_BINS = 10
-TOP = 1.01  # of axes of IoU, so that points at 1 are seen whole
-THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 OUTCOMES = ("matched", "missed", "spurious")
 
 
@@ -63,28 +59,6 @@ class NucleusTable:
         measures = {key: values[rows] for key, values in self.measures.items()}
         return replace(self, cases=(name,), case=np.zeros(len(rows), np.int64), measures=measures, **of_rows)
 
-    def count(self, outcome: str) -> int:
-        return int(np.count_nonzero(self.outcome == OUTCOMES.index(outcome)))
-
-    def pairs_with(self, *measures: str) -> Int64:
-        """The rows of matched pairs for which all of these are known."""
-        known = self.outcome == 0
-        for name in measures:
-            known &= np.isfinite(self.measures.get(name, np.full(len(known), np.nan)))
-        return np.flatnonzero(known)
-
-
-def spread_sample(values: Float64, size: int) -> Int64:
-    """Indices of at most ``size`` values, evenly spread over their ranks: the same each time, the extremes among them.
-
-    >>> spread_sample(np.array([5.0, 1.0, 3.0, 2.0, 4.0]), 3).tolist()
-    [1, 2, 0]
-    """
-    order = np.argsort(values, kind="stable")
-    if len(order) <= size:
-        return order
-    return order[np.linspace(0, len(order) - 1, size).round().astype(np.int64)]
-
 
 def disc_iou(area: Float64 | np.float64) -> Float64:
     """IoU of discs of an area and the same discs drawn one pixel too small all around, (1 - 1/r)².
@@ -100,66 +74,14 @@ def disc_iou(area: Float64 | np.float64) -> Float64:
 
 
 def size_section(nuclei: NucleusTable) -> Section:
-    """IoU against area, and the same in tenths."""
+    """How many nuclei of each size are matched, and how well, beside what a pixel costs at that size."""
     lead = (
-        "A pixel costs a small nucleus more than a large one. The dashed line is the IoU of a disc of that area "
-        "that is drawn one pixel too small all around: nuclei on it lose by their size, those below it by more."
+        "A pixel costs a small nucleus more than a large one. The disc of the same area that is drawn one pixel too "
+        "small all around has the IoU that a pixel costs: a median above it loses by its size, one below it by more."
     )
-    pairs = nuclei.pairs_with("iou")
-    pairs = pairs[np.isfinite(nuclei.reference_area[pairs])]
-    if len(pairs) == 0:
-        words = "There is no matched pair of outlines with an area and an IoU, so there is nothing to plot."
-        return Section("size", "How much of it is size", (Text((words,)),))
-    blocks: list[Block] = [area_figure(nuclei, pairs), size_table(nuclei)]
-    return Section("size", "How much of it is size", tuple(blocks), lead)
-
-
-def area_figure(nuclei: NucleusTable, pairs: Int64) -> Figure:
-    area, iou = nuclei.reference_area[pairs], nuclei.measures["iou"][pairs]
-    shown = pairs[spread_sample(area, POINTS_SHOWN)]
-    tenths = [(len(of), float(np.median(area[of])), float(np.median(iou[of]))) for of in size_bins(area)]
-    medians = tuple(Dot(x, y, counted(n, "nucleus", "nuclei")) for n, x, y in tenths)
-    areas = np.geomspace(max(area.min(), 1.0), max(area.max(), 2.0), 40)
-    disc = tuple(map(Dot, areas.tolist(), disc_iou(areas).tolist()))
-    return plot(
-        "iou-by-area",
-        "IoU of matched pairs by the area of the reference nucleus",
-        f"A pair loses {1 - iou.mean():.3f} of IoU in the mean; discs of the same areas that are drawn one pixel too "
-        f"small would lose {1 - disc_iou(area).mean():.3f}. The median IoU is {tenths[0][2]:.3f} among the smallest "
-        f"tenth of the nuclei and {tenths[-1][2]:.3f} among the largest. The line of medians is of "
-        f"{every_pair(pairs)}; {sample_words(len(shown), len(pairs))}.",
-        [
-            *class_series(nuclei, shown, "reference_area", "iou"),
-            Series("disc, one pixel too small", disc, "@muted", dash="dash", is_curve=True),
-            Series("median of each tenth", medians, "@ink", "lines", "solid"),
-        ],
-        x=Axis("area of the reference nucleus, px (logarithmic)", is_log=True),
-        y=Axis("IoU", (lower_end(iou), TOP)),
-        height=420,
-    )
-
-
-def lower_end(values: Float64) -> float:
-    """Where an axis begins whose values end at 1: a little below the lowest one.
-
-    >>> lower_end(np.array([0.63, 0.9]))
-    0.6
-    """
-    return max(0.0, math.floor(20 * float(values.min()) - 0.2) / 20)
-
-
-def class_series(nuclei: NucleusTable, rows: Int64, x: str, y: str) -> list[Series]:
-    """The marks of nuclei, a series for each class, or one if there are too many."""
-    columns = {"reference_area": nuclei.reference_area, **nuclei.measures}
-    of_row = nuclei.reference_class[rows]
-    parts = [("nuclei", rows)]
-    if 1 < len(nuclei.classes) <= CLASSES_SHOWN:
-        parts = [(name, rows[of_row == index]) for index, name in enumerate(nuclei.classes)]
-    found = []
-    for index, (name, part) in enumerate(parts):
-        values = zip(columns[x][part].tolist(), columns[y][part].tolist(), strict=True)
-        found.append(Series(name, tuple(Dot(*value) for value in values), series_colour(index)))
-    return [one for one in found if one.dots]
+    table = size_table(nuclei)
+    none = Text(("No reference nucleus has an area, so there is nothing to compare.",))
+    return Section("size", "How much of it is size", (table if table.rows else none,), lead)
 
 
 def size_bins(area: Float64) -> list[Int64]:
@@ -201,35 +123,15 @@ def size_table(nuclei: NucleusTable) -> Table:
     )
 
 
-def every_pair(pairs: Int64) -> str:
-    return "the only pair" if len(pairs) == 1 else f"all {len(pairs):,} pairs"
-
-
-def sample_words(shown: int, known: int) -> str:
-    return "all are drawn" if shown == known else f"{shown:,} are drawn, evenly spread over the ranks"
-
-
 # --- thresholds -------------------------------------------------------------------------------------------------------
 
 
-def threshold_section(result: ResultDocuments, nuclei: NucleusTable | None) -> Section | None:
-    """F1 and threat score against the IoU threshold: as scored if metrics.json has them, else from matched pairs."""
-    lead = "How many matches would be left at a higher IoU threshold?"
-    if curves := measured_at_thresholds(result):
-        words = f"Nuclei are matched anew at each threshold; {result.main.replace('_', ' ')}."
-    elif nuclei is None or len(pairs := nuclei.pairs_with("iou")) == 0:
+def threshold_section(result: ResultDocuments) -> Section | None:
+    """F1 and threat score against the IoU threshold; None where metrics.json does not have them."""
+    if not (curves := measured_at_thresholds(result)):
         return None
-    else:
-        start = float(result.rules["matching"]["rules"][0].get("threshold") or 0)  # the rule makes no pair up to it
-        if start > THRESHOLDS[-1]:
-            return None
-        curves = scores_of_pairs(nuclei, pairs, start)
-        words = (
-            f"Of {every_pair(pairs)} that the rule '{result.rule}' made, those with an IoU (rounded to six "
-            "decimals) above the threshold stay matched, all others become false negatives and false positives; all "
-            "cases pooled. No nucleus is matched anew."
-            + (f" The rule itself makes no pair up to {start:g}, so the curve begins there." if start else "")
-        )
+    words = f"Nuclei are matched anew at each threshold; {AGGREGATIONS.get(result.main, result.main)}."
+    lead = "How many matches would be left at a higher IoU threshold?"
     return Section("thresholds", "Score against threshold", (threshold_figure(curves, words),), lead)
 
 
@@ -248,18 +150,6 @@ def measured_at_thresholds(result: ResultDocuments) -> dict[str, list[tuple[floa
         if threshold in known if known is not None else len(after) <= 2:
             found.setdefault(match[1].replace("_", " ").replace("f1", "F1"), []).append((threshold, value))
     return {name: sorted(points) for name, points in found.items()}
-
-
-def scores_of_pairs(nuclei: NucleusTable, pairs: Int64, start: float) -> dict[str, list[tuple[float, float]]]:
-    iou = np.sort(nuclei.measures["iou"][pairs])
-    references = nuclei.count("matched") + nuclei.count("missed")
-    predictions = nuclei.count("matched") + nuclei.count("spurious")
-    found: dict[str, list[tuple[float, float]]] = {"F1": [], "threat score": []}
-    for threshold in (threshold for threshold in THRESHOLDS if threshold >= start):
-        left = len(iou) - int(np.searchsorted(iou, threshold, side="right"))
-        found["F1"].append((threshold, 2 * left / (references + predictions)))
-        found["threat score"].append((threshold, left / (references + predictions - left)))
-    return found
 
 
 def threshold_figure(curves: Mapping[str, Sequence[tuple[float, float]]], how: str) -> Figure:
@@ -327,76 +217,6 @@ def coverage_section(result: ResultDocuments) -> Section | None:
         "flat to the end belongs to outlines that are alike; one that drops early to few nuclei that were found."
     )
     return Section("coverage", "Quality against coverage", tuple(blocks), lead) if blocks else None
-
-
-# --- probabilities of the classes -------------------------------------------------------------------------------------
-
-
-LEAST = 10  # nuclei of a class, and of the others: of fewer no curve is worth drawing
-MOST_PAIRS = 20_000  # of which a curve is made, evenly spread over all of them
-SAMPLES = 200
-LEVEL = 0.95
-
-
-def roc_section(classes: Sequence[str], counts: Sequence[MatchCounts]) -> Section | None:
-    """A curve for each class: the share of its nuclei above a probability, against that of all others.
-
-    counts   of the cases under the first matching rule; pairs of known class only
-
-    None if a submission gives no probabilities of the classes, or no class has enough nuclei. The bands say how much
-    the curves change with the nuclei, as if they had been drawn anew one by one; nuclei of a patient are alike, so true
-    bands are wider. With numpy's generator of the library, seed 40: the same each time.
-    """
-    paired = [count for count in counts if len(count.pair_class)]
-    given = [count.pair_probability for count in paired]
-    known = [probability for probability in given if probability is not None]
-    if len(known) < len(paired) or not known:
-        return None
-    reference = np.concatenate([count.pair_class[:, 0] for count in paired])
-    probability = np.concatenate(known)[reference > 0]
-    reference = reference[reference > 0].astype(np.int64)
-    curves = {
-        name: series_of(name, series_colour(class_id - 1), probability[:, class_id - 1], reference == class_id)
-        for class_id, name in enumerate(classes, start=1)
-        if LEAST <= np.count_nonzero(reference == class_id) <= len(reference) - LEAST
-    }
-    if not curves:
-        return None
-    areas = ", ".join(f"{name} {low:.3f} to {high:.3f}" for name, (_, low, high) in curves.items())
-    figure = plot(
-        "roc",
-        "Share of the nuclei of a class that a probability finds, against that of the others it takes for it",
-        f"Area under the curve, {LEVEL:.0%} band: {areas}. Dashed: the band of {SAMPLES} samples of the matched "
-        "nuclei, drawn one by one; nuclei of a patient are alike, so true bands are wider.",
-        [one for found, _, _ in curves.values() for one in found],
-        x=Axis("others above the probability", (0.0, 1.0)),
-        y=Axis("nuclei of the class above it", (0.0, 1.02)),
-    )
-    nuclei = counted(len(reference), "matched nucleus", "matched nuclei")
-    lead = f"How well do the probabilities distinguish the classes of {nuclei}?"
-    return Section("roc", "Probabilities of the classes", (figure,), lead)
-
-
-def series_of(name: str, colour: str, probability: Float64, positive: Bool) -> tuple[list[Series], float, float]:
-    """The mean curve and both edges of its band, and the ends of the interval of the area under it."""
-    from grand_challenge_metrics.roc import get_bootstrapped_roc_ci_curves  # slow to import: scikit-learn
-
-    chosen: Int64 = np.linspace(0, len(positive) - 1, min(len(positive), MOST_PAIRS)).astype(np.int64)
-    found = get_bootstrapped_roc_ci_curves(
-        probability[chosen].astype(np.float64), positive[chosen], num_bootstraps=SAMPLES, ci_to_use=LEVEL
-    )
-    edges = (("", found.low_tpr_vals), ("", found.high_tpr_vals), (name, found.mean_tpr_vals))
-    series = [
-        Series(
-            label,
-            tuple(Dot(float(x), float(y)) for x, y in zip(found.fpr_vals, shares, strict=True)),
-            colour,
-            dash="" if label else "dash",
-            is_curve=True,
-        )
-        for label, shares in edges
-    ]
-    return series, float(found.low_az_val), float(found.high_az_val)
 
 
 # --- the browser ------------------------------------------------------------------------------------------------------

@@ -143,7 +143,6 @@ class Axis:
 
     title: str = ""
     ends: tuple[float, float] | None = None
-    is_log: bool = False
     is_whole: bool = False
     hidden: bool = False
 

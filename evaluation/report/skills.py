@@ -152,20 +152,9 @@ def about_distances(rows: Sequence[SkillRow]) -> str:
 UNBOUNDED = ("curves.froc", "counting.r2")  # not in 0…1
 
 
-def score_table(
-    anchor: str,
-    caption: str,
-    results: Mapping[str, ResultDocuments],
-    aggregation: str,
-    *,
-    paths: Sequence[str] = (),
-) -> Table:
-    """The main scores in rows, a column with bars for each result by its name; the best of a row is marked.
-
-    paths   of the metrics; none: those of each skill
-    """
-    skills = {"": tuple(paths)} if paths else SKILLS
-    rows = skill_rows([(result, aggregation) for result in results.values()], skills)
+def score_table(caption: str, results: Mapping[str, ResultDocuments], aggregation: str) -> Table:
+    """What a comparison shows: scores in rows, a column with bars for each result; the best of a row is marked."""
+    rows = skill_rows([(result, aggregation) for result in results.values()], {"": tuple(COMPARED)})
 
     def score(row: SkillRow, index: int) -> Cell:
         found = row.scores[index]
@@ -175,24 +164,17 @@ def score_table(
         is_best = found.value is not None and found.value == row.best and not are_equal
         return replace(cell, tone="good") if is_best else cell
 
-    names = compared_titles([row.path for row in rows]) if paths else [metric_title(row.path) for row in rows]
+    names = compared_titles([row.path for row in rows])
     title_of = {row.path: f"{name.replace('  ', '– ')} {row.arrow}" for row, name in zip(rows, names, strict=True)}
-
-    def title(row: SkillRow) -> str:
-        return title_of[row.path]
-
-    has_ends = any(score.ends for row in rows for score in row.scores)
     return table_of(
-        anchor,
+        "compared-scores",
         caption,
         rows,
-        Column("score", None, "↑: higher is better, ↓: lower is better", title),
+        Column("score", None, "↑: higher is better, ↓: lower is better", lambda row: title_of[row.path]),
         *(Column(name, 3, of=with_key(score, index)) for index, name in enumerate(results)),
-        *([] if paths else [Column("part", of=lambda row: row.skill + ABOUT.get(row.skill, ""))]),
         sortable=False,
-        note=" ".join(
-            filter(None, ("In brackets, and as a line: the confidence interval." * has_ends, about_distances(rows)))
-        ),
+        note="In brackets, and as a line: the confidence interval."
+        * any(score.ends for row in rows for score in row.scores),
     )
 
 

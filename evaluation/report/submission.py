@@ -8,32 +8,24 @@ from dataclasses import replace
 from evaluation.findings import counted, percent, render_findings
 from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
-from evaluation.model import MatchCounts
-from evaluation.report.figures import plot, series_colour
 from evaluation.report.nuclei import (
     NucleusTable,
     Seen,
     browser_section,
     coverage_section,
-    roc_section,
     size_section,
     threshold_section,
 )
 from evaluation.report.page import (
-    Axis,
     Block,
     Cell,
     Column,
-    Dot,
-    Figure,
     Page,
     Section,
-    Series,
     Table,
     Text,
     Tile,
     Tiles,
-    Value,
     identify_document,
 )
 from evaluation.report.pictures import SecondPass
@@ -49,7 +41,7 @@ from evaluation.report.result import (
     rules_in_words,
 )
 from evaluation.report.scenes import WORDS
-from evaluation.report.skills import SKILLS, score_table, skill_rows
+from evaluation.report.skills import SKILLS, skill_rows
 from evaluation.report.tables import bar_cell, in_percent, show_rest, table_of, with_key
 
 BY_CLASS = (
@@ -68,7 +60,6 @@ def submission_page(
     nuclei: NucleusTable | None = None,
     illustration: SecondPass | None = None,
     error_costs: Document | None = None,
-    counts: Sequence[MatchCounts] = (),
     title: str = "",
     classes: Sequence[str] = (),
     standing: Sequence[Block] = (),
@@ -80,7 +71,6 @@ def submission_page(
     nuclei        of objects.csv
     illustration  what is drawn of its cases
     error_costs   what each kind of error costs (``study.error_costs``)
-    counts        of its cases under the first matching rule, for curves of the class probabilities
     classes       in the order of the challenge, where details.json is not given
     standing      its rank on a leaderboard (``standing_of``), which comes first
 
@@ -95,25 +85,21 @@ def submission_page(
     if nuclei is not None:
         sections.append(browser_section([Seen("", nuclei, illustration.scenes if illustration else {})]))
     sections.append(class_section(result, folded=nuclei is not None))
-    sections += folded_sections(result, nuclei, error_costs, counts)
+    sections += folded_sections(result, nuclei)
     sections.sort(key=lambda section: section is not None and section.folded)
     subtitle = str(metrics["challenge"]["name"])
     shown = tuple(section for section in sections if section is not None and section.blocks)
     return Page(title or "Result of a submission", subtitle, identify_document(metrics), shown)
 
 
-def folded_sections(
-    result: ResultDocuments, nuclei: NucleusTable | None, costs: Document | None, counts: Sequence[MatchCounts]
-) -> list[Section | None]:
+def folded_sections(result: ResultDocuments, nuclei: NucleusTable | None) -> list[Section | None]:
     """What stands behind the scores, each part closed at first."""
     details = result.details
     sections = [
-        cost_section(costs) if costs is not None else None,
-        *((case_section(result), unit_section(result)) if details is not None else ()),
+        case_section(result) if details is not None else None,
         size_section(nuclei) if nuclei is not None else None,
-        threshold_section(result, nuclei),
+        threshold_section(result),
         coverage_section(result),
-        roc_section(list(details["classes"])[1:], counts) if details is not None else None,
         alternatives_section(result),
         scores_section(result),
         undefined_section(result) if details is not None or result.metrics["undefined"] else None,
@@ -200,8 +186,14 @@ def error_table(result: ResultDocuments, costs: Document) -> Table:
         Column("reference nuclei", 0, of="reference"),
         Column("predictions", 0, of="prediction"),
         sortable=False,
-        note="Lost: how much higher the score would be without errors of this kind.",
+        note="Lost: how much higher the score would be if errors of this kind alone were corrected. Losses do not add "
+        "up: errors hide each other.",
     )
+
+
+def words_of(kind: str) -> str:
+    """A kind of error in words."""
+    return WORDS.get(kind, kind.replace("_", " "))
 
 
 def skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
@@ -308,40 +300,6 @@ def confusion_table(result: ResultDocuments) -> Table | None:
     )
 
 
-# --- errors ----------------------------------------------------------------------------------------------------------
-
-
-def cost_section(costs: Document) -> Section:
-    """What every score would gain if all errors of a kind were corrected."""
-    as_is, kinds, title = costs["as_is"], costs["kinds"], "What each kind of error costs"
-    paths = [path for path, value in as_is.items() if value is not None]
-    if not paths:
-        none = "No score has a value, so there is nothing that an error could cost."
-        return Section("costs", title, (Text((none,)),))
-    rows: list[tuple[Value, ...]] = [
-        (f"nuclei: {side}", None, *(Cell(kind[key], text=f"{kind[key]:,}") for kind in kinds))
-        for side, key in (("reference", "reference"), ("predictions", "prediction"))
-    ]
-    for path in paths:
-        gains = [kind["cost"].get(path) for kind in kinds]
-        cells = [None if gain is None else Cell(gain, shade=min(abs(gain), 1.0)) for gain in gains]
-        rows.append((metric_title(path), as_is[path], *cells))
-    columns = (Column("score"), Column("as it is", 3), *(Column(words_of(kind["kind"]), 3) for kind in kinds))
-    caption = "What correcting each kind of error would add to each score"
-    table = Table("cost-table", caption, columns, tuple(rows), sortable=False)
-    lead = (
-        "Each kind of error is corrected alone: its nuclei are found, named right and outlined like the average "
-        "matched nucleus of their class, and its predictions without a match are gone; poor outlines, and those of all "
-        "matched nuclei with them, become those of the reference. The gains do not add up: errors hide each other."
-    )
-    return Section("costs", title, (table,), lead)
-
-
-def words_of(kind: str) -> str:
-    """A kind of error in words."""
-    return WORDS.get(kind, kind.replace("_", " "))
-
-
 # --- everything else --------------------------------------------------------------------------------------------------
 
 
@@ -386,8 +344,7 @@ def scores_section(result: ResultDocuments) -> Section | None:
     caption = "Scores under the first matching rule, as in metrics.json"
     head = Column("path", of=str)
     table = table_of("scores", caption, paths, head, *columns, rest="scores of metrics.json", note=SAY_MORE)
-    main = score_table("main-scores", "Main scores", {"score": result}, result.main)
-    return Section("scores-section", "All scores", (*((main,) if main.rows else ()), table))
+    return Section("scores-section", "All scores", (table,))
 
 
 def undefined_section(result: ResultDocuments) -> Section:
@@ -456,13 +413,6 @@ def rules_section(result: ResultDocuments) -> Section:
 
 
 ROWS_SHOWN = 500
-POINTS_SHOWN = 1000
-SPREAD = (
-    ("spread", "scores", ("detection.f1", "classification.balanced_accuracy", "segmentation.iou_class_mean",
-                          "segmentation.iou", "panoptic.pq")),
-    ("spread-distances", "distances", ("segmentation.hausdorff_px", "segmentation.hausdorff_um")),
-    ("spread-errors", "errors of counts", ("counting.mean_absolute_error",)),
-)  # fmt: skip
 COLUMNS = (
     "detection.f1",
     "classification.balanced_accuracy",
@@ -503,60 +453,6 @@ def first_anchor(unit: Unit, anchors: Mapping[str, str]) -> str:
     return next((anchors[name] for name in unit.cases if name in anchors), "")
 
 
-# --- distribution -----------------------------------------------------------------------------------------------------
-
-
-def unit_section(result: ResultDocuments) -> Section:
-    """The main scores over groups, or over cases where these are the groups; the groups."""
-    what = "patient" if result.are_grouped else "case"
-    blocks: list[Block] = []
-    for anchor, title, paths in SPREAD:
-        chosen = [path for path in paths if result.has(path)]
-        if "segmentation.iou_class_mean" in chosen and "segmentation.iou" in chosen:
-            chosen.remove("segmentation.iou")
-        if chosen:
-            blocks.append(spread_figure(result, anchor, f"{what}s", chosen, title))
-    if not blocks:
-        blocks.append(Text(("None of the main scores was asked for, so there is nothing to plot.",)))
-    if result.are_grouped:
-        blocks.append(group_table(result))
-    lead = f"Every point is one {what}."
-    return Section("spread-section", f"Differences between {what}s", tuple(blocks), lead)
-
-
-def spread_figure(result: ResultDocuments, anchor: str, what: str, paths: list[str], title: str) -> Figure | Text:
-    units, anchors = result.groups if result.are_grouped else result.cases, case_anchors(result)
-    boxes, found, left_out = [], [], []
-    for index, path in enumerate(paths):
-        name = metric_title(path)
-        known = [(unit, value) for unit in units if (value := unit.value(path)) is not None]
-        step = -(-len(known) // POINTS_SHOWN) or 1
-        if len(known) < len(units):
-            lacking = len(units) - len(known)
-            of_all = counted(len(units), what.removesuffix("s"))
-            left_out.append(f"{lacking:,} of {of_all} {'has' if lacking == 1 else 'have'} no {name}")
-        if step > 1:
-            left_out.append(f"of {len(known):,} {what} one in {step} is drawn")
-        if known:
-            dots = tuple(Dot(name, value, unit.name, first_anchor(unit, anchors)) for unit, value in known[::step])
-            boxes.append(Series(name, dots, series_colour(index), "boxes"))
-            values = [value for _, value in known]
-            over = counted(len(values), what.removesuffix("s"))
-            found.append(f"{name}: from {min(values):.3f} to {max(values):.3f} over {over}")
-    if not boxes:
-        return Text((f"{sentence(left_out)} There is nothing to plot.",))
-    most = max(float(dot.y or 0) for box in boxes for dot in box.dots)
-    ends = (0.0, 1.02 if anchor == "spread" else 1.05 * most or 1.0)
-    description = " ".join(sentence(part) for part in (found, left_out) if part)
-    height = 300 if len(boxes) == 1 else 380
-    return plot(anchor, f"{title} of {what}".capitalize(), description, boxes, y=Axis(title, ends), height=height)
-
-
-def sentence(parts: list[str]) -> str:
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
-
-
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
@@ -593,7 +489,9 @@ def case_section(result: ResultDocuments) -> Section:
         *([Column("patient", of=lambda unit: unit.group)] if result.are_grouped else []),
         note=note,
     )
-    return Section("cases-section", "Cases", (table,))
+    patients = (group_table(result),) if result.are_grouped else ()
+    title = "Patients and cases" if patients else "Cases"
+    return Section("cases-section", title, (*patients, table))
 
 
 def unit_columns(result: ResultDocuments) -> list[Column]:
