@@ -365,7 +365,7 @@ def report_board(
     links = {name: f"results/{in_url(name)}/report.html" for name in names}
     page = linked(page, links)
     if lines := board.alike.lines():
-        section = Section("alike", "Entries that share their errors", (Text(tuple(lines), "warning"),))
+        section = Section("alike", "Entries to look into", (Text(tuple(lines), "warning"),))
         page = replace(page, sections=(page.sections[0], section, *page.sections[1:]))
     if first is not None:
         page = replace(page, sections=(*page.sections[:-1], case_list(chosen, seen, first), *page.sections[-1:]))
