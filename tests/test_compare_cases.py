@@ -24,6 +24,7 @@ from evaluation.authoring.without_challenge import for_files
 from evaluation.commands.main import run
 from evaluation.findings import Finding
 from evaluation.findings.entries import entry, texts, wording_of
+from evaluation.formats.example import image_bytes
 
 CASES = Path(__file__).parents[2] / "shared" / "data" / "compare_cases"
 H, W = 40, 60
@@ -183,6 +184,13 @@ def test_labels_beside_the_mask_of_their_foreground_are_no_picture(capsys) -> No
         put(f"{side}/a.tif", labels)
         put(f"{side}/a_mask.png", (255 * (labels > 0)).astype(np.uint8))
     check(compared(capsys), 0.8)
+
+
+def test_a_picture_in_a_metaimage_is_refused(capsys) -> None:
+    put("ref/a.tif", R)
+    Path("pred").mkdir()
+    Path("pred/a.mha").write_bytes(image_bytes(GREY.astype(np.uint16), "a.mha"))
+    check(compared(capsys), "a picture, since its values change")
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "float32", "smooth"])

@@ -606,7 +606,7 @@ def test_init_writes_the_radius_that_sensitivity_advises(diameter: int, radius: 
         labels[(rows - row) ** 2 + (columns - column) ** 2 <= diameter**2 / 4] = number
     (tmp_path / "reference").mkdir()
     tifffile.imwrite(tmp_path / "reference/a.tif", labels)
-    said = "\n".join(initialise_challenge(tmp_path, preset="recommended").lines())
+    said = "\n".join(initialise_challenge(tmp_path, preset="recommended"))
     found = study_sensitivity(tmp_path, workers=1)
     assert advised_radius(found) == radius
     rules = Challenge.load(tmp_path).matching.rules
@@ -619,6 +619,6 @@ def test_init_writes_the_radius_that_sensitivity_advises(diameter: int, radius: 
 
 def test_init_says_why_it_did_not_look_at_sizes(own_demo: DemoPaths, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "challenge/reference", tmp_path / "mine/reference")
-    said = initialise_challenge(tmp_path / "mine", preset="recommended").lines()
+    said = initialise_challenge(tmp_path / "mine", preset="recommended")
     why = "Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says"
     assert f"{why} (not all sizes of images are known)." in said

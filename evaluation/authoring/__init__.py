@@ -1,4 +1,4 @@
-"""Starting a challenge: init, kit, examples, convert, and the demo with its seeded nuclei.
+"""From people's files to scores, challenges and other files: look, compare, init, convert, kit, and the demo.
 
-In: presets, files of an organiser. Out: folders that people open. Only ``commands`` imports this room.
+In: folders as they are, presets. Out: what is in them, folders that people open. Only ``commands`` imports this room.
 """

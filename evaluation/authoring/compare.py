@@ -22,7 +22,7 @@ from evaluation.authoring.look import look
 from evaluation.authoring.names import Pairing, pair_names
 from evaluation.authoring.pieces import EACH_A_MASK, PICTURE_FOLDERS
 from evaluation.authoring.placing import Placing, is_number, stage
-from evaluation.authoring.sides import NAMELESS, FoundCase, FoundSide
+from evaluation.authoring.source import NAMELESS, Source, SourceCase
 from evaluation.authoring.without_challenge import for_files
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
@@ -177,7 +177,7 @@ def compare_paths(
         return comparison_of(results, tuple(dict.fromkeys(notes)), findings, apart, scenes)
 
 
-def link_tissue(reference: FoundSide, models: Mapping[str, FoundSide], folder: Path) -> Path:
+def link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -> Path:
     """A folder with links to the pictures that lie beside the files of a case, or in a folder of pictures near them."""
     folder.mkdir()
     names: dict[str, str] = {}
@@ -206,10 +206,10 @@ def draw_scenes(
     return second.scenes
 
 
-def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[FoundSide]:
+def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[Source]:
     """What the reference and the predictions hold. The sizes of images on one side tell how arrays of the other lie."""
 
-    def look_at(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> FoundSide:
+    def look_at(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> Source:
         folder = Path(tempfile.mkdtemp(dir=workspace))
         return look(path, folder, skip_tables=skip_tables and not is_reference, imports=True, sizes=sizes)
 
@@ -220,7 +220,7 @@ def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) 
     return [reference, *predictions]
 
 
-def sizes_in(side: FoundSide) -> set[tuple[int, int]]:
+def sizes_in(side: Source) -> set[tuple[int, int]]:
     return set() if side.is_stack else {case.size_yx for case in side.cases.values() if case.size_yx is not None}
 
 
@@ -228,7 +228,7 @@ def sizes_in(side: FoundSide) -> set[tuple[int, int]]:
 class Party:
     """Models that are compared by the same rules, and their classes, of which some are ``foreign`` to the reference."""
 
-    models: Mapping[str, FoundSide]
+    models: Mapping[str, Source]
     plan: Plan
     foreign: tuple[str, ...] = ()
     are_points: bool = False
@@ -243,7 +243,7 @@ class Party:
         return self.are_points == other.are_points and not self.ranks_classes
 
 
-def parties_of(reference: FoundSide, models: Mapping[str, FoundSide], planned: ClassPlan) -> list[Party]:
+def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPlan) -> list[Party]:
     """The models by how each would be compared alone, so that nothing of one depends on the others.
 
     The first party is ranked: outlines go before points, and models with classes before those without.
@@ -305,7 +305,7 @@ def about_classes(given: str | None) -> Iterator[None]:
         raise
 
 
-def check_ignored(reference: FoundSide, ignore: Sequence[str]) -> None:
+def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
     """Refuse what ``--ignore`` cannot name in the files of a reference. Raises WrongUsage."""
     known = {name.casefold() for name in reference.classes}
     for name in ignore:
@@ -317,7 +317,7 @@ def check_ignored(reference: FoundSide, ignore: Sequence[str]) -> None:
             raise nothing_to_ignore(reference, name)
 
 
-def check_found(reference: FoundSide, ignore: Sequence[str], result: Result) -> None:
+def check_found(reference: Source, ignore: Sequence[str], result: Result) -> None:
     """Refuse names that nothing in the reference has. Raises WrongUsage."""
     reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
     known = {name.casefold() for name in reference.classes}
@@ -326,7 +326,7 @@ def check_found(reference: FoundSide, ignore: Sequence[str], result: Result) -> 
         raise nothing_to_ignore(reference, strange[0])
 
 
-def nothing_to_ignore(reference: FoundSide, name: str) -> WrongUsage:
+def nothing_to_ignore(reference: Source, name: str) -> WrongUsage:
     label = "the number of a label, such as 255" if reference.format == "label_image" else ""
     classes = f"a class of its nuclei ({listed(reference.classes, 20)})" if reference.classes else ""
     expected = " or ".join(filter(None, (label, classes))) or "a reference with classes"
@@ -406,7 +406,7 @@ class MadeChallenge:
 
 
 def make_challenge(
-    reference: FoundSide,
+    reference: Source,
     party: Party,
     folder: Path,
     wanted: Wanted,
@@ -509,7 +509,7 @@ def size_faults(made: MadeChallenge) -> list[Finding]:
 
 
 def document_of(
-    reference: FoundSide,
+    reference: Source,
     party: Party,
     of_reference: Mapping[str, Any],
     of_submission: Mapping[str, Any],
@@ -541,13 +541,11 @@ def document_of(
     }
 
 
-def are_points(side: FoundSide) -> bool:
+def are_points(side: Source) -> bool:
     return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
 
 
-def rules_in_a_sentence(
-    reference: FoundSide, models: Mapping[str, FoundSide], groups: Mapping[str, str], iou: float
-) -> str:
+def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups: Mapping[str, str], iou: float) -> str:
     """How nuclei are matched and scores are averaged; ``groups``: the patient of each image."""
     if any(are_points(side) for side in (reference, *models.values())):
         matched = f"points within {RADIUS_PX:g} px match, the closest first"
@@ -563,7 +561,7 @@ def rules_in_a_sentence(
 # --- names, sizes -----------------------------------------------------------------------------------------------------
 
 
-def with_categories(prediction: FoundSide, reference: FoundSide) -> FoundSide:
+def with_categories(prediction: Source, reference: Source) -> Source:
     """Results of COCO with the names that the reference has for the ids of their classes."""
     known = reference.categories
     if prediction.categories or not (prediction.classes and set(prediction.classes) <= set(known)):
@@ -573,7 +571,7 @@ def with_categories(prediction: FoundSide, reference: FoundSide) -> FoundSide:
     return replace(prediction, classes=classes, numbers=numbers)
 
 
-def pair_cases(reference: Mapping[str, FoundCase], prediction: Mapping[str, FoundCase]) -> Pairing:
+def pair_cases(reference: Mapping[str, SourceCase], prediction: Mapping[str, SourceCase]) -> Pairing:
     """Pairs by names; results of COCO, which have the ids of images for names, by these."""
     by_id = {case.image_id: name for name, case in reference.items() if case.image_id is not None}
     pairs = {by_id[name]: name for name in prediction if name in by_id}
@@ -584,7 +582,7 @@ def pair_cases(reference: Mapping[str, FoundCase], prediction: Mapping[str, Foun
     return Pairing(pairs, rules, missing, tuple(name for name in prediction if name not in by_id))
 
 
-def check_stacks(reference: FoundSide, models: Mapping[str, FoundSide]) -> None:
+def check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
     """Refuse arrays of images without names that the other side does not have, too. Raises WrongUsage."""
     for side in models.values():
         of_stack, other = (side, reference) if side.is_stack else (reference, side)
@@ -625,7 +623,7 @@ def unpaired(pairing: Pairing, model: str) -> list[Finding]:
 
 
 def sizes_of(
-    reference: FoundSide, models: Mapping[str, FoundSide], pairings: Mapping[str, Pairing]
+    reference: Source, models: Mapping[str, Source], pairings: Mapping[str, Pairing]
 ) -> tuple[dict[str, tuple[int, int]], dict[str, dict[str, Misfit]], list[Finding]]:
     """The size of each case, by its name in the reference, which predictions of models have another one, and what is
     worth knowing. Raises WrongUsage.
@@ -670,7 +668,7 @@ def shown(size_yx: tuple[int, int]) -> str:
 
 
 def index_rows(
-    reference: FoundSide, models: Mapping[str, FoundSide], names: Mapping[str, str], pairings: Mapping[str, Pairing]
+    reference: Source, models: Mapping[str, Source], names: Mapping[str, str], pairings: Mapping[str, Pairing]
 ) -> dict[str, int]:
     """The place of each case in arrays of all cases, if there are some. Raises WrongUsage if they do not agree."""
     indices: dict[str, int] = {}

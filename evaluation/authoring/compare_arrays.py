@@ -16,7 +16,7 @@ from evaluation.authoring.class_plan import Plan, distinct, named_class, parsed_
 from evaluation.authoring.compare import CONFIDENCE, Wanted, compare_paths, model_names
 from evaluation.authoring.comparison import Comparison, comparison_of
 from evaluation.authoring.images_in_memory import Classes, Images, Masks, images_by_name, parts_of, sizes_of
-from evaluation.authoring.sides import NAMELESS
+from evaluation.authoring.source import NAMELESS
 from evaluation.challenge import Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
 from evaluation.decoding.label_array import find_binary_mask

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evaluation.challenge import Challenge
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import Finding, counted, listed, quote
 from evaluation.leaderboard.board import board_of_challenge, with_pairs
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.resampled import tables_of_result
@@ -70,11 +71,10 @@ class Comparison:
         return next(iter(self.results.values())) if model is None else self.results[model]
 
     def __repr__(self) -> str:
-        cases = len(self.challenge.cases)
-        lines = [f"Comparison of {cases} {'image' if cases == 1 else 'images'}, means"]
+        lines = [f"Comparison of {counted(len(self.challenge.cases), 'image')}, means"]
         for model, result in self.results.items():
-            values = {path: number(result, f"{path}.{AGGREGATION}") for path in SHORT}
-            shown = ", ".join(f"{metric_title(path)} {value}" for path, value in values.items() if value)
+            values = zip(SHORT, values_at(result, [f"{path}.{AGGREGATION}" for path in SHORT]), strict=True)
+            shown = ", ".join(f"{metric_title(path)} {value:.3f}" for path, value in values if value is not None)
             lines.append(f"  {model}: {shown or 'no nuclei'}")
         return "\n".join(lines)
 
@@ -82,6 +82,10 @@ class Comparison:
     def documents(self) -> dict[str, tuple[ResultDocuments, str]]:
         """The result of each model, and the aggregation of it that is shown."""
         return {model: (ResultDocuments(result.metrics), AGGREGATION) for model, result in self.results.items()}
+
+    def details(self) -> dict[str, ResultDocuments]:
+        """The result of each model, with what is known of each case."""
+        return {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
 
     def rows(self) -> list[SkillRow]:
         """The scores of each skill, side by side."""
@@ -113,20 +117,18 @@ class Comparison:
         from evaluation.report.figures import picture_of
         from evaluation.report.skills import score_figure
 
-        return picture_of(score_figure({model: of for model, (of, _) in self.documents.items()}, AGGREGATION))
+        return picture_of(
+            score_figure({model: document for model, (document, _) in self.documents.items()}, AGGREGATION)
+        )
 
     def page(self) -> Page:
         """The page that ``report`` writes."""
         from evaluation.report.comparison import comparison_page
         from evaluation.report.folders import read_nuclei
 
-        documents = {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
-        with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
-            nuclei = {}
-            for model, result in self.results.items():
-                path = Path(scratch) / "objects.csv"
-                path.write_text(result.objects, encoding="utf-8")
-                nuclei[model] = read_nuclei(path, documents[model])
+        documents = self.details()
+        with objects_of(self.results) as paths:
+            nuclei = {model: read_nuclei(path, documents[model]) for model, path in paths.items()}
         cases = self.challenge.cases
         return comparison_page(
             documents,
@@ -162,12 +164,12 @@ class Comparison:
 
     def images_csv(self) -> str:
         """A row for each model and image: its patient, and the scores that are shown, "" where one is undefined."""
-        documents = {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
-        paths = [path for path in COMPARED if any(of.has(path) for of in documents.values())]
+        documents = self.details()
+        paths = [path for path in COMPARED if any(document.has(path) for document in documents.values())]
         rows = [
             [model, image.name, image.group, *(image.value(path) for path in paths)]
-            for model, of in documents.items()
-            for image in of.cases
+            for model, document in documents.items()
+            for image in document.cases
         ]
         return csv_table(["model", "image", "patient", *paths], rows)
 
@@ -187,28 +189,30 @@ def comparison_of(
     board = None
     if len(results) > 1 and challenge.ranking is not None:
         columns = plan_columns(challenge, challenge.ranking.columns)
+        ranked = {model: result for model, result in results.items() if model not in apart}
         teams = [
-            team_of_documents(
-                model, challenge, columns, result.metrics, result.details, tables=tables_of_result(result)
-            )
-            for model, result in results.items()
-            if model not in apart
+            team_of_documents(model, challenge, columns, one.metrics, one.details, tables=tables_of_result(one))
+            for model, one in ranked.items()
         ]
         paths = [column.path for column in challenge.ranking.columns]
         shown = [Unranked(model, "other-rules", NO_PLACE, values_at(results[model], paths)) for model in apart]
         board = board_of_challenge(challenge, challenge.ranking, teams, shown, ())
-        with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
-            objects: dict[str, Path | None] = {
-                model: Path(scratch) / f"{number}.csv" for number, model in enumerate(results)
-            }
-            for model, path in objects.items():
-                assert path is not None
-                path.write_text(results[model].objects, encoding="utf-8")
+        with objects_of(results) as objects:
             board = with_pairs(board, challenge, challenge.ranking, objects, alike=False)
     reported = [*findings, *(of_model(one, model, results) for model in results for one in results[model].findings)]
     if any(finding.code == "not-paired" for finding in findings):
         reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
     return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board, scenes or {})
+
+
+@contextmanager
+def objects_of(results: Mapping[str, Result]) -> Iterator[dict[str, Path]]:
+    """The objects.csv of each model, as long as the block lasts."""
+    with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
+        paths = {model: Path(scratch) / f"{number}.csv" for number, model in enumerate(results)}
+        for model, path in paths.items():
+            path.write_text(results[model].objects, encoding="utf-8")
+        yield paths
 
 
 def of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Finding:
@@ -228,12 +232,3 @@ def values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
             return None
 
     return tuple(map(value, paths))
-
-
-def number(result: Result, path: str) -> str:
-    """The value at a path in short, "" where there is none."""
-    try:
-        value = result.value(path)
-    except ValueError:
-        return ""
-    return "" if value is None else f"{value:.3f}"

@@ -6,15 +6,13 @@ files; they are scored like any others.
 
 from __future__ import annotations
 
-import io
 import math
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.io import savemat
 
 from evaluation.authoring.synthesis import (
     MONUSAC_KINDS,
@@ -27,21 +25,25 @@ from evaluation.authoring.synthesis import (
     seeded,
     select_outlines,
 )
-from evaluation.execution.workers import Progress, progress_of_round
-from evaluation.leaderboard.board import board_of_challenge, load_ranked, write_board
+from evaluation.execution.workers import Progress
+from evaluation.formats.write_labels import mat_bytes
+from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
-from evaluation.leaderboard.resampled import tables_of_result
-from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
-from evaluation.model import Bool, Int32, Outlines
-from evaluation.scoring.street import score_submission
+from evaluation.leaderboard.team_scores import read_metrics
+from evaluation.model import Bool, Outlines
 
 DEFAULT_SEED = 9  # one at which the three come out within 0.03 in PQ; they are near each other at any
 SPACING_UM = 0.25
 AMBIGUOUS = NucleusKind("Ambiguous", 5000, 0.1, (0.25, 0.1, 0.05))
 LINE_COLOURS = (255, 65535, 16711680, 65280, 33023)
-MAT_HEADER = b"MATLAB 5.0 MAT-file, made by evaluation demo"  # savemat writes the date here
 
 TITLE = "Three teams, one made challenge: means over four patients"
+
+SKILLS = {
+    "best and worst at detection": "detection.f1",
+    "at classification": "classification.balanced_accuracy",
+    "at segmentation": "segmentation.iou_class_mean",
+}
 
 CHALLENGE_TOML = """\
 # The example challenge that the image ships, made by `evaluation demo`: no real patients, no real teams.
@@ -114,8 +116,8 @@ def write_demo(folder: Path, seed: int = DEFAULT_SEED) -> DemoPaths:
     """
     challenge = folder / "challenge"
     submissions = {team: folder / "submissions" / team for team in TEAMS}
-    write_bytes(challenge / "challenge.toml", CHALLENGE_TOML.encode())
-    write_bytes(challenge / "cases.csv", cases_csv().encode())
+    for name, content in lists().items():
+        write_bytes(challenge / name, content)
     for index, image in enumerate(IMAGES):
         nuclei = draw_nuclei(seeded(seed, index), image.shape_yx, image.nuclei, image.class_weights, vertex_step_px=3.5)
         reference, regions = nuclei, None
@@ -130,19 +132,17 @@ def write_demo(folder: Path, seed: int = DEFAULT_SEED) -> DemoPaths:
     return DemoPaths(challenge, submissions)
 
 
-def cases_csv() -> str:
-    """The list of what is scored."""
+def lists() -> dict[str, bytes]:
+    """The rules and the list of what is scored, by the names of their files."""
     rows = [f"{image.case},{image.group},{image.shape_yx[0]},{image.shape_yx[1]},{SPACING_UM}" for image in IMAGES]
-    return "\n".join(["case,group,height,width,spacing_um", *rows, ""])
+    cases = "\n".join(["case,group,height,width,spacing_um", *rows, ""])
+    return {"challenge.toml": CHALLENGE_TOML.encode(), "cases.csv": cases.encode()}
 
 
 def is_demo(challenge_folder: Path) -> bool:
     """Whether a folder holds the made challenge: its rules and its list of cases, to the letter."""
-    made = {"challenge.toml": CHALLENGE_TOML, "cases.csv": cases_csv()}
-    return all(
-        (challenge_folder / name).is_file() and (challenge_folder / name).read_bytes() == text.encode()
-        for name, text in made.items()
-    )
+    files = {challenge_folder / name: content for name, content in lists().items()}
+    return all(path.is_file() and path.read_bytes() == content for path, content in files.items())
 
 
 def centre_inside(nuclei: Outlines, regions: Outlines, shape_yx: tuple[int, int]) -> Bool:
@@ -185,16 +185,7 @@ def write_prediction(folder: Path, prediction: Outlines, shape_yx: tuple[int, in
     for index, kind in enumerate(MONUSAC_KINDS, start=1):
         labels, _ = label_map(select_outlines(prediction, prediction.class_id == index), shape_yx)
         if labels.any():
-            write_bytes(folder / kind.name / "1.mat", nary_mat(labels))
-
-
-def nary_mat(labels: Int32) -> bytes:
-    """A MATLAB 5 file with the variable ``n_ary_mask``, without a date."""
-    buffer = io.BytesIO()
-    savemat(buffer, {"n_ary_mask": labels}, do_compression=True)
-    content = bytearray(buffer.getvalue())
-    content[:116] = MAT_HEADER.ljust(116)
-    return bytes(content)
+            write_bytes(folder / kind.name / "1.mat", mat_bytes(labels))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -213,23 +204,20 @@ class DemoOutcome:
     def lines(self) -> list[str]:
         """What the table shows, in words; every statement follows from its numbers."""
 
-        def means(family: str, name: str) -> dict[str, float]:
-            of_team = {team: metrics[family][name]["group_mean"] for team, metrics in self.results.items()}
-            return {team: value for team, value in of_team.items() if value is not None}
+        def means(path: str) -> dict[str, float]:
+            family, name = path.split(".")
+            means = {team: metrics[family][name]["group_mean"] for team, metrics in self.results.items()}
+            return {team: value for team, value in means.items() if value is not None}
 
-        quality, found = means("panoptic", "pq"), means("detection", "f1")
-        named, outlined = means("classification", "balanced_accuracy"), means("segmentation", "iou_class_mean")
-        spread = math.ceil(round(1000 * (max(quality.values()) - min(quality.values())), 3)) / 1000
+        quality = means("panoptic.pq").values()
+        spread = math.ceil(round(1000 * (max(quality) - min(quality)), 3)) / 1000
+        skills = [(skill, means(path)) for skill, path in SKILLS.items()]
         return [
             f"Panoptic quality puts the three within {spread:.3f} of each other. The skills that it mixes differ more:",
             *(
                 f"  {skill}: {max(values, key=values.__getitem__)} {max(values.values()):.2f}, "
                 f"{min(values, key=values.__getitem__)} {min(values.values()):.2f}"
-                for skill, values in (
-                    ("best and worst at detection", found),
-                    ("at classification", named),
-                    ("at segmentation", outlined),
-                )
+                for skill, values in skills
             ),
         ]
 
@@ -245,28 +233,12 @@ class DemoOutcome:
         return lines
 
 
-def run_demo(
-    output: Path | None,
-    *,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> DemoOutcome:
-    """Write a challenge and its teams to ``output`` (None: to a temporary folder), and score them."""
-    if output is None:
-        with tempfile.TemporaryDirectory(prefix="evaluation-demo-") as temporary:
-            made = run_demo(Path(temporary), workers=workers, progress=progress)
-            return replace(made, folder=None)
-    paths = write_demo(output)
-    challenge, rules = load_ranked(paths.challenge)
-    columns = plan_columns(challenge, rules.columns)
-    results, teams = {}, []
-    for number, (team, submission) in enumerate(paths.submissions.items()):
-        of_team = progress_of_round(progress, number, len(paths.submissions))
-        result = score_submission(paths.challenge, submission, workers=workers, progress=of_team)
-        result.write(output / "results" / team)
-        results[team] = result.metrics
-        tables = tables_of_result(result)
-        teams.append(team_of_documents(team, challenge, columns, result.metrics, result.details, tables=tables))
-    board = board_of_challenge(challenge, rules, teams, (), ())
-    write_board(output, board)
+def run_demo(output: Path | None, *, workers: int | None = None, progress: Progress | None = None) -> DemoOutcome:
+    """Write a challenge and its teams to ``output`` (None: to a temporary folder), and score and rank them."""
+    with tempfile.TemporaryDirectory(prefix="evaluation-demo-") as temporary:
+        folder = output or Path(temporary)
+        challenge = write_demo(folder).challenge
+        board = score_and_rank(challenge, folder / "submissions", folder, workers=workers, progress=progress)
+        write_board(folder, board)
+        results = {team: read_metrics(folder / "results" / team / "metrics.json", where=team) for team in TEAMS}
     return DemoOutcome(results, board, output)

@@ -15,14 +15,14 @@ def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case
     """Valid files for all cases, by relative name, as the rules of a side ask for them."""
     format, made = format_of(rules.format), Example(rules, challenge.class_names)
     files: dict[str, bytes] = {}
-    for of_file in files_of(rules.files, cases):
+    for file_cases in files_of(rules.files, cases):
         for class_name in made.names if "{class}" in rules.files else ("",):
-            name = filled(rules.files.replace("*", "1"), of_file[0], class_name)
-            files[name] = format.example(made, of_file, class_name or None)
+            name = filled(rules.files.replace("*", "1"), file_cases[0], class_name)
+            files[name] = format.example(made, file_cases, class_name or None)
     for key in rules.companions:
         if (pattern := rules.value(key)) is not None and format.companion is not None:
-            for of_file in files_of(pattern, cases):
-                files[filled(pattern, of_file[0])] = format.companion(made, key, of_file)
+            for file_cases in files_of(pattern, cases):
+                files[filled(pattern, file_cases[0])] = format.companion(made, key, file_cases)
     return files
 
 

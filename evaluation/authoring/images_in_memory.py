@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.authoring.pieces import VOLUMES, Array, Size, axis_of_masks, class_channel, goes_on, is_picture
+from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, class_channel, goes_on, is_picture
+from evaluation.authoring.source import Size
 from evaluation.findings import counted
 from evaluation.instances.labels import EXACT_UP_TO, as_array
 from evaluation.instances.masks import are_records, instances_from_masks
@@ -131,15 +132,15 @@ def sizes_of(images: Any) -> set[Size]:
     """The sizes of images that have names, or of a single one, where they are clear at first sight."""
     if isinstance(images, list):
         return set()
-    found: set[Size] = set()
+    sizes: set[Size] = set()
     for image in images.values() if isinstance(images, Mapping) else [images]:
         labels = image[0] if isinstance(image, tuple) and image else image
         if isinstance(labels, Masks):
             labels = labels.instances
         shape: tuple[int, ...] = labels.shape_yx if isinstance(labels, Instances) else getattr(labels, "shape", ())
         if len(shape) == 2:
-            found.add((int(shape[0]), int(shape[1])))
-    return found
+            sizes.add((int(shape[0]), int(shape[1])))
+    return sizes
 
 
 def are_rows(parts: list[Any]) -> bool:

@@ -1,20 +1,25 @@
-"""Start a challenge folder: challenge.toml from a preset, and cases.csv from what lies in the reference folder."""
+"""Start a challenge folder: challenge.toml from a preset and from what lies in the reference folder, and cases.csv."""
 
 from __future__ import annotations
 
 import csv
 import math
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from evaluation.authoring.challenge_text import challenge_text, heading_of, table_text, tables_above, toml_value
-from evaluation.authoring.names import patients_of
+from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, keys_of, needs_classes, plan_classes
+from evaluation.authoring.compare import OF_POINTS, ONE_CLASS, are_points
+from evaluation.authoring.look import look, size_beside
+from evaluation.authoring.names import pair_names, patients_of
+from evaluation.authoring.source import NAMELESS, Size, Source, SourceFile
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, read_text, resolve_preset
-from evaluation.decoding.pixels import IMAGE_SUFFIXES, read_image_size
 from evaluation.findings import Finding, counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
 from evaluation.formats import Request
@@ -24,7 +29,11 @@ from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
 from evaluation.study.sensitivity import advised_radius, study_sensitivity
 from evaluation.submission.by_pattern import compile_pattern
+from evaluation.submission.jobs import JOBS_FILE
 
+REFERENCE = "reference"
+PLACES = ("files", "class_map", "class_table")
+TOLD = ("shape", "tool")  # keys that the content of a file decides
 PIXELS_LOOKED_AT = 50_000_000  # of all images together: more would take minutes
 PUBLISH = """
 [publish]
@@ -33,10 +42,6 @@ PUBLISH = """
 # docs/security.md.
 metrics = "ranked"
 """
-
-if TYPE_CHECKING:
-    from evaluation.authoring.init_by_looking import Looked
-
 COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
     "spacing_um": "the size of a pixel in um",
     "index": "the position of the case, from 0, in arrays that hold all cases",
@@ -48,61 +53,19 @@ COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCase:
-    """A case of the reference. ``size_yx`` is None if nothing tells it; ``index`` is that in arrays of all cases."""
+class ListedCase:
+    """A row of cases.csv. ``size_yx`` is None if nothing tells it; ``index`` is that in arrays of all cases."""
 
     name: str
     group: str
-    size_yx: tuple[int, int] | None
+    size_yx: Size | None
     index: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StartedChallenge:
-    """What ``initialise_challenge`` wrote.
-
-    columns  of cases.csv that the rules need and that are to be filled in
-    drawn    whether the reference has outlines or pixels, so that there is something to rasterise
-    findings  warnings about the ranking of the preset, and what was not read
-    notes     what was found, in words, if the rules follow from it
-    """
-
-    folder: Path
-    cases: tuple[FoundCase, ...]
-    reference_files: str
-    columns: tuple[str, ...]
-    drawn: bool
-    findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def lines(self) -> list[str]:
-        """What to do next, in words."""
-        number = f"{len(self.cases)} {'case' if len(self.cases) == 1 else 'cases'}"
-        written = f"Written: {self.folder / CHALLENGE_FILE} and {self.folder / CASES_FILE} ({number})."
-        lines = [*self.notes, written]
-        without_size = [case.name for case in self.cases if case.size_yx is None]
-        if without_size:
-            names = ", ".join(map(quote, without_size[:3]))
-            what = "No image beside" if "{case}" in self.reference_files else "No size for"
-            of = "reference file" if "{case}" in self.reference_files else "image"
-            of += "s" * (len(without_size) > 1)
-            lines.append(
-                f"{what} {len(without_size)} {of} ({names}): their height and width are left "
-                f"open in {CASES_FILE}; fill them in, in px."
-            )
-        if not self.cases:
-            lines.append(f"Next: put the reference files at {self.reference_files} and list the cases in {CASES_FILE}.")
-        lines += [f"Fill in the column {column} of {CASES_FILE}: {COLUMNS[column]}." for column in self.columns]
-        if self.drawn:
-            lines.append("Then: 'evaluation rasterise' shows what the overlap rules do to your reference.")
-        lines += render_findings(self.findings)
-        return lines
 
 
 def initialise_challenge(
     folder: Path, *, preset: str, name: str | None = None, sample: Path | None = None
-) -> StartedChallenge:
-    """Write challenge.toml (the preset, and what differs from it) and cases.csv into a folder.
+) -> list[str]:
+    """Write challenge.toml (the preset, and what differs from it) and cases.csv into a folder; what was done, in lines.
 
     What differs is what is found, if ``reference/`` holds files in another form than the preset's, or a sample of a
     submission is given.
@@ -119,60 +82,63 @@ def initialise_challenge(
             raise WrongUsage(fault("file-exists", quote(folder / file)))
     folder.mkdir(parents=True, exist_ok=True)
     challenge = Challenge.from_preset(preset, name=preset)
-    title = name or folder.resolve().name
-    looked: Looked | None = None
+    document = tables_above(preset, name or folder.resolve().name)
     cases = () if sample else find_cases(challenge, folder)
-    if sample or has_files(folder / "reference"):
-        from evaluation.authoring.init_by_looking import has_other_content, text_by_looking
-
-    if sample or (has_files(folder / "reference") and (not cases or has_other_content(folder, challenge))):
-        looked = text_by_looking(folder, preset, title, sample, in_place=bool(cases))
-        challenge = Challenge.build(resolve_preset(parse_toml(looked.text)))
-        sizes = looked.sizes
-        cases = tuple(
-            replace(case, size_yx=case.size_yx or sizes.get(case.name)) for case in find_cases(challenge, folder)
-        )
-    pattern = challenge.reference.files
-    columns = needed_columns(challenge, cases)
+    looked = look_at(folder, sample, challenge, is_in_place=bool(cases))
+    lines: list[str] = []
+    findings: list[Finding] = []
+    if looked is not None:
+        document |= looked.tables(challenge, preset, is_in_place=bool(cases))
+        challenge = Challenge.build(resolve_preset(dict(document)))
+        sizes = looked.sizes()
+        cases = tuple(replace(c, size_yx=c.size_yx or sizes.get(c.name)) for c in find_cases(challenge, folder))
+        lines, findings = looked.notes(), looked.findings()
+    pattern, columns = challenge.reference.files, needed_columns(challenge, cases)
     (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
-    text = looked.text if looked else challenge_text(heading_of(preset), tables_above(preset, title))
+    text = challenge_text(heading_of(preset), document)
     write_atomically(folder / CHALLENGE_FILE, text + ("" if "publish" in preset_rules else PUBLISH))
     write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
-    notes = list(looked.notes if looked else ())
-    if preset == RECOMMENDED and challenge.reference.overlap is not None and cases:
-        notes += suit_to_sizes(folder, challenge, cases)
-    open_columns = tuple(column for column in columns if column != "index" or not cases)
-    return StartedChallenge(
-        folder,
-        cases,
-        pattern,
-        open_columns,
-        drawn=challenge.reference.overlap is not None,
-        findings=(*(looked.findings if looked else ()), *gameable_ranking(challenge)),
-        notes=tuple(notes),
-    )
+    has_pixels = challenge.reference.overlap is not None
+    if preset == RECOMMENDED and has_pixels and cases:
+        lines += suit_to_sizes(folder, challenge, cases)
+    lines.append(f"Written: {folder / CHALLENGE_FILE} and {folder / CASES_FILE} ({counted(len(cases), 'case')}).")
+    if without_size := [case.name for case in cases if case.size_yx is None]:
+        is_own = "{case}" in pattern
+        what = f"{'No image beside' if is_own else 'No size for'} {len(without_size)} "
+        what += f"{'reference file' if is_own else 'image'}{'s' * (len(without_size) > 1)}"
+        names = ", ".join(map(quote, without_size[:3]))
+        todo = f"their height and width are left open in {CASES_FILE}; fill them in, in px."
+        lines.append(f"{what} ({names}): {todo}")
+    if not cases:
+        lines.append(f"Next: put the reference files at {pattern} and list the cases in {CASES_FILE}.")
+    unknown = [column for column in columns if column != "index" or not cases]
+    lines += [f"Fill in the column {column} of {CASES_FILE}: {COLUMNS[column]}." for column in unknown]
+    if has_pixels:
+        lines.append("Then: 'evaluation rasterise' shows what the overlap rules do to your reference.")
+    return lines + render_findings([*findings, *gameable_ranking(challenge)])
 
 
-def suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[FoundCase]) -> list[str]:
+def suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[ListedCase]) -> list[str]:
     """Write the radius that ``sensitivity`` advises for nuclei of this size into challenge.toml; what was done, or why
     not, in words."""
     pixels = [math.prod(case.size_yx) if case.size_yx else 0 for case in cases]
-    unknown = "" if all(pixels) else "not all sizes of images are known"
-    if unknown or sum(pixels) > PIXELS_LOOKED_AT or needed_columns(challenge, cases):
-        why = unknown or f"not looked at here, where images have more than {PIXELS_LOOKED_AT:,} px in all"
-        if not unknown and needed_columns(challenge, cases):
-            why = f"{CASES_FILE} is to be filled in first"
+    why = ""
+    if not all(pixels):
+        why = "not all sizes of images are known"
+    elif needed_columns(challenge, cases):
+        why = f"{CASES_FILE} is to be filled in first"
+    elif sum(pixels) > PIXELS_LOOKED_AT:
+        why = f"not looked at here, where images have more than {PIXELS_LOOKED_AT:,} px in all"
+    if why:
         return [f"Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says ({why})."]
     try:
         document = study_sensitivity(folder)
     except (EvaluationError, InputFault):
         return ["Whether the matching rules suit the sizes is not known: the reference cannot be scored as it is."]
     radius = advised_radius(document)
-    if radius is None:
-        return []
     first, *others = challenge.matching.rules
     near = next((rule for rule in others if rule.rule == "centroid_closest_first"), None)
-    if near is None:
+    if radius is None or near is None:
         return []
     rules = [first, near.model_copy(update={"radius_px": float(radius)})]
     text = read_text(folder / CHALLENGE_FILE)
@@ -188,10 +154,6 @@ def suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[FoundCase]
     ]
 
 
-def has_files(folder: Path) -> bool:
-    return any(path.is_file() and not path.name.startswith(".") for path in folder.rglob("*"))
-
-
 def refresh_cases(folder: Path) -> list[str]:
     """Look into the reference again: cases that are new are added to cases.csv, and open sizes filled in.
 
@@ -199,36 +161,31 @@ def refresh_cases(folder: Path) -> list[str]:
     Raises ChallengeBroken.
     """
     challenge = Challenge.build(read_rules(folder / CHALLENGE_FILE))
-    found = {case.name: case for case in find_cases(challenge, folder)}
+    cases = {case.name: case for case in find_cases(challenge, folder)}
     path = folder / CASES_FILE
-    known = list(csv.DictReader(read_text(path).splitlines())) if path.is_file() else []
-    columns = list(known[0]) if known else ["case", "group", "height", "width"]
-    columns += [column for column in needed_columns(challenge, found.values()) if column not in columns]
-    filled = 0
-    for row in known:
-        case = found.pop(row["case"], None)
-        if case is None or case.size_yx is None:
-            continue
-        for column, size in zip(("height", "width"), case.size_yx, strict=True):
+    rows = list(csv.DictReader(read_text(path).splitlines())) if path.is_file() else []
+    columns = list(rows[0]) if rows else ["case", "group", "height", "width"]
+    columns += [column for column in needed_columns(challenge, cases.values()) if column not in columns]
+    number, filled, gone = len(rows), 0, sum(row["case"] not in cases for row in rows)
+    for row in rows:
+        case = cases.pop(row["case"], None)
+        for column, size in zip(("height", "width"), (case and case.size_yx) or (), strict=False):
             if not (row.get(column) or "").strip():
                 row[column] = str(size)
                 filled += 1
-    gone = len(known) - len({row["case"] for row in known} & {case.name for case in find_cases(challenge, folder)})
-    for case in found.values():
-        height, width = case.size_yx or ("", "")
+    for case in cases.values():
+        height, width = map(str, case.size_yx or ("", ""))
         index = "" if case.index is None else str(case.index)
-        row = {"case": case.name, "group": case.group, "height": str(height), "width": str(width), "index": index}
-        known.append(row)
-    rows = [[(row.get(column) or "") for column in columns] for row in known]
-    write_atomically(path, table_text([columns, *rows]))
-    kept = counted(len(known) - len(found), "row")
-    lines = [f"{path}: {counted(len(found), 'case')} added, {counted(filled, 'size')} filled in, {kept} kept."]
+        rows.append({"case": case.name, "group": case.group, "height": height, "width": width, "index": index})
+    write_atomically(path, table_text([columns, *([row.get(column) or "" for column in columns] for row in rows)]))
+    added, kept = counted(len(cases), "case"), counted(number, "row")
+    lines = [f"{path}: {added} added, {counted(filled, 'size')} filled in, {kept} kept."]
     if gone:
         lines.append(f"{gone} of its cases have no reference file; remove their rows if they are not scored.")
     return lines
 
 
-def needed_columns(challenge: Challenge, cases: Iterable[FoundCase]) -> tuple[str, ...]:
+def needed_columns(challenge: Challenge, cases: Iterable[ListedCase]) -> tuple[str, ...]:
     """The columns of ``COLUMNS`` that a challenge needs."""
     sides, metrics = (challenge.reference, challenge.submission), challenge.metrics
     paths = [column.path for column in challenge.ranking.columns] if challenge.ranking else []
@@ -248,40 +205,185 @@ def needed_columns(challenge: Challenge, cases: Iterable[FoundCase]) -> tuple[st
     return tuple(column for column in COLUMNS if needed[column])
 
 
+# --- rules that follow from what is found -----------------------------------------------------------------------------
+
+
+def has_files(folder: Path) -> bool:
+    return any(path.is_file() and not path.name.startswith(".") for path in folder.rglob("*"))
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the reference holds, and the sample of a submission, if there is one; which classes are scored."""
+
+    reference: Source
+    sample: Source | None
+    plan: ClassPlan
+
+    def tables(self, expected: Challenge, preset: str, *, is_in_place: bool) -> dict[str, Any]:
+        """The tables of challenge.toml that differ from the preset, whose rules are ``expected``. Raises WrongUsage.
+
+        is_in_place  the files lie where the preset expects them: if they have its form, only their classes differ
+        """
+        tables = tables_of(self.reference, self.sample or self.reference, self.plan.classes, preset)
+        if is_in_place and not self.reference.has_pictures and has_form(expected, self.reference):
+            ignore = {key: value for key, value in tables["reference"].items() if key == "ignore"}
+            tables |= {"reference": ignore, "submission": {}}
+        elif self.sample is None and preset != RECOMMENDED and is_of(expected, self.reference):
+            tables = {"reference": {key: tables["reference"][key] for key in PLACES if key in tables["reference"]}}
+        return {key: value for key, value in tables.items() if value}
+
+    def findings(self) -> list[Finding]:
+        return [*self.reference.findings, *self.plan.findings]
+
+    def notes(self) -> list[str]:
+        submission = [] if self.sample is None else [f"Submission {self.sample.words()}"]
+        return [f"Reference {self.reference.words()}", *submission]
+
+    def sizes(self) -> dict[str, Size]:
+        """The sizes of cases that the sample tells."""
+        if self.sample is None:
+            return {}
+        pairs = pair_names(self.reference.cases, self.sample.cases).pairs
+        sizes = {name: self.sample.cases[other].size_yx for name, other in pairs.items()}
+        return {name: size for name, size in sizes.items() if size is not None}
+
+
+def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_place: bool) -> Looked | None:
+    """What lies in ``reference/`` of a folder, and in a sample of a submission; None if the preset's rules are for it.
+
+    Raises WrongUsage if nothing there can be read.
+    """
+    if sample is not None and (sample / JOBS_FILE).is_file():
+        got = f"{JOBS_FILE}, a download from the platform"
+        raise WrongUsage(fault("nothing-to-compare", quote(str(sample), 200), wording="of-platform", got=got))
+    if sample is None and not has_files(folder / REFERENCE):
+        return None
+    with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
+        try:
+            reference = look(folder / REFERENCE, Path(tempfile.mkdtemp(dir=workspace)))
+        except WrongUsage:
+            if is_in_place:  # told when it is scored
+                return None
+            raise
+        if is_in_place and not reference.has_pictures and is_of(expected, reference):
+            return None
+        found = look(sample, Path(tempfile.mkdtemp(dir=workspace))) if sample else None
+        return Looked(reference, found, plan_classes(reference, {}, None))
+
+
+def is_of(challenge: Challenge, source: Source) -> bool:
+    known = {*challenge.class_ids(), NAMELESS}
+    return has_form(challenge, source) and (
+        bool(source.numbers) or all(name.casefold() in known for name in source.classes)
+    )
+
+
+def has_form(challenge: Challenge, source: Source) -> bool:
+    """Whether the files of a reference have the format that a challenge expects, its shape, and its files of classes.
+
+    Of one class these are not needed.
+    """
+    rules, file = challenge.reference, source.class_file
+    is_one = len(source.classes) < 2
+    is_same = all(source.keys[key] == rules.value(key) for key in TOLD if key in source.keys)
+    return (
+        source.format == rules.format
+        and is_same
+        and (file is None or is_one or rules.value(file.class_key) is not None)
+    )
+
+
+def tables_of(reference: Source, submission: Source, plan: Plan, preset: str) -> dict[str, Any]:
+    """The tables that differ from the preset."""
+    below = resolve_preset({"preset": preset})
+    points = are_points(reference) or are_points(submission)
+    tables: dict[str, Any] = {"classes": []}
+    colours = {entry["name"]: entry.get("colour") for entry in below["classes"]}
+    for name, aliases in plan:
+        entry = {"name": name, "aliases": aliases, "colour": colours.get(name)}
+        tables["classes"].append({key: value for key, value in entry.items() if value})
+    for name, side, before in (("reference", reference, f"{REFERENCE}/"), ("submission", submission, "")):
+        table = keys_of(side, plan, pattern_of(side, before))
+        is_asked = len(plan) > 1 or name == "reference"  # of one class, submissions need not say what is ambiguous
+        if is_asked and needs_classes(side, plan) and (file := side.class_file) is not None:
+            table[file.class_key] = pattern_of(side, before, of_classes=True)
+        is_same = table["format"] == below[name]["format"]
+        tables[name] = {key: value for key, value in table.items() if not (is_same and below[name].get(key) == value)}
+    if below["reference"].get("ignore", {}).get("classes") and not (has_ignored(reference) or points):
+        tables["reference"]["ignore"] = {"classes": []}
+    if preset == RECOMMENDED:
+        tables |= OF_POINTS if points else ONE_CLASS if len(plan) == 1 else {}
+    return tables
+
+
+def pattern_of(side: Source, before: str, *, of_classes: bool = False) -> str:
+    """The pattern of the files of a side, or of their files of classes, with {case}, {group} and {class}.
+
+    Raises WrongUsage if they need several.
+    """
+    files = side.files()
+    if of_classes:
+        files = [
+            replace(file, name=str(PurePosixPath(file.name).with_name(file.classes.name)))
+            for file in files
+            if file.classes is not None
+        ]
+    if side.is_shared:
+        return before + files[0].name
+    has_groups = any(file.group and f"{file.group}/" in file.name for file in files)
+    patterns = {pattern_of_file(file, has_groups) for file in files}
+    if len(patterns) > 1 and not has_groups:  # a folder for each patient, with one image
+        in_folders = [replace(file, group=PurePosixPath(file.name).parent.name) for file in files]
+        of_folders = {pattern_of_file(file, has_groups=True) for file in in_folders}
+        patterns = of_folders if len(of_folders) == 1 else patterns
+    if len(patterns) > 1:
+        got = f"files in places that no one pattern describes, such as {' and '.join(map(quote, sorted(patterns)[:2]))}"
+        raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), wording="several-places", got=got))
+    return before + patterns.pop()
+
+
+def pattern_of_file(file: SourceFile, has_groups: bool) -> str:
+    *folders, name = re.sub(r"\.gz$", "", file.name, flags=re.IGNORECASE).split("/")
+    fields = {"{class}": file.of_class, "{case}": file.case, "{group}": file.group if has_groups else ""}
+    for field, text in fields.items():
+        if text and folders and field != "{case}":
+            folders = [field if folder == text else folder for folder in folders]
+    if file.case in folders:
+        folders = ["{case}" if folder == file.case else folder for folder in folders]
+    elif name.startswith(file.case):
+        name = "{case}" + name[len(file.case) :]
+        if file.of_class and name.startswith(f"{{case}}_{file.of_class}"):
+            name = "{case}_{class}" + name[len("{case}_" + file.of_class) :]
+    return "/".join([*folders, name])
+
+
 # --- what is in the reference -----------------------------------------------------------------------------------------
 
 
-def find_cases(challenge: Challenge, folder: Path) -> tuple[FoundCase, ...]:
+def find_cases(challenge: Challenge, folder: Path) -> tuple[ListedCase, ...]:
     """The cases of the reference in a folder, sorted by group and name. Raises ChallengeBroken."""
     find = shared_cases if challenge.reference.is_shared else own_cases
     with faults_as(ChallengeBroken):
-        found = list(find(challenge, folder))
-    if all(case.group == case.name for case in found):  # nothing tells of patients but the names
-        patients = patients_of([case.name for case in found])
-        found = [replace(case, group=patient or case.name) for case, patient in zip(found, patients, strict=True)]
-    return tuple(sorted(found, key=lambda case: (case.group, case.name)))
+        cases = list(find(challenge, folder))
+    if all(case.group == case.name for case in cases):  # nothing tells of patients but the names
+        patients = patients_of([case.name for case in cases])
+        cases = [replace(case, group=patient or case.name) for case, patient in zip(cases, patients, strict=True)]
+    return tuple(sorted(cases, key=lambda case: (case.group, case.name)))
 
 
 def request_of(challenge: Challenge, path: Path) -> Request:
-    rules = challenge.reference
-    return Request(
-        where=quote(path.name, 120),
-        name=path.name,
-        rules=rules,
-        classes=challenge.class_table(rules),
-        limits=challenge.limits,
-    )
+    rules, where = challenge.reference, quote(path.name, 120)
+    classes = challenge.class_table(rules)
+    return Request(where=where, name=path.name, rules=rules, classes=classes, limits=challenge.limits)
 
 
 def reference_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
     """Files that fit the pattern of the reference, sorted, with the case and group that their path tells."""
     rules = challenge.reference
     spellings = {spelling.casefold(): spelling for spelling in challenge.class_spellings()}
-    known = {"class": spellings}
-    read = compile_pattern(rules.files, known)
-    companions = [
-        compile_pattern(pattern, known) for pattern in map(rules.value, rules.companions) if pattern is not None
-    ]
+    compiled = partial(compile_pattern, known={"class": spellings})
+    read, companions = compiled(rules.files), [*map(compiled, filter(None, map(rules.value, rules.companions)))]
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         name = name if rules.is_shared else name.removesuffix(".gz")
@@ -295,41 +397,39 @@ def reference_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, 
             yield path, fields
 
 
-def own_cases(challenge: Challenge, folder: Path) -> Iterator[FoundCase]:
+def own_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
     """The cases of a reference that has a file, or one for each class, for each of them."""
     files: dict[str, list[tuple[Path, Mapping[str, str]]]] = {}
     for path, fields in reference_files(challenge, folder):
         files.setdefault(fields["case"], []).append((path, fields))
-    for case, of_case in files.items():
-        first = of_case[0][0]
-        groups = sorted({fields.get("group", case) for _, fields in of_case})
-        classes = [fields.get("class", "").casefold() for _, fields in of_case]
+    for case, parts in files.items():
+        first = parts[0][0]
+        groups = sorted({fields.get("group", case) for _, fields in parts})
+        classes = [fields.get("class", "").casefold() for _, fields in parts]
         if len(groups) > 1 or len(set(classes)) < len(classes):
             fix = "Keep one file for each case, and give cases of different groups different names."
-            raise invalid_case(of_case[-1][0], f"case {quote(case)} again", "every case once", fix)
+            raise invalid_case(parts[-1][0], f"case {quote(case)} again", "every case once", fix)
         check_names(first, case, groups[0], "Rename the file")
-        sizes = (size_of(path, case, request_of(challenge, path)) for path, _ in of_case)
-        yield FoundCase(case, groups[0], next(filter(None, sizes), None))
+        sizes = (size_of(path, case, request_of(challenge, path)) for path, _ in parts)
+        yield ListedCase(case, groups[0], next(filter(None, sizes), None))
 
 
-def size_of(path: Path, case: str, request: Request) -> tuple[int, int] | None:
+def size_of(path: Path, case: str, request: Request) -> Size | None:
     """Height and width of an image beside a reference file, else what the file itself tells. Raises InputFault."""
-    stem = Path(path.name.removesuffix(".gz")).stem
-    beside = (path.with_name(name + suffix) for name in (case, stem) for suffix in IMAGE_SUFFIXES)
-    image = next((image for image in beside if image.is_file()), None)
-    if image is not None:
-        return read_image_size(image)
+    beside = size_beside(path, case, Path(path.name.removesuffix(".gz")).stem)
+    if beside is not None:
+        return beside
     with path.open("rb") as stream:
         return find_image(path, stream, request, case).size_yx
 
 
-def shared_cases(challenge: Challenge, folder: Path) -> Iterator[FoundCase]:
+def shared_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
     """The cases that the files of all cases name, or hold at some place."""
     key = challenge.reference.case_key
     case_of = {} if isinstance(key, str) else {name: {"case": case} for case, name in key.items()}
     read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})
-    of_results = challenge.submission.format in DOCUMENTS
-    seen = set()
+    are_results = challenge.submission.format in DOCUMENTS
+    names = set()
     for path, _ in reference_files(challenge, folder):
         with path.open("rb") as stream:
             images = list_images(stream, request_of(challenge, path))
@@ -339,13 +439,13 @@ def shared_cases(challenge: Challenge, folder: Path) -> Iterator[FoundCase]:
             fields = fields or next(filter(None, map(read_key, image.names)), None)
             if not image.names:
                 fields = {"case": f"image_{image.index:0{digits}}"}
-            if fields is None or fields["case"] in seen:
+            if fields is None or fields["case"] in names:
                 continue
-            seen.add(fields["case"])
+            names.add(fields["case"])
             group = fields.get("group", fields["case"])
             check_names(path, fields["case"], group, "Rename the image")
-            index = int(image.id) if of_results and image.id and re.fullmatch("[0-9]{1,9}", image.id) else image.index
-            yield FoundCase(fields["case"], group, image.size_yx, index)
+            index = int(image.id) if are_results and image.id and re.fullmatch("[0-9]{1,9}", image.id) else image.index
+            yield ListedCase(fields["case"], group, image.size_yx, index)
 
 
 def check_names(path: Path, case: str, group: str, what: str) -> None:
@@ -362,7 +462,7 @@ def invalid_case(path: Path, got: str, expected: str, fix: str) -> ChallengeBrok
 # --- what is written --------------------------------------------------------------------------------------------------
 
 
-def cases_csv(cases: Iterable[FoundCase], columns: Iterable[str]) -> str:
+def cases_csv(cases: Iterable[ListedCase], columns: Iterable[str]) -> str:
     rows = []
     for row, case in enumerate(cases):
         known = {"index": row if case.index is None else case.index}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluation.authoring.challenge_text import table_text
 from evaluation.authoring.examples import example_files
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
 from evaluation.challenge.rules import RankingColumn
@@ -50,7 +51,9 @@ def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> Kit:
     output.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(challenge_folder / CHALLENGE_FILE, output / CHALLENGE_FILE)
     if hidden:
-        write_atomically(output / CASES_FILE, cases_csv(EXAMPLE_CASES))
+        rows = [[c.name, c.group, c.height, c.width, c.spacing_um, c.index] for c in EXAMPLE_CASES]
+        header = ["case", "group", "height", "width", "spacing_um", "index"]
+        write_atomically(output / CASES_FILE, table_text([header, *rows]))
     else:
         shutil.copyfile(challenge_folder / CASES_FILE, output / CASES_FILE)
     files = example_files(shown, shown.submission, shown.cases)
@@ -61,11 +64,6 @@ def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> Kit:
     (output / f"{EXAMPLE_FOLDER}.zip").write_bytes(packed(files))
     write_atomically(output / GUIDE_FILE, guide(shown, sorted(files), source))
     return Kit(output, (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip"))
-
-
-def cases_csv(cases: Sequence[Case]) -> str:
-    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um:g},{c.index}" for c in cases]
-    return "\n".join(["case,group,height,width,spacing_um,index", *rows, ""])
 
 
 def packed(files: dict[str, bytes]) -> bytes:
@@ -128,23 +126,22 @@ def what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
     else:
         lines.append(f"`{CASES_FILE}` lists all cases that are scored. {cost}")
     if "{class}" in rules.files:
-        of_class = {"empty": "means that it has no nucleus of the class", "reject": "is an error"}
-        lines.append(f"A class without a file in a case {of_class[rules.missing_class_file]}.")
+        meaning = "is an error" if rules.missing_class_file == "reject" else "means that it has no nucleus of the class"
+        lines.append(f"A class without a file in a case {meaning}.")
     return "\n".join(lines)
 
 
 def class_lines(challenge: Challenge) -> list[str]:
     rules = challenge.submission
     lines = []
-    for of_class in challenge.classes:
-        words = [f"- {of_class.name}"]
-        if aliases := [alias for alias in of_class.aliases if alias]:
-            words.append(f"(also {listed(aliases)})")
-        if (numbers := rules.value("class_values")) is not None:
-            words.append(f"= {' or '.join(map(str, numbers[of_class.name]))}")
-        if (colours := rules.value("colours")) is not None:
-            words.append(f"= {colours[of_class.name]}")
-        lines.append(" ".join(words))
+    numbers, colours = rules.value("class_values"), rules.value("colours")
+    for entry in challenge.classes:
+        line = f"- {entry.name}"
+        if aliases := [alias for alias in entry.aliases if alias]:
+            line += f" (also {listed(aliases)})"
+        if numbers is not None:
+            line += f" = {' or '.join(map(str, numbers[entry.name]))}"
+        lines.append(line if colours is None else f"{line} = {colours[entry.name]}")
     return lines
 
 
@@ -163,8 +160,8 @@ def how_numbers_are_meant(rules: FormatRules) -> str:
     words += format_of(rules.format).explain(rules)
     if rules.case_key != "{case}" or rules.is_shared:
         key = rules.case_key
-        told = f"called `{key}`" if isinstance(key, str) else f"called {', '.join(f'`{key[c]}` ({c})' for c in key)}"
-        words.append(f"A case is {told}.")
+        names = f"`{key}`" if isinstance(key, str) else ", ".join(f"`{key[case]}` ({case})" for case in key)
+        words.append(f"A case is called {names}.")
     if rules.skip_classes:
         words.append(f"Annotations called {listed(rules.skip_classes)} are left out.")
     return "## What the numbers mean\n\n" + " ".join(words) if words else ""
@@ -177,18 +174,13 @@ def how_it_is_scored(challenge: Challenge) -> str:
         how = f"Nuclei are matched by `{first.rule}`. {first.words}"
     lines = ["## How it is scored", "", how]
     if challenge.ranking is not None and challenge.ranking.columns:
-        lines += ["", "Ranked by:", ""]
-        lines += [column_line(column) for column in challenge.ranking.columns]
-        lines += ["", "`evaluation explain PATH` tells more of each."]
+        columns = map(column_line, challenge.ranking.columns)
+        lines += ["", "Ranked by:", "", *columns, "", "`evaluation explain PATH` tells more of each."]
     return "\n".join(lines)
 
 
 def column_line(column: RankingColumn) -> str:
     """What a ranked column means: the first sentence of the metric's page, and which values are better."""
     page = page_of(column.path)
-    words = f": {summary(page)}" if page else "."
-    return f"- `{column.path}` ({better(column.direction)}){words}"
-
-
-def better(direction: str) -> str:
-    return "higher is better" if direction == "descending" else "lower is better"
+    better = "higher" if column.direction == "descending" else "lower"
+    return f"- `{column.path}` ({better} is better){f': {summary(page)}' if page else '.'}"

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from evaluation.authoring.sides import FoundFile
+from evaluation.authoring.source import SourceFile
 from evaluation.challenge import LimitRules
 from evaluation.decoding.json import read_json
-from evaluation.findings import fault, listed, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings import listed, quote
+from evaluation.findings.errors import refused
 from evaluation.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
 
 PICTURE_WORDS = ("img", "image", "im", "raw", "orig", "original", "photo", "input", "picture", "rgb", "tissue")
@@ -54,7 +54,7 @@ def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
     return images
 
 
-def place_in_jobs(files: Sequence[FoundFile], images: Mapping[str, str]) -> list[FoundFile]:
+def place_in_jobs(files: Sequence[SourceFile], images: Mapping[str, str]) -> list[SourceFile]:
     """The files with the cases of their jobs. Raises InputFault if a job has several."""
     placed = [
         replace(file, case=images[f"{folder}/"])
@@ -65,39 +65,37 @@ def place_in_jobs(files: Sequence[FoundFile], images: Mapping[str, str]) -> list
     if len({file.case for file in placed}) < len(placed):
         kinds = sorted({PurePosixPath(file.name).name for file in placed})
         got = f"several outputs of each job, such as {listed(kinds, 3, last='and')}"
-        raise InputFault(fault("nothing-to-compare", quote(JOBS_FILE), wording="several-for-each-job", got=got))
+        raise refused("nothing-to-compare", quote(JOBS_FILE), wording="several-for-each-job", got=got)
     return with_groups(placed)
 
 
-def place_files(files: Sequence[FoundFile], format: str) -> list[FoundFile]:
+def place_files(files: Sequence[SourceFile], format: str) -> list[SourceFile]:
     """The files with the case, group and class in their paths; class maps go with their label images."""
-    parts = {file.name: bare_parts(file.name) for file in files}
     if format == "label_image":
-        maps, paths = class_maps(parts), {file.name: file.path for file in files}
+        maps, paths = class_maps(file.name for file in files), {file.name: file.path for file in files}
         files = [
-            replace(file, classes=file.classes or paths.get(maps.get(parts[file.name], "")))
+            replace(file, classes=file.classes or paths.get(maps.get(bare_parts(file.name), "")))
             for file in files
             if file.name not in maps.values()
         ]
-        parts = {file.name: parts[file.name] for file in files}
-    if classes := classes_in_names(parts.values()):
-        split = {name: (*of_file[:-1], *class_of_stem(of_file[-1])) for name, of_file in parts.items()}
+    parts = {file.name: bare_parts(file.name) for file in files}
+    stems_alone = len({stem for *_, stem in parts.values()}) == len(files)
+    if classes_in_names(parts.values()):
+        split = {name: (*folders, *class_of_stem(stem)) for name, (*folders, stem) in parts.items()}
         files = [replace(file, of_class=split[file.name][-1]) for file in files]
-        parts = {name: of_file[:-1] for name, of_file in split.items()}
-        same_case = {of_file[-1] for of_file in parts.values()}
-        stems_alone = len(set(parts.values())) == len(same_case)
-    folders = Counter(of_file[:-1] for of_file in parts.values())
-    has_class_folders = format in ("nary_mat", "label_image") and are_class_folders([parts[f.name] for f in files])
-    stems_alone = bool(classes and stems_alone) or len({parts[file.name][-1] for file in files}) == len(files)
-    folders_alone = all(parts[file.name][:-1] and folders[parts[file.name][:-1]] == 1 for file in files)
+        parts = {name: tuple(words[:-1]) for name, words in split.items()}
+        stems_alone = len(set(parts.values())) == len({stem for *_, stem in parts.values()})
+    folders = Counter(words[:-1] for words in parts.values())
+    has_class_folders = format in ("nary_mat", "label_image") and are_class_folders([*parts.values()])
+    folders_alone = all(places and folders[places] == 1 for places in (words[:-1] for words in parts.values()))
     placed = []
     for file in files:
-        of_file = parts[file.name]
+        words = parts[file.name]
         if has_class_folders:
-            file = replace(file, of_class=of_file[-2])
+            file = replace(file, of_class=words[-2])
         last = 3 if has_class_folders else 1 + (folders_alone and not stems_alone)  # part of the case, from the end
-        case = of_file[-last] if has_class_folders or stems_alone or folders_alone else "_".join(of_file)
-        placed.append(replace(file, case=case, group=of_file[-last - 1] if len(of_file) > last else ""))
+        case = words[-last] if has_class_folders or stems_alone or folders_alone else "_".join(words)
+        placed.append(replace(file, case=case, group=words[-last - 1] if len(words) > last else ""))
     return with_groups(placed)
 
 
@@ -109,7 +107,7 @@ def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:
     """
     parts = {name: bare_parts(name) for name in names}
     known = {(*folders, ENDING.sub("", stem)): (*folders, stem) for *folders, stem in parts.values()}
-    known |= {of_file: of_file for of_file in parts.values()}
+    known |= {words: words for words in parts.values()}
     maps = {}
     for name, (*folders, stem) in parts.items():
         base = next(((*folders, stem[: -len(end)]) for end in CLASS_MAPS if stem.endswith(end)), None)
@@ -142,25 +140,25 @@ def classes_in_names(parts: Iterable[tuple[str, ...]]) -> set[str]:
 
     Of one case alone, the last words must be those of nuclei.
     """
-    found = [(*of_file[:-1], *class_of_stem(of_file[-1])) for of_file in parts]
-    cases, classes = {of_file[:-1] for of_file in found}, {of_file[-1] for of_file in found}
+    split = [(*words[:-1], *class_of_stem(words[-1])) for words in parts]
+    cases, classes = {words[:-1] for words in split}, {words[-1] for words in split}
     is_odd = "" in classes or any(ENDING.search(f"_{name}") for name in classes)
-    if is_odd or len(classes) < 2 or len(set(found)) < len(found):
+    if is_odd or len(classes) < 2 or len(set(split)) < len(split):
         return set()
-    come_back = len(cases) > 1 and len(found) > max(len(cases), len(classes))
+    come_back = len(cases) > 1 and len(split) > max(len(cases), len(classes))
     return classes if come_back or (len(cases) == 1 and all(map(OF_NUCLEI.search, classes))) else set()
 
 
 def are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:
     """Whether each file lies in a folder named like its class, which lies in a folder named like its case."""
-    if any(len(of_file) < 3 for of_file in parts):
+    if any(len(words) < 3 for words in parts):
         return False
-    places = [(of_file[:-2], of_file[-2]) for of_file in parts]
+    places = [(words[:-2], words[-2]) for words in parts]
     cases, classes = {case for case, _ in places}, {name for _, name in places}
     return len(set(places)) == len(places) and len(classes) < len(places) and len(cases) < len(places)
 
 
-def with_groups(files: Sequence[FoundFile]) -> list[FoundFile]:
+def with_groups(files: Sequence[SourceFile]) -> list[SourceFile]:
     """Groups are folders if there are several and one has several cases, else patients by TCGA's barcodes."""
     cases_of: dict[str, set[str]] = {}
     for file in files:
@@ -204,18 +202,20 @@ def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
     left, right = sorted(reference), sorted(prediction)
     pairs: dict[str, str] = {}
     rules: dict[str, str] = {}
-    for words, key in (
-        ("", composed),
-        ("upper and lower case", lambda name: composed(name).casefold()),
-        ("without folders and suffixes", without_suffix),
-        ("without endings such as '_masks'", without_ending),
-    ):
-        take(left, right, key, key, words, pairs, rules)
-    take_by_start(left, right, pairs, rules)
-    take(left, right, own_part(left), own_part(right), "without what all names have in common", pairs, rules)
+
+    def add(partners: Sequence[tuple[str, str]], words: str) -> None:
+        for one, other in partners:
+            pairs[one] = other
+            rules.update({one: words} if words else {})
+            left.remove(one)
+            right.remove(other)
+
+    for words, key in SPELLINGS.items():
+        add(same_keys(left, right, key, key), words)
+    add(beginnings(left, right), "one is the beginning of the other")
+    add(same_keys(left, right, own_part(left), own_part(right)), "without what all names have in common")
     if len(left) == len(right) == 1 and not pairs:
-        pairs[left[0]], rules[left[0]] = right[0], "the only ones"
-        left, right = [], []
+        add([(left[0], right[0])], "the only ones")
     return Pairing(dict(sorted(pairs.items())), rules, tuple(left), tuple(right))
 
 
@@ -238,45 +238,35 @@ def without_ending(name: str) -> str:
     return ENDING.sub("", without_suffix(name))
 
 
-def take(
-    left: list[str],
-    right: list[str],
-    left_key: Callable[[str], str],
-    right_key: Callable[[str], str],
-    words: str,
-    pairs: dict[str, str],
-    rules: dict[str, str],
-) -> None:
-    """Move the names whose keys are the same, and the key of no other name, into the pairs."""
-    of_left, of_right = by_key(left, left_key), by_key(right, right_key)
-    for key in sorted(of_left.keys() & of_right.keys()):
-        if key and len(of_left[key]) == len(of_right[key]) == 1:
-            add(left, right, of_left[key][0], of_right[key][0], words, pairs, rules)
+SPELLINGS: Mapping[str, Callable[[str], str]] = {  # in this order; what is the same in names that are paired
+    "": composed,
+    "upper and lower case": lambda name: composed(name).casefold(),
+    "without folders and suffixes": without_suffix,
+    "without endings such as '_masks'": without_ending,
+}
+
+
+def same_keys(
+    left: Iterable[str], right: Iterable[str], left_key: Callable[[str], str], right_key: Callable[[str], str]
+) -> list[tuple[str, str]]:
+    """Names of both sides whose keys are the same, and the key of no other name."""
+    lefts, rights = by_key(left, left_key), by_key(right, right_key)
+    keys = sorted(key for key in lefts.keys() & rights.keys() if key and len(lefts[key]) == len(rights[key]) == 1)
+    return [(lefts[key][0], rights[key][0]) for key in keys]
 
 
 def by_key(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(key(name), []).append(name)
-    return found
+        groups.setdefault(key(name), []).append(name)
+    return groups
 
 
-def add(
-    left: list[str], right: list[str], one: str, other: str, words: str, pairs: dict[str, str], rules: dict[str, str]
-) -> None:
-    pairs[one] = other
-    if words:
-        rules[one] = words
-    left.remove(one)
-    right.remove(other)
-
-
-def take_by_start(left: list[str], right: list[str], pairs: dict[str, str], rules: dict[str, str]) -> None:
-    """Pair names of which one is the beginning of the other, up to a sign, and of no other name."""
+def beginnings(left: Iterable[str], right: Sequence[str]) -> list[tuple[str, str]]:
+    """Names of which one is the beginning of the other, up to a sign, and of no other name."""
     fits = {one: [other for other in right if begins(one, other)] for one in left}
-    for one, others in fits.items():
-        if len(others) == 1 and sum(others[0] in of_other for of_other in fits.values()) == 1:
-            add(left, right, one, others[0], "one is the beginning of the other", pairs, rules)
+    times = Counter(other for others in fits.values() for other in others)
+    return [(one, others[0]) for one, others in fits.items() if len(others) == 1 and times[others[0]] == 1]
 
 
 def begins(one: str, other: str) -> bool:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import pairwise
@@ -22,20 +22,17 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.authoring.names import CLASS_MAPS, ENDINGS, PICTURE_WORDS, bare_parts
-from evaluation.authoring.sides import NAMELESS
+from evaluation.authoring.source import NAMELESS, Size, SourceFile
 from evaluation.challenge import LimitRules
 from evaluation.decoding.guard import bounds_of, decode
-from evaluation.decoding.mha import read_mha_header
-from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, choose_member, read_npy_header
-from evaluation.decoding.pixels import read_image
-from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
-from evaluation.decoding.tiff import Tag, TiffFile
-from evaluation.findings import counted, quote
+from evaluation.decoding.pixels import peek
+from evaluation.decoding.streams import CutOff, Damaged
+from evaluation.decoding.tiff import TiffFile
+from evaluation.findings import Finding, counted, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.detect import Detected
 
 Array = npt.NDArray[Any]
-Size = tuple[int, int]
 
 MOST_PIXELS = 1 << 26  # of files whose pixels are looked at
 SAMPLE = 3  # files of each form of name whose pixels are looked at
@@ -71,160 +68,108 @@ OF_CLASSES = (
 GREY_PICTURE = "a picture, since its values change from pixel to pixel as those of labels do not"
 
 
-class NoMask(Exception):
-    """An image of a group cannot be the mask of a nucleus."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A file that has a format.
-
-    classes  a second file, with the class of every pixel
-    """
-
-    name: str
-    path: Path
-    detected: Detected
-    suffix: str
-    classes: Path | None = None
-
-
 @dataclass(slots=True)
-class Unfolded:
-    """The files of a side when pictures are taken away and pieces are put together.
+class Files:
+    """The files of a side, while it is found out what they hold.
 
-    left_out  names and why; ``pictures`` are those of them that lie beside labels
-    is_stack  images of an array have numbers for names
+    read          those that have a format; what is made of several of them, or of a part of one, is in the workspace
+    left_out      names of those that are not read, and what they are; ``pictures`` are those that lie beside labels
+    blank         empty ones, which YOLO writes where it finds nothing
+    forms         what files were before they were imported or put together
+    not_imported  what is wrong with those that could not be
+    notes         what was put together, in sentences
+    is_stack      images of an array have numbers for names
     """
 
-    seen: list[Seen]
+    workspace: Path
+    read: list[SourceFile] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     pictures: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    blank: list[SourceFile] = field(default_factory=list)
     forms: set[str] = field(default_factory=set)
+    not_imported: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     is_stack: bool = False
 
 
-def unfold(seen: Sequence[Seen], workspace: Path, sizes: Collection[Size]) -> Unfolded:
+def unfold(files: Files, sizes: Collection[Size]) -> None:
     """Look into the images among the files of a side. ``sizes``: of the images of the other side, as far as known."""
-    found = Unfolded([one for one in seen if not may_be_images(one)])
-    folder = Path(tempfile.mkdtemp(dir=workspace))
-    images = [one for one in seen if may_be_images(one)]
-    flat: list[Seen] = []
-    stacks = [one for one in images if has_planes(one)]
-    for one in images:
-        if one in stacks:
-            unstack(one, found, folder, sizes, alone=len(stacks) == 1)
-        else:
-            flat.append(one)
-    pictures = pictures_among(flat)
-    found.pictures |= pictures
-    found.left_out += [(name, why) for name, why in pictures.items()]
-    flat = [one for one in flat if one.name not in pictures]
-    found.seen += join_masks(flat, found, folder)
-    return found
+    folder = Path(tempfile.mkdtemp(dir=files.workspace))
+    images = [file for file in files.read if may_be_images(file)]
+    files.read = [file for file in files.read if not may_be_images(file)]
+    stacks = [file for file in images if has_planes(file)]
+    for stack in stacks:
+        unstack(stack, files, folder, sizes, alone=len(stacks) == 1)
+    flat = [file for file in images if file not in stacks]
+    files.pictures = pictures_among(flat)
+    files.left_out += files.pictures.items()
+    files.read += join_masks([file for file in flat if file.name not in files.pictures], files, folder)
 
 
-def may_be_images(one: Seen) -> bool:
+def may_be_images(one: SourceFile) -> bool:
     return one.detected.format in ("label_image", "pannuke_masks")
 
 
 # --- pixels -----------------------------------------------------------------------------------------------------------
 
 
-def pixels_of(one: Seen) -> Array | None:
+def pixels_of(one: SourceFile) -> Array | None:
     """All numbers of an image file, with all its axes; None if they are too many, or if it cannot be read."""
-    limit = LimitRules().bytes_per_file
+    asked, limit = (one.suffix, quote(one.name, 120)), LimitRules().bytes_per_file
     try:
         with one.path.open("rb") as stream:
             bounds = bounds_of(one.path.stat().st_size, MOST_PIXELS, limit)
-            asked = (one.suffix, quote(one.name, 120))
-            (found,) = decode(
-                f"{__name__}:yield_pixels", [stream], asked, where=asked[1], owner=__name__, bounds=bounds
-            )
+            call = f"{__name__}:yield_pixels"
+            (pixels,) = decode(call, [stream], asked, where=asked[1], owner=__name__, bounds=bounds)
     except InputFault:  # told where it is read
         return None
-    return found  # type: ignore[no-any-return]
+    return pixels  # type: ignore[no-any-return]
 
 
 def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str) -> Iterator[Array | None]:
     """What ``pixels_of`` gives, in the confined process."""
-    import tifffile
-
     (stream,) = streams
     try:
-        shape = shape_of(stream, suffix)
-        pixels = math.prod(shape)
-        is_long = suffix == ".npy" and len(shape) == 4 and pixels > MOST_PIXELS  # the first image tells what they are
-        if not shape or (pixels // shape[0] if is_long else pixels) > MOST_PIXELS:
-            yield None
-            return
-        limit = LimitRules().bytes_per_file
-        stream.seek(0)
-        if suffix == ".png":
-            wanted = {"shape_yx": (shape[0], shape[1]), "bytes_limit": limit, "channels": None}
-            yield read_image(stream, suffix=suffix, where=where, as_colours=True, **wanted)
-        elif suffix == ".tif":
-            with tifffile.TiffFile(BytesIO(stream.read())) as file:  # it wants a name of files
-                first, *others = file.series
-                arrays = [series.asarray() for series in (first, *(o for o in others if o.shape == first.shape))]
-            yield arrays[0] if len(arrays) == 1 else np.stack(arrays)
-        elif suffix in (".npy", ".npz"):
-            source = Plain(BytesIO(array_bytes(stream, where)) if suffix == ".npz" else stream)
-            header = read_npy_header(source)
-            numeric = header.dtype.kind in "biuf"
-            yield (
-                read_array(source, header.shape, header.dtype, where=where, bytes_limit=limit, fortran=header.fortran)
-                if numeric
-                else None
-            )
-        else:
-            yield None
-    except (CutOff, Damaged, ValueError, TypeError, LookupError, OSError, *ZIP_FAULTS):
+        shape, read = look_at_pixels(stream, suffix, where)
+        is_long = suffix == ".npy" and len(shape) == 4  # the first image tells what they are
+        array = read() if shape and math.prod(shape[is_long:]) <= MOST_PIXELS else None
+        yield None if array is None or array.dtype.kind not in "biuf" else array
+    except (InputFault, *FAULTS):
         yield None
 
 
-def array_bytes(stream: BinaryIO, where: str) -> bytes:
-    import zipfile
-
-    with zipfile.ZipFile(stream) as archive:
-        return archive.read(choose_member(archive, where, ID_NAMES))
+FAULTS = (CutOff, Damaged, ValueError, TypeError, LookupError, OSError)
 
 
-def shape_of(stream: BinaryIO, suffix: str) -> tuple[int, ...]:
-    """The axes of an image file by its header, those of one plane or number left out only if it is a single page."""
-    import zipfile
-
-    stream.seek(0)
-    if suffix == ".npy":
-        return read_npy_header(Plain(stream)).shape
-    if suffix == ".npz":
-        with zipfile.ZipFile(stream) as archive, archive.open(choose_member(archive, "", ID_NAMES)) as member:
-            return read_npy_header(Plain(member)).shape  # type: ignore[arg-type]  # it only has to read
-    if suffix == ".mha":
-        sizes = tuple(int(size) for size in read_mha_header(stream).get("dimsize", "").split())
-        return tuple(reversed(sizes))
-    if suffix == ".png":
-        head = stream.read(26)
-        return int.from_bytes(head[20:24], "big"), int.from_bytes(head[16:20], "big")
+def look_at_pixels(stream: BinaryIO, suffix: str, where: str) -> tuple[tuple[int, ...], Callable[[], Array]]:
+    """The axes of an image file by its header, and what reads it; of a TIFF file all pages and stacks of ImageJ."""
+    if suffix != ".tif":
+        options = {"as_colours": True} if suffix == ".png" else {}
+        pixels = peek(stream, suffix, where, LimitRules().bytes_per_file, **options)
+        return pixels.shape, pixels.read
     pages = [page for page in TiffFile(stream).pages() if not page.is_reduced]
     planes = max(len(pages), pages[0].images())
-    samples = pages[0].samples
-    axes: tuple[int, ...] = (pages[0].height, pages[0].width)
-    is_apart = pages[0].value(Tag.PLANAR_CONFIGURATION, 1) == 2
-    if samples > 1:
-        axes = (samples, *axes) if is_apart else (*axes, samples)
-    return (planes, *axes) if planes > 1 else axes
+
+    def read() -> Array:
+        import tifffile
+
+        stream.seek(0)
+        with tifffile.TiffFile(BytesIO(stream.read())) as file:  # it wants a name of files
+            first, *others = file.series
+            arrays = [series.asarray() for series in (first, *(o for o in others if o.shape == first.shape))]
+        return arrays[0] if len(arrays) == 1 else np.stack(arrays)
+
+    return (planes, *pages[0].shape) if planes > 1 else pages[0].shape, read
 
 
-def has_planes(one: Seen) -> bool:
+def has_planes(one: SourceFile) -> bool:
     """Whether an image file has more axes than two that are longer than 1."""
     try:
         with one.path.open("rb") as stream:
-            shape = shape_of(stream, one.suffix)
-    except (CutOff, Damaged, InputFault, IndexError, ValueError, OSError, *ZIP_FAULTS):
+            shape, _ = look_at_pixels(stream, one.suffix, quote(one.name, 120))
+            return sum(side > 1 for side in shape) > 2
+    except (InputFault, *FAULTS):
         return False
-    return sum(side > 1 for side in shape) > 2
 
 
 def is_picture(array: Array | None) -> bool:
@@ -248,7 +193,7 @@ def is_picture(array: Array | None) -> bool:
     return True
 
 
-def remedy(one: Seen, why: str, side: Path) -> str | None:
+def remedy(one: SourceFile, why: str, side: Path) -> str | None:
     """What to do about an image that is no label image, if it can be told. ``side``: the path that was compared."""
     if VOLUMES in why:
         return OF_PLANES
@@ -276,24 +221,29 @@ def remedy(one: Seen, why: str, side: Path) -> str | None:
 # --- pictures beside labels -------------------------------------------------------------------------------------------
 
 
-def pictures_among(images: Sequence[Seen]) -> dict[str, str]:
-    """The names of the pictures among images, each with the sign that tells it."""
-    signs = {**beside_masks(images), **in_folders(images)}
-    forms: dict[str, list[Seen]] = {}
-    for one in images:
-        if one.name not in signs:
-            forms.setdefault(re.sub("[0-9]+", "0", "/".join(bare_parts(one.name))), []).append(one)
-    for alike in forms.values():
-        some = [is_picture(pixels_of(one)) for one in alike[:SAMPLE]]
-        rest = alike[SAMPLE:] if any(some) else []
-        some += [is_picture(pixels_of(one)) for one in rest]
-        signs |= {one.name: GREY_PICTURE for one, yes in zip(alike, some, strict=False) if yes}
+def pictures_among(images: Sequence[SourceFile]) -> dict[str, str]:
+    """The names of the pictures among images, each with the first sign that tells it."""
+    signs: dict[str, str] = {}
+    for tell in (in_folders, beside_masks, by_values):
+        signs |= tell([one for one in images if one.name not in signs])
     return signs
 
 
-def beside_masks(images: Sequence[Seen]) -> dict[str, str]:
+def by_values(images: Sequence[SourceFile]) -> dict[str, str]:
+    """Pictures by their pixels; of names that differ in numbers only the first few decide whether all are looked at."""
+    forms: dict[str, list[SourceFile]] = {}
+    for one in images:
+        forms.setdefault(re.sub("[0-9]+", "0", "/".join(bare_parts(one.name))), []).append(one)
+    pictures: list[SourceFile] = []
+    for alike in forms.values():
+        some = [one for one in alike[:SAMPLE] if is_picture(pixels_of(one))]
+        pictures += some + [one for one in alike[SAMPLE:] if some and is_picture(pixels_of(one))]
+    return {one.name: GREY_PICTURE for one in pictures}
+
+
+def beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
     """Pictures by their partners: ``a`` beside ``a_cp_masks``, ``a_img`` beside ``a_masks``."""
-    by_image: dict[tuple[str, ...], list[Seen]] = {}
+    by_image: dict[tuple[str, ...], list[SourceFile]] = {}
     for one in images:
         *folders, stem = bare_parts(one.name)
         if stem.endswith(CLASS_MAPS):
@@ -311,7 +261,7 @@ def beside_masks(images: Sequence[Seen]) -> dict[str, str]:
     return signs
 
 
-def are_labels_beside_mask(one: Seen, mask: Seen) -> bool:
+def are_labels_beside_mask(one: SourceFile, mask: SourceFile) -> bool:
     """Whether it is the other way round: labels beside the mask of their foreground."""
     labels, foreground = pixels_of(one), pixels_of(mask)
     if labels is None or foreground is None or is_picture(labels) or labels.shape != foreground.shape:
@@ -320,7 +270,7 @@ def are_labels_beside_mask(one: Seen, mask: Seen) -> bool:
     return len(values) <= 2 < len(np.unique(labels)) and bool(((labels > 0) == (foreground > 0)).all())
 
 
-def in_folders(images: Sequence[Seen]) -> dict[str, str]:
+def in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
     """Pictures by their folders: ``images`` beside ``masks``."""
     folders = {one.name: [part.casefold() for part in bare_parts(one.name)[:-1]] for one in images}
     of_masks = [one.name for one in images if MASK_FOLDERS & set(folders[one.name])]
@@ -335,63 +285,55 @@ def in_folders(images: Sequence[Seen]) -> dict[str, str]:
 # --- planes -----------------------------------------------------------------------------------------------------------
 
 
-def unstack(one: Seen, found: Unfolded, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
+def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
     """Put what an image file with several planes holds among the files that were found, or why it is left out."""
-    array = pixels_of(one)
-    has_channels = one.detected.format == "pannuke_masks"
-    if has_channels and is_picture(array if array is None or array.ndim < 4 else array[0]):
-        found.left_out.append((one.name, GREY_PICTURE))
+    if one.suffix == ".mha":
+        files.left_out.append((one.name, f"an image of three axes; {VOLUMES}"))
         return
-    if array is None:
-        if one.suffix == ".mha":
-            found.left_out.append((one.name, f"an image of three axes; {VOLUMES}"))
-        else:
-            found.seen.append(one)
+    whole, has_channels = pixels_of(one), one.detected.format == "pannuke_masks"
+    if has_channels and is_picture(whole if whole is None or whole.ndim < 4 else whole[0]):
+        files.left_out.append((one.name, GREY_PICTURE))
         return
-    shape = " x ".join(map(str, array.shape))
-    if has_channels and array.ndim == 4 and 1 not in array.shape[1:]:
-        found.seen.append(one)
+    array: Array = np.empty(0) if whole is None else whole.reshape([side for side in whole.shape if side != 1])
+    if whole is None or array.ndim != 3 or (has_channels and whole.ndim == 4 and 1 not in whole.shape[1:]):
+        files.read.append(one)
         return
-    has_channels = has_channels and array.ndim == 3
-    array = array.reshape([side for side in array.shape if side != 1])
-    if array.ndim != 3:
-        found.seen.append(one)
-        return
-    if (axis := axis_of_masks(array, sizes)) is not None:
-        if axis == 2 and is_background_last(array):
-            found.seen.append(one)
-            return
+    shape, has_channels = " x ".join(map(str, whole.shape)), has_channels and whole.ndim == 3
+    if (axis := axis_of_masks(array, sizes)) is not None and not (axis == 2 and is_background_last(array)):
         masks = np.moveaxis(array, axis, 0) != 0
-        found.seen.append(write_masks(stem_of(one), masks, folder))
-        found.forms.add(EACH_A_MASK)
-        found.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {len(masks)} masks of a nucleus each.")
+        files.read.append(write_masks(stem_of(one), masks, folder))
+        files.forms.add(EACH_A_MASK)
+        files.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {len(masks)} masks of a nucleus each.")
+        return
+    if axis is not None:
+        files.read.append(one)
         return
     if (channel := class_channel(array)) is not None:
-        found.seen.append(write_channels(one, array, channel, folder, shape))
-        found.notes.append(
+        files.read.append(write_channels(one, array, channel, folder, shape))
+        files.notes.append(
             f"{quote(one.name, 80)} ({shape}) has the ids of nuclei in channel {1 - channel[1]} and their classes in "
             f"channel {channel[1]}."
         )
         return
     if has_channels and (array.shape[2] not in COLOURS or array.dtype != np.uint8 or is_background_last(array)):
-        found.seen.append(one)
+        files.read.append(one)
         return
     if is_picture(array) or (array.shape[2] in COLOURS and array.shape[0] > COLOURS[1]):
-        found.left_out.append((one.name, GREY_PICTURE if is_picture(array) else COLOURED))
+        files.left_out.append((one.name, GREY_PICTURE if is_picture(array) else COLOURED))
         return
     if goes_on(array, equal_too=one.suffix == ".tif"):
-        found.left_out.append((one.name, VOLUME.format(planes=len(array))))
+        files.left_out.append((one.name, VOLUME.format(planes=len(array))))
         return
     digits = len(str(len(array) - 1))
     for index, plane in enumerate(array):
         name = f"image_{index:0{digits}}" if alone else f"{stem_of(one)}_{index:0{digits}}"
         path = write_array(folder, name, plane)
-        found.seen.append(Seen(f"{name}.npy", path, Detected("label_image", sign=f"a plane of {shape}"), ".npy"))
-    found.is_stack = True
-    found.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {counted(len(array), 'image')}, in their order.")
+        files.read.append(SourceFile(f"{name}.npy", path, Detected("label_image", sign=f"a plane of {shape}"), ".npy"))
+    files.is_stack = True
+    files.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {counted(len(array), 'image')}, in their order.")
 
 
-def stem_of(one: Seen) -> str:
+def stem_of(one: SourceFile) -> str:
     return "/".join(bare_parts(one.name))
 
 
@@ -424,14 +366,17 @@ def size_across(array: Array, axis: int) -> Size:
     return height, width
 
 
-def are_apart(planes: Iterable[Array], *, alone: bool = False) -> bool:
+def are_apart(planes: Iterable[Array | None], *, alone: bool = False) -> bool:
     """Whether nearly each plane has one value and one region, and the regions lie beside each other.
 
-    alone  there is but one plane, which may be empty
+    planes  (H, W) of one size; anything else is none that lie apart
+    alone   there is but one plane, which may be empty
     """
     total: npt.NDArray[np.int32] | None = None
     regions: list[int] = []
     for plane in planes:
+        if plane is None or plane.ndim != 2 or (total is not None and plane.shape != total.shape):
+            return False
         mask = plane != 0
         if mask.any() and (plane[mask] != plane[mask].flat[0]).any():
             return False
@@ -475,12 +420,12 @@ def class_channel(array: Array) -> tuple[int, int] | None:
     return None
 
 
-def write_channels(one: Seen, array: Array, channel: tuple[int, int], folder: Path, shape: str) -> Seen:
+def write_channels(one: SourceFile, array: Array, channel: tuple[int, int], folder: Path, shape: str) -> SourceFile:
     axis, of_classes = channel
     planes = np.moveaxis(array, axis, 0)
     ids = write_array(folder, stem_of(one), planes[1 - of_classes])
     classes = write_array(folder, f"{stem_of(one)}_class", planes[of_classes])
-    return Seen(one.name, ids, Detected("label_image", sign=f"ids and classes ({shape})"), ".npy", classes)
+    return SourceFile(one.name, ids, Detected("label_image", sign=f"ids and classes ({shape})"), ".npy", classes)
 
 
 def goes_on(array: Array, *, equal_too: bool) -> bool:
@@ -502,23 +447,25 @@ def goes_on(array: Array, *, equal_too: bool) -> bool:
 # --- masks of single nuclei -------------------------------------------------------------------------------------------
 
 
-def join_masks(images: Sequence[Seen], found: Unfolded, folder: Path) -> list[Seen]:
+def join_masks(images: Sequence[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
     """The images, with the masks of single nuclei put together to one file for each image."""
     for key in (image_of_mask, folder_of_mask):
-        groups: dict[str, list[Seen]] = {}
+        groups: dict[str, list[SourceFile]] = {}
         for one in images:
             groups.setdefault(key(one.name), []).append(one)
-        if max(map(len, groups.values()), default=0) < 2 or not all(map(are_masks, groups.values())):
+        if max(map(len, groups.values()), default=0) < 2 or not all(
+            are_apart(map(pixels_of, masks), alone=len(masks) == 1) for masks in groups.values()
+        ):
             continue
         joined = []
-        for name, of_image in groups.items():
-            masks = [array != 0 for array in map(pixels_of, of_image) if array is not None]
-            joined.append(write_masks(name, masks, folder))
-        found.forms.add(EACH_A_MASK)
+        for name, masks in groups.items():
+            planes = [array != 0 for array in map(pixels_of, masks) if array is not None]
+            joined.append(write_masks(name, planes, folder))
+        files.forms.add(EACH_A_MASK)
         first = max(groups, key=lambda name: len(groups[name]))
-        found.notes.append(
-            f"{len(images):,} files with the mask of a nucleus each are read as {len(groups):,} "
-            f"{'image' if len(groups) == 1 else 'images'}: {quote(groups[first][0].name, 80)} is of {quote(first)}."
+        files.notes.append(
+            f"{len(images):,} files with the mask of a nucleus each are read as {counted(len(groups), 'image')}: "
+            f"{quote(groups[first][0].name, 80)} is of {quote(first)}."
         )
         return joined
     return list(images)
@@ -543,25 +490,7 @@ def without_mask_folders(folders: Sequence[str]) -> list[str]:
     return [folder for folder in folders if folder.casefold() not in MASK_FOLDERS]
 
 
-def are_masks(images: Sequence[Seen]) -> bool:
-    """Whether each image of a group is the mask of one nucleus; all have one size."""
-
-    def planes() -> Iterator[Array]:
-        size = None
-        for one in images:
-            array = pixels_of(one)
-            if array is None or array.ndim != 2 or array.shape != (size or array.shape):
-                raise NoMask
-            size = array.shape
-            yield array
-
-    try:
-        return are_apart(planes(), alone=len(images) == 1)
-    except NoMask:
-        return False
-
-
-def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path) -> Seen:
+def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path) -> SourceFile:
     """Masks as the run-length codes of a COCO file, in which nuclei may share pixels."""
     annotations: list[dict[str, Any]] = []
     height = width = 0
@@ -578,7 +507,9 @@ def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path)
     path = folder / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document))
-    return Seen(f"{name}.json", path, Detected("coco_json", sign="one value and one region in each mask"), ".json")
+    return SourceFile(
+        f"{name}.json", path, Detected("coco_json", sign="one value and one region in each mask"), ".json"
+    )
 
 
 def counts_of(mask: npt.NDArray[np.bool_]) -> list[int]:

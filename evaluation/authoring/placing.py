@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.authoring.class_plan import Plan, class_values, is_nameless, needs_classes
-from evaluation.authoring.sides import FoundFile, FoundSide
+from evaluation.authoring.class_plan import Plan, is_nameless, keys_of, needs_classes
+from evaluation.authoring.source import Source, SourceFile
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import WrongUsage
 
@@ -40,7 +40,7 @@ class Placing:
 
 
 def stage(
-    side: FoundSide,
+    side: Source,
     plan: Plan,
     cases: Mapping[str, str],
     below: str,
@@ -53,42 +53,33 @@ def stage(
     ignore  names of classes that are not scored; numbers that are none are labels
     """
     prefix = "reference/" if below == "reference" else ""
-    keys = {"format": side.format, "files": f"{prefix}{{case}}{side.suffix}", **side.keys}
-    with_classes = side.class_file
+    keys = keys_of(side, plan, f"{prefix}{{case}}{side.suffix}", ignore)
     if side.is_shared:
         keys["files"] = f"{prefix}all{side.suffix}"
-        file = next(iter(side.cases.values())).files[0]
-        placing.put(file.path, f"{below}/all{side.suffix}")
-        other = {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}
-        keys |= {"case_key": other} if other else {}
-        left_over = tuple(
-            case.called for name, case in side.cases.items() if case.called and name not in cases.values()
-        )
-        keys |= {"skip_cases": left_over} if left_over else {}
-    elif side.has_class_files:
+        placing.put(side.files()[0].path, f"{below}/all{side.suffix}")
+        if other := {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}:
+            keys["case_key"] = other
+        skipped = tuple(one.called for name, one in side.cases.items() if one.called and name not in cases.values())
+        return keys | ({"skip_cases": skipped} if skipped else {})
+    if side.has_class_files:
         if len(plan) == 1:
             got = "a file for each class, but the classes are not on both sides"
             raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got))
         keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
-    is_named = not is_nameless(plan) and with_classes is not None and with_classes.class_key == "class_table"
-    if not is_named and not needs_classes(side, plan, ignore):
-        with_classes = None
+    class_file = side.class_file
+    if class_file is not None:
+        is_named = not is_nameless(plan) and class_file.class_key == "class_table"
+        class_file = class_file if is_named or needs_classes(side, plan, ignore) else None
+    if class_file is not None:
+        keys[class_file.class_key] = f"{prefix}{{case}}{class_file.class_ending}"
     for case, name in cases.items():
-        if not side.is_shared:
-            for file in side.cases[name].files:
-                file = file if with_classes else replace(file, classes=None)
-                put_file(file, case, plan, below, placing)
-    if with_classes is not None:
-        keys[with_classes.class_key] = f"{prefix}{{case}}{with_classes.class_ending}"
-    needs_numbers = side.format in ("conic_array", "pannuke_masks")
-    numbered = [(name, list[str]()) for name in ignore if name in side.numbers]
-    if needs_numbers or ((len(plan) > 1 or numbered) and side.numbers):
-        keys["class_values"] = class_values(side, [*plan, *numbered])
-    labels = [name for name in ignore if is_number(name) and name not in side.classes]
+        for file in side.cases[name].files:
+            put_file(file if class_file else replace(file, classes=None), case, plan, below, placing)
+    labels = [int(name) for name in ignore if is_number(name) and name not in side.classes]
     if below != "reference":  # where a number above 0 is the id of a nucleus
-        labels = [name for name in labels if int(name) < 0]
+        labels = [label for label in labels if label < 0]
     if labels and side.format == "label_image":
-        keys["not_annotated"] = [int(name) for name in labels]
+        keys["not_annotated"] = labels
     return keys
 
 
@@ -97,13 +88,11 @@ def is_number(name: str) -> bool:
     return name.removeprefix("-").isdecimal()
 
 
-def put_file(file: FoundFile, case: str, plan: Plan, below: str, placing: Placing) -> None:
+def put_file(file: SourceFile, case: str, plan: Plan, below: str, placing: Placing) -> None:
     if file.of_class:
         own = file.of_class.casefold()
-        name = next(
-            (n for n, aliases in plan if own in {n.casefold(), *(a.casefold() for a in aliases)}), file.of_class
-        )
-        placing.put(file.path, f"{below}/{case}/{name}{file.suffix}")
+        spelt = (name for name, aliases in plan if own in map(str.casefold, (name, *aliases)))
+        placing.put(file.path, f"{below}/{case}/{next(spelt, file.of_class)}{file.suffix}")
         return
     placing.put(file.path, f"{below}/{case}{file.suffix}")
     if file.classes is not None:

@@ -61,7 +61,7 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
         if refresh:
             lines = refresh_cases(challenge_folder(folder))
         else:
-            lines = initialise_challenge(output_folder(folder), preset=preset, name=name, sample=submission).lines()
+            lines = initialise_challenge(output_folder(folder), preset=preset, name=name, sample=submission)
     show_lines(lines)
 
 

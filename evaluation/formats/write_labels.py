@@ -58,6 +58,11 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
     labels = paint(instances, number, where)
     if labels.nbytes > MAT_BYTES:
         raise refused("too-large", where, wording="for-matlab", size=labels.nbytes, limit=MAT_BYTES)
+    return mat_bytes(labels)
+
+
+def mat_bytes(labels: Labels) -> bytes:
+    """A MATLAB 5 file with the variable ``n_ary_mask``, without a date."""
     file = io.BytesIO()
     scipy.io.savemat(file, {"n_ary_mask": labels}, do_compression=True)
     return MAT_HEADER.ljust(116) + file.getvalue()[116:]

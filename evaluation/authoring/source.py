@@ -1,4 +1,4 @@
-"""What was found on a side: its files, cases and classes."""
+"""What a path holds: files, cases and classes, as the readers of its format tell them."""
 
 from __future__ import annotations
 
@@ -7,31 +7,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluation.findings import Finding, listed, quote
+from evaluation.findings import Finding, counted, listed, quote
+from evaluation.formats.detect import Detected
 
+Size = tuple[int, int]  # height and width, px
+
+ARRAYS = ("conic_array", "pannuke_masks")  # formats whose rules must name the numbers of classes
 NAMELESS = "nucleus"  # what nuclei without a class are called
 CLASS_TABLE = ".csv"
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A file of a case.
+class SourceFile:
+    """A file that has a format.
 
     name       below the folder, for messages
+    detected   its format, and the sign by which it is known
     suffix     that its content has
+    classes    a second file, with the class of every pixel (an image) or of every id (a table), None for neither
     case       the name of its case, from its path
     group      of the case, "" if the path has none
     of_class   the class whose nuclei it has, "" for all
-    classes    a second file, with the class of every pixel (an image) or of every id (a table), None for neither
     """
 
-    path: Path
     name: str
+    path: Path
+    detected: Detected
     suffix: str
+    classes: Path | None = None
     case: str = ""
     group: str = ""
     of_class: str = ""
-    classes: Path | None = None
 
     @property
     def class_key(self) -> str:
@@ -46,23 +52,27 @@ class FoundFile:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundCase:
-    """A case of a side. ``index`` is that in an array of all cases, ``image_id`` that of a COCO file.
+class SourceCase:
+    """A case of a source.
 
-    called  what a file of all cases calls it, in full
+    size_yx    of its image, None if no file tells it
+    index      its place in an array of all cases
+    extent_yx  how far its nuclei reach
+    image_id   the id of its image in a COCO file
+    called     what a file of all cases calls it, in full
     """
 
-    files: tuple[FoundFile, ...]
+    files: tuple[SourceFile, ...]
     group: str = ""
-    size_yx: tuple[int, int] | None = None
+    size_yx: Size | None = None
     index: int | None = None
-    extent_yx: tuple[int, int] | None = None
+    extent_yx: Size | None = None
     image_id: str | None = None
     called: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundSide:
+class Source:
     """What a path holds.
 
     keys      of the rules of its format, as far as they are known
@@ -82,7 +92,7 @@ class FoundSide:
     format: str
     suffix: str
     keys: Mapping[str, Any]
-    cases: Mapping[str, FoundCase]
+    cases: Mapping[str, SourceCase]
     classes: tuple[str, ...]
     numbers: Mapping[str, int] = field(default_factory=dict)
     is_shared: bool = False
@@ -94,23 +104,24 @@ class FoundSide:
     is_stack: bool = False
     categories: Mapping[str, str] = field(default_factory=dict)
 
+    def files(self) -> list[SourceFile]:
+        return [file for case in self.cases.values() for file in case.files]
+
     @property
-    def class_file(self) -> FoundFile | None:
+    def class_file(self) -> SourceFile | None:
         """The first file whose classes another one has."""
-        files = (file for case in self.cases.values() for file in case.files)
-        return next((file for file in files if file.classes and not file.of_class), None)
+        return next((file for file in self.files() if file.classes and not file.of_class), None)
 
     @property
     def has_class_files(self) -> bool:
-        return any(file.of_class for case in self.cases.values() for file in case.files)
+        return any(file.of_class for file in self.files())
 
     def words(self) -> str:
-        """The side in a sentence."""
-        number = len(self.cases)
-        images = f"{number:,} {'image' if number == 1 else 'images'} as {self.format}"
+        """The source in a sentence."""
+        images = f"{counted(len(self.cases), 'image')} as {self.format}"
         images += f" (from {' and '.join(self.imports)})" if self.imports else ""
         classes = f"classes {listed(self.classes, 20, last='and')}" if self.classes else "no classes"
         parts = ", each part of a MultiPolygon a nucleus" if self.keys.get("parts") == "apart" else ""
-        file = next((f for case in self.cases.values() for f in case.files if f.of_class), None)
+        file = next((file for file in self.files() if file.of_class), None)
         of_name = f", the class in the name ({quote(file.name, 80)} is of {quote(file.case)})" if file else ""
         return f"{quote(str(self.path), 120)}: {images}, {classes}{parts}{of_name}"
