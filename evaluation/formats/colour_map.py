@@ -25,7 +25,7 @@ from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.example import Example, image_bytes
 from evaluation.formats.format import Format, Request
-from evaluation.formats.label_image import VALUES_NAMED, wanted
+from evaluation.formats.label_image import VALUES_NAMED, first_place, wanted
 from evaluation.model import Annotations, Bool, Case, Int16, Int32, LabelImage
 from evaluation.model.label_runs import runs_of
 
@@ -135,26 +135,18 @@ def code_of(colour: str) -> int:
     return int(colour[1:], 16)
 
 
-def unknown_colours(pixels: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> list[Finding]:
+def unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> list[Finding]:
     """A finding for each of the first colours that have no meaning."""
-    rules = request.rules
+    rules, where = request.rules, request.where
     colours = [f"{quote(colour)} ({quote(name)})" for name, colour in rules.colours.items()]
     expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
-    found, counts = np.unique(pixels[unknown], return_counts=True)
+    found, counts = np.unique(codes[unknown], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     named = []
-    for code, count in zip(found[order][:VALUES_NAMED], counts[order], strict=False):
-        row, column = divmod(int((pixels == code).argmax()), pixels.shape[1])
+    for colour, pixels in zip(found[order][:VALUES_NAMED].tolist(), counts[order].tolist(), strict=False):
+        row, column = first_place(codes, colour)
         named.append(
-            fault(
-                "unknown-colour",
-                request.where,
-                expected=expected,
-                colour=int(code),
-                pixels=int(count),
-                row=row,
-                column=column,
-            )
+            fault("unknown-colour", where, expected=expected, colour=colour, pixels=pixels, row=row, column=column)
         )
     return with_rest(named, len(found))
 

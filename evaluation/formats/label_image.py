@@ -37,7 +37,7 @@ from evaluation.formats.example import Example, csv_bytes, image_bytes
 from evaluation.formats.format import Format, Request
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff
-from evaluation.model import Annotations, Case, ClassTable, Int16, LabelImage, LabelRuns
+from evaluation.model import Annotations, Bool, Case, ClassTable, Int16, LabelImage, LabelRuns
 from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
 
 Integers = npt.NDArray[np.integer[Any]]
@@ -225,27 +225,22 @@ def known_classes(values: Integers, classes: ClassTable) -> Int16:
     return np.where(in_table, table[np.where(in_table, values, 0)], np.int16(NO_CLASS))
 
 
-def unknown_values(
-    values: Integers, unknown: npt.NDArray[np.bool_], where: str, classes: ClassTable, first_row: int
-) -> list[Finding]:
+def unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassTable, first_row: int) -> list[Finding]:
     """A finding for each of the first values that are no class."""
+    code, expected = "unknown-class-value", describe_class_values(classes)
     found, counts = np.unique(values[unknown], return_counts=True)
-    expected = describe_class_values(classes)
     named = []
-    for value, count in zip(found[:VALUES_NAMED], counts, strict=False):
-        row, column = divmod(int((values == value).argmax()), values.shape[1])
-        named.append(
-            fault(
-                "unknown-class-value",
-                where,
-                expected=expected,
-                value=int(value),
-                pixels=int(count),
-                row=row + first_row,
-                column=column,
-            )
-        )
+    for value, pixels in zip(found[:VALUES_NAMED].tolist(), counts.tolist(), strict=False):
+        row, column = first_place(values, value)
+        row += first_row
+        named.append(fault(code, where, expected=expected, value=value, pixels=pixels, row=row, column=column))
     return with_rest(named, len(found))
+
+
+def first_place(values: Integers, value: int) -> tuple[int, int]:
+    """Row and column of the first pixel of a value."""
+    row, column = divmod(int((values == value).argmax()), values.shape[1])
+    return row, column
 
 
 def describe_class_values(classes: ClassTable) -> str:

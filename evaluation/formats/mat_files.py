@@ -192,17 +192,10 @@ def unknown_types(
 ) -> list[Finding]:
     """A finding for each of the first numbers that are no class."""
     found, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    code, wording = "unknown-class-value", "of-nuclei"
     named = [
-        fault(
-            "unknown-class-value",
-            where,
-            wording="of-nuclei",
-            expected=expected,
-            value=number,
-            nuclei=count,
-            id=ids[of_first],
-        )
-        for number, of_first, count in zip(found[:VALUES_NAMED], first, counts, strict=False)
+        fault(code, where, wording=wording, expected=expected, value=number, nuclei=count, id=ids[at])
+        for number, at, count in zip(found[:VALUES_NAMED], first, counts, strict=False)
     ]
     return with_rest(named, len(found))
 
