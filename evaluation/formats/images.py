@@ -82,19 +82,18 @@ def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
         if not sizes or None in sizes.values():
             only = set(sizes)
             for image, size in sizes_of_codes(document):
-                if not only or image in only:
+                if image is not None and (not only or image in only):
                     sizes[image] = sizes.get(image) or size
         return [
             ListedImage(tuple(reversed(document.names(image)[:4])), None, size, image) for image, size in sizes.items()
         ]
 
 
-def sizes_of_codes(document: Document) -> Iterator[tuple[str, Size | None]]:
-    """The image that each annotation names, and the size in its code, if it has one; goes through them."""
+def sizes_of_codes(document: Document) -> Iterator[tuple[str | None, Size | None]]:
+    """The image that each annotation names, if it does, and the size in its code, if it has one; goes through them."""
     for entry in (entry for piece in document.pieces for entry in piece if type(entry) is dict):
         code = entry.get("segmentation")
-        if (image := id_of(entry, "image_id")) is not None:
-            yield image, plain_size(code.get("size")) if type(code) is dict else None
+        yield id_of(entry, "image_id"), plain_size(code.get("size")) if type(code) is dict else None
 
 
 def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> FoundImage:
@@ -164,23 +163,14 @@ def images_of_array(stream: BinaryIO, request: Request) -> list[ListedImage]:
 
 def size_in_document(stream: BinaryIO, request: Request, name: str) -> Size | None:
     """The size of the image that is named like the file, or is the only one, from the list of images or from a code."""
-    document = read_document(stream, request)
-    fitting = [image for image in document.images if is_named(document, image, name)] or list(document.images)
-    for image in fitting:
-        entry = document.images[image]
-        if len(fitting) == 1 and (size_yx := plain_size([entry.height, entry.width])) is not None:
+    document, images = read_document(stream, request), {name: Case(name, name, 1, 1)}
+    fitting = [image for image in document.images if document.find_case(image, images)] or list(document.images)
+    if len(fitting) == 1:
+        entry = document.images[fitting[0]]
+        if (size_yx := plain_size([entry.height, entry.width])) is not None:
             return size_yx
-    for piece in document.pieces:
-        for entry in piece:
-            code = entry.get("segmentation") if type(entry) is dict else None
-            size_yx = plain_size(code.get("size")) if type(code) is dict else None
-            if size_yx is not None and (not fitting or id_of(entry, "image_id") in (None, *fitting)):
-                return size_yx
-    return None
-
-
-def is_named(document: Document, image: str, name: str) -> bool:
-    return document.find_case(image, {name: Case(name, name, 1, 1)}) is not None
+    sizes = (size for image, size in sizes_of_codes(document) if not fitting or image in (None, *fitting))
+    return next(filter(None, sizes), None)
 
 
 def plain_size(size: object) -> Size | None:
