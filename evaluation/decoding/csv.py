@@ -190,8 +190,8 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
     is_blank = (cells == 1) & (start[first] == separators[end])
     for row in np.flatnonzero((cells == 1) & np.isin(values[start[first]], (BLANK, TAB))):
         is_blank[row] = not data[start[first[row]] : separators[end[row]]].strip()
-    kept = np.flatnonzero(~is_blank)
-    if len(ragged := kept[cells[kept] != width]):
+    filled = np.flatnonzero(~is_blank)
+    if len(ragged := filled[cells[filled] != width]):
         first_ones = ragged[:FAULTS_NAMED]
         named = [
             fault(
@@ -200,8 +200,8 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
             for row in first_ones
         ]
         raise InputFault(*with_rest(named, len(ragged)))
-    position = first[kept][:, None] + np.arange(width)
-    return Table(where, data, (), start[position], separators[position], line[kept])
+    position = first[filled][:, None] + np.arange(width)
+    return Table(where, data, (), start[position], separators[position], line[filled])
 
 
 def check_separator(first_line: bytes, place: str) -> None:
@@ -235,12 +235,12 @@ def find_separators(
             odd = bool(inside[-1])
             quoted_ends.append(np.flatnonzero(is_end & inside) + index)
             is_separator &= ~inside
-        found = np.flatnonzero(is_separator) + index
-        separators.append(found)
-        end = np.flatnonzero(values[found] == LF)
+        ends = np.flatnonzero(is_separator) + index
+        separators.append(ends)
+        end = np.flatnonzero(values[ends] == LF)
         if width is None and len(end):
             width = count + int(end[0]) + 1
-        count += len(found)
+        count += len(ends)
         lines += int(np.count_nonzero(is_end))
         if lines > rows_limit + 1:
             raise refused("too-large", where, wording="too-many-rows", limit=rows_limit)

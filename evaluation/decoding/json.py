@@ -190,8 +190,8 @@ class RecordText:
     def parse_piece(self, text: bytes) -> list[Any]:
         """The records in the text of a guessed piece. Raises InputFault."""
         check_nesting(text, 2, self.where, self.limits)
-        found: list[Any] = self.parse(text, 0, opening=b"[", closing=b"]")
-        return found
+        records: list[Any] = self.parse(text, 0, opening=b"[", closing=b"]")
+        return records
 
     def parse(
         self,
@@ -370,7 +370,7 @@ def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int
     check_part(len(text), where)
     try:
         with resting_collector():
-            found = orjson.loads(text)
+            value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         why, position = error.msg, error.pos
         try:
@@ -381,7 +381,7 @@ def parse(text: bytes | bytearray, where: str, locate: Callable[[int], tuple[int
         why = f"{why} (line {line:,}, column {column:,})" if text.strip() else "an empty file"
         raise refused("not-json", where, got=why) from None
     check_keys(text, where)
-    return found
+    return value
 
 
 def check_keys(text: bytes | bytearray, where: str) -> None:
@@ -450,13 +450,13 @@ def repeated_key(text: bytes | bytearray) -> str | None:
         order = np.argsort(number)
         is_equal = np.diff(number[order]) == 0
         compared = np.unique(order[np.flatnonzero(is_equal)[:, None] + [0, 1]])
-    seen = set()
+    names = set()
     for at in compared.tolist():
         key = text[start[at] : stop[at]]
         name = (json.loads(b'"' + key + b'"') if b"\\" in key else key.decode(), int(owner[at]))
-        if name in seen:
+        if name in names:
             return str(name[0])
-        seen.add(name)
+        names.add(name)
     return None
 
 

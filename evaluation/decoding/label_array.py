@@ -194,13 +194,13 @@ def check_spacing(spacing_mm: Sequence[float], spacing_um: float | None, where: 
     """Refuse an image whose pixels have another size than those of the case. 1 mm is what writers put for none, and
     some write um for mm.
     """
-    found = [side * UM_PER_MM for side in spacing_mm[:2]]
-    if spacing_um is None or found == [UM_PER_MM] * 2:
+    sides_um = [side * UM_PER_MM for side in spacing_mm[:2]]
+    if spacing_um is None or sides_um == [UM_PER_MM] * 2:
         return
-    for sides in (found, spacing_mm[:2]):
+    for sides in (sides_um, spacing_mm[:2]):
         if all(abs(side - spacing_um) <= SPACING_TOLERANCE * spacing_um for side in sides):
             return
-    raise refused("wrong-spacing", where, x=found[0], y=found[1], spacing_um=spacing_um)
+    raise refused("wrong-spacing", where, x=sides_um[0], y=sides_um[1], spacing_um=spacing_um)
 
 
 def rows_and_columns(height: int, width: int) -> str:

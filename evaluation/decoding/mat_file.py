@@ -207,11 +207,11 @@ def list_variables(stream: BinaryIO) -> list[Variable]:
     from scipy.io import whosmat
 
     with scipy_faults():
-        found = whosmat(stream)
-    if len(found) > MAX_VARIABLES:
+        listed = whosmat(stream)
+    if len(listed) > MAX_VARIABLES:
         raise NotMatlab(f"more than {MAX_VARIABLES:,} variables")
     variables = []
-    for name, shape, matlab_class in found:
+    for name, shape, matlab_class in listed:
         kind = None if matlab_class in NUMBER_BYTES else MATLAB_CLASSES.get(matlab_class, OBJECT)
         if kind is None and (len(shape) < 2 or min(shape) < 0 or len(shape) > MAX_AXES):
             raise NotMatlab("a variable without usable dimensions")

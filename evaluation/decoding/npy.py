@@ -174,11 +174,11 @@ def choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) ->
     chosen = named if len(members) > 1 else members
     if len(chosen) == 1:
         return chosen[0]
-    found = [member.filename.removesuffix(".npy") for member in members]
+    names_there = [member.filename.removesuffix(".npy") for member in members]
     raise refused(
         "no-mask-variable",
         where,
         wording="no-array-in-npz",
         expected=f"one array, or one with a name such as {quote(names[0])}",
-        names=found,
+        names=names_there,
     )

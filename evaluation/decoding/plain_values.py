@@ -102,8 +102,10 @@ def check_record(record: Any) -> None:
         array = getattr(record, name)
         if array is None and kinds.endswith("?"):
             continue
-        found = dict(zip(shape, array.shape, strict=True))
-        fits = all(size == (int(of) if of.isdigit() else sizes.setdefault(of, size)) for of, size in found.items())
+        axes = dict(zip(shape, array.shape, strict=True))
+        fits = all(
+            size == (int(axis) if axis.isdigit() else sizes.setdefault(axis, size)) for axis, size in axes.items()
+        )
         if array.dtype.kind not in kinds or not fits or (array.dtype.kind == "f" and not np.isfinite(array).all()):
             raise ValueError(name)
     if isinstance(record, Finding):

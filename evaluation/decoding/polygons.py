@@ -192,11 +192,11 @@ def positions(count: int) -> bytes:
 def has_each_key_once(text: bytes, features: list[Feature]) -> bool:
     """Whether no object in the text has a key twice; as a rule there are as many colons as keys were found."""
     of_features = [feature.properties for feature in features if feature.properties is not None]
-    found = 4 * len(features) + sum(feature.id is not None for feature in features)
-    found += len(of_features) + sum(map(len, of_features))
+    keys = 4 * len(features) + sum(feature.id is not None for feature in features)
+    keys += len(of_features) + sum(map(len, of_features))
     for key in ("classification", "measurements"):
-        found += sum([len(value) for of in of_features if type(value := of.get(key)) is dict])
-    if text.count(b":") == found or sum(map(text.count, ENDS_OF_KEYS)) == found:
+        keys += sum([len(value) for each in of_features if type(value := each.get(key)) is dict])
+    if text.count(b":") == keys or sum(map(text.count, ENDS_OF_KEYS)) == keys:
         return True
     return repeated_key(text) is None
 

@@ -129,9 +129,9 @@ class ClassProbabilities:
         if lacking == len(waiting):
             return
         check_size(self.given, len(self.classes.names), self.where)
-        given = [(n, value) for n, value in zip(numbers, waiting, strict=True) if value is not None]
-        for begin in range(0, len(given), NUCLEI_AT_ONCE):
-            self.add_rows(given[begin : begin + NUCLEI_AT_ONCE])
+        with_values = [(n, value) for n, value in zip(numbers, waiting, strict=True) if value is not None]
+        for begin in range(0, len(with_values), NUCLEI_AT_ONCE):
+            self.add_rows(with_values[begin : begin + NUCLEI_AT_ONCE])
 
     def add_rows(self, given: Sequence[tuple[int, Any]]) -> None:
         """The numbers of some annotations, as rows; what is wrong with them is noted."""
@@ -140,8 +140,8 @@ class ClassProbabilities:
         for number, value in given:
             if type(value) is not dict:
                 wanted = "an object with a number for each class"
-                place, of = f"{self.kind} {number}", "the class probabilities"
-                self.faults.fault("invalid-annotation", place, expected=wanted, of=of, value=shown(value))
+                place, said = f"{self.kind} {number}", "the class probabilities"
+                self.faults.fault("invalid-annotation", place, expected=wanted, of=said, value=shown(value))
                 continue
             keys = tuple(value)
             if keys != self.keys:
@@ -453,11 +453,11 @@ def without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int
     last = stop[size > 1] - 1
     first = (stop - size)[size > 1]
     closing = last[(points[first] == points[last]).all(axis=1)]
-    kept = np.ones(len(points), np.bool_)
-    kept[closing] = False
+    stays = np.ones(len(points), np.bool_)
+    stays[closing] = False
     size = size.copy()
     size[np.searchsorted(stop, closing, "right")] -= 1
-    return points.compress(kept, axis=0), size
+    return points.compress(stays, axis=0), size
 
 
 def describe(root: object) -> str:

@@ -249,10 +249,10 @@ def class_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
 
 def left_out(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Warnings about annotations of the other shape that are left out; the first of each type, all are counted."""
-    left = np.flatnonzero(drawn.is_other & ~drawn.is_nucleus)
+    others = np.flatnonzero(drawn.is_other & ~drawn.is_nucleus)
     named: list[Finding] = []
-    for type_ in np.unique(drawn.type[left]).tolist():
-        of_type = left[drawn.type[left] == type_]
+    for type_ in np.unique(drawn.type[others]).tolist():
+        of_type = others[drawn.type[others] == type_]
         places = [f"{request.where}, {place(index)}" for index in of_type[:EXAMPLES_SHOWN].tolist()]
         named.append(
             fault(

@@ -29,9 +29,9 @@ class Spelling(str):
     written: str
 
     def __new__(cls, name: str) -> Spelling:
-        found = super().__new__(cls, name.strip().casefold())
-        found.written = name.strip()
-        return found
+        spelling = super().__new__(cls, name.strip().casefold())
+        spelling.written = name.strip()
+        return spelling
 
 
 def class_of_name(name: str, classes: ClassTable) -> int:

@@ -190,8 +190,8 @@ class Places:
         """The number of the case that an image is, or NO_CASE."""
         number = self.number_of_image.get(image)
         if number is None:
-            found = None if self.only is not None else self.document.find_case(image, self.known)
-            case = found or self.of_id.get(image)
+            case_by_name = None if self.only is not None else self.document.find_case(image, self.known)
+            case = case_by_name or self.of_id.get(image)
             number = self.add(image, case)
         return number
 
@@ -452,7 +452,9 @@ class Nuclei(ABC):
         order = np.argsort(case, kind="stable")
         for chosen in np.split(order, np.flatnonzero(np.diff(case[order])) + 1):
             if len(chosen):
-                columns = {name: None if of is None else of[row[chosen]] for name, of in self.columns.items()}
+                columns = {
+                    name: None if column is None else column[row[chosen]] for name, column in self.columns.items()
+                }
                 yield int(case[chosen[0]]), chosen, columns
 
 

@@ -110,12 +110,12 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
     else:
         channels = 4 if suffix != ".npy" and peek(stream, suffix, where, limit).shape[-1] == 4 else 3
     array = read_image(stream, suffix=suffix, channels=channels, **options)
-    found = channels or (array.shape[2] if array.ndim == 3 else 1)
-    if found not in (3, 4) or array.dtype != np.uint8:
-        raise refused("unsupported-format", where, wording="other-colours", channels=found, dtype=array.dtype.name)
-    shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=found)
+    samples = channels or (array.shape[2] if array.ndim == 3 else 1)
+    if samples not in (3, 4) or array.dtype != np.uint8:
+        raise refused("unsupported-format", where, wording="other-colours", channels=samples, dtype=array.dtype.name)
+    shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=samples)
     image = array.reshape(shape)
-    return image if shape == (*case.shape_yx, found) else np.moveaxis(image, 0, 2)
+    return image if shape == (*case.shape_yx, samples) else np.moveaxis(image, 0, 2)
 
 
 def pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:
@@ -140,15 +140,15 @@ def unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRule
     rules, where = request.rules, request.where
     colours = [f"{quote(colour)} ({quote(name)})" for name, colour in rules.colours.items()]
     expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
-    found, counts = np.unique(codes[unknown], return_counts=True)
+    colours_met, counts = np.unique(codes[unknown], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     named = []
-    for colour, pixels in zip(found[order][:VALUES_NAMED].tolist(), counts[order].tolist(), strict=False):
+    for colour, pixels in zip(colours_met[order][:VALUES_NAMED].tolist(), counts[order].tolist(), strict=False):
         row, column = first_place(codes, colour)
         named.append(
             fault("unknown-colour", where, expected=expected, colour=colour, pixels=pixels, row=row, column=column)
         )
-    return with_rest(named, len(found))
+    return with_rest(named, len(colours_met))
 
 
 def example(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -140,8 +140,8 @@ class ContourReader:
 
     def add_record(self, record: Any, source_id: object) -> None:
         key = self.tool.point if self.rules.are_points else self.tool.outline
-        found = record.get(key) if type(record) is dict else None
-        if type(found) is not list:
+        positions = record.get(key) if type(record) is dict else None
+        if type(positions) is not list:
             fix = ""
             if type(record) is dict and type(record.get(self.tool.point)) is list:
                 fix = "It has no contours: hand in the file that has them, or let shape be 'point'."
@@ -155,7 +155,7 @@ class ContourReader:
             return
         class_id = self.class_of_type(record.get(self.tool.of_class))
         if class_id != SKIPPED:
-            self.add_nucleus([[found]], class_id, source_id, record.get(self.tool.probability))
+            self.add_nucleus([[positions]], class_id, source_id, record.get(self.tool.probability))
 
     def add_nucleus(self, parts: list[list[Any]], class_id: int, source_id: object, probability: object) -> None:
         if self.rules.are_points:

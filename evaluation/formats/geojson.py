@@ -286,14 +286,14 @@ class FeatureReader:
             [class_ids[name] for name in names],
             self.source_ids(features, properties),
             probabilities_in(properties, keys),
-            [of.get("class_probabilities") for of in properties] if "class_probabilities" in keys else None,
+            [each.get("class_probabilities") for each in properties] if "class_probabilities" in keys else None,
         )
 
     def class_names(self, properties: list[dict[str, Any]]) -> list[Any]:
         """The name of the class of each feature, None if there is none."""
-        said: list[Any] = [of.get("classification") for of in properties]
-        if set(map(type, said)) == {dict} and not any("names" in of for of in said):
-            names = [of.get("name") for of in said]
+        classifications: list[Any] = [each.get("classification") for each in properties]
+        if set(map(type, classifications)) == {dict} and not any("names" in each for each in classifications):
+            names = [each.get("name") for each in classifications]
             if set(map(type, names)) == {str} and "" not in names:
                 return names
         return list(map(self.class_name, properties))
@@ -475,14 +475,14 @@ def probabilities_in(properties: list[dict[str, Any]], keys: Set[str]) -> list[A
     keys  of all of them
     """
     if "type" not in keys and NAMED.isdisjoint(keys):
-        measured = [of.get("measurements") for of in properties] if "measurements" in keys else []
+        measured = [each.get("measurements") for each in properties] if "measurements" in keys else []
         if not set(map(type, measured)) - {dict, type(None)}:
             layouts = set(map(tuple, filter(None, measured)))
             names = [name for name in PROBABILITY_NAMES if any(name in layout for layout in layouts)]
             if not names:
                 return [None] * len(properties)
             if len(names) == 1:
-                return [of.get(names[0]) if of else None for of in measured]
+                return [each.get(names[0]) if each else None for each in measured]
     return list(map(probability_in, properties))
 
 

@@ -106,11 +106,11 @@ def are_findings(items: Iterable[Any]) -> bool:
 
 def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapping[str, Case]) -> Iterator[Any]:
     """The names of the cases and what is said of none, then annotations or faults of each case, in the child."""
-    found = read_collection(streams[0], request, cases)
-    yield tuple(found.cases), dict(found.unknown), found.findings
-    for name in found.cases:
+    collection = read_collection(streams[0], request, cases)
+    yield tuple(collection.cases), dict(collection.unknown), collection.findings
+    for name in collection.cases:
         try:
-            yield found.cases[name]
+            yield collection.cases[name]
         except InputFault as fault:
             yield fault.findings
 
@@ -121,7 +121,7 @@ class CasesInOrder(Mapping[str, Annotations]):
     def __init__(
         self, names: Sequence[str], answers: Iterator[Any], request: Request, cases: Mapping[str, Case]
     ) -> None:
-        self.names, self.request, self.of = names, request, cases
+        self.names, self.request, self.cases = names, request, cases
         self.answers = zip(names, answers, strict=False)
 
     def __getitem__(self, name: str) -> Annotations:
@@ -129,7 +129,7 @@ class CasesInOrder(Mapping[str, Annotations]):
             if present == name:
                 if isinstance(answer, tuple) and answer and are_findings(answer):
                     raise InputFault(*answer)
-                return checked(answer, self.request, self.of[name])
+                return checked(answer, self.request, self.cases[name])
         if name not in self.names:
             raise KeyError(name)
         raise broke_off(self.request.where, 0)

@@ -114,14 +114,14 @@ def read_import(streams: Sequence[BinaryIO], kind: str, name: str, dataset: str 
     asked = Asked(quote(name, 120), name, dataset, limit)
     words, read = READERS[kind]
     with faults_told(asked.where, words), warnings.catch_warnings(action="ignore"):
-        found = read(streams[0], asked)
-        if isinstance(found, np.ndarray):
-            check_dtype(found.dtype, where=asked.where)
-            while found.ndim > 2 and 1 in (found.shape[0], found.shape[-1]):  # axes of time, channel and depth
-                found = found[0] if found.shape[0] == 1 else found[..., 0]
-            yield found
+        content = read(streams[0], asked)
+        if isinstance(content, np.ndarray):
+            check_dtype(content.dtype, where=asked.where)
+            while content.ndim > 2 and 1 in (content.shape[0], content.shape[-1]):  # axes of time, channel and depth
+                content = content[0] if content.shape[0] == 1 else content[..., 0]
+            yield content
         else:
-            yield orjson.dumps({"type": "FeatureCollection", "features": list(found)}).decode()
+            yield orjson.dumps({"type": "FeatureCollection", "features": list(content)}).decode()
 
 
 @contextmanager
@@ -169,9 +169,9 @@ def read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     check_directory(stream, DIRECTORY_BYTES)
     with zipfile.ZipFile(stream) as archive:
         members = {info.filename: info for info in archive.infolist()}
-        found = dict(arrays_of(archive, members))
-        chosen = choose_array(list(found), asked)
-        metadata = found[chosen]
+        arrays = dict(arrays_of(archive, members))
+        chosen = choose_array(list(arrays), asked)
+        metadata = arrays[chosen]
         if unknown := set(codecs_of([metadata.get(key) for key in ("codecs", "compressor", "filters")])) - CODECS:
             raise Damaged(f"the codec {quote(min(unknown))}, which is not read")
         start = f"{chosen}/" if chosen else ""

@@ -228,13 +228,13 @@ def known_classes(values: Integers, classes: ClassTable) -> Int16:
 def unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassTable, first_row: int) -> list[Finding]:
     """A finding for each of the first values that are no class."""
     code, expected = "unknown-class-value", describe_class_values(classes)
-    found, counts = np.unique(values[unknown], return_counts=True)
+    distinct, counts = np.unique(values[unknown], return_counts=True)
     named = []
-    for value, pixels in zip(found[:VALUES_NAMED].tolist(), counts.tolist(), strict=False):
+    for value, pixels in zip(distinct[:VALUES_NAMED].tolist(), counts.tolist(), strict=False):
         row, column = first_place(values, value)
         row += first_row
         named.append(fault(code, where, expected=expected, value=value, pixels=pixels, row=row, column=column))
-    return with_rest(named, len(found))
+    return with_rest(named, len(distinct))
 
 
 def first_place(values: Integers, value: int) -> tuple[int, int]:
@@ -354,16 +354,16 @@ def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
     class_id[is_nucleus & (class_id == 0)] = UNKNOWN  # an empty cell: no class, and not left out either
     if not faults and (numbers := distinct_numbers(entries.ids)):
         return known(dict(zip(numbers, class_id.tolist(), strict=True)))
-    found: dict[int, int] = {}
+    class_of_id: dict[int, int] = {}
     for index, (text, of_class) in enumerate(zip(entries.ids, class_id.tolist(), strict=True)):
         number = ID.fullmatch(text)
         if number is None or int(number[1]) > HIGHEST_ID:
             faults.append(fault("invalid-class-table", entries.place(index), wording="no-id", id=text))
-        elif found.setdefault(int(number[1]), of_class) != of_class:
+        elif class_of_id.setdefault(int(number[1]), of_class) != of_class:
             faults.append(fault("duplicate-row", entries.place(index), wording="id-twice", id=text))
     if faults:
         raise InputFault(*count_rest(faults))
-    return known(found)
+    return known(class_of_id)
 
 
 def known(found: dict[int, int]) -> dict[int, int]:

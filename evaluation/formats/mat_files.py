@@ -166,8 +166,8 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
     order = np.argsort(ids)
     entry = np.minimum(np.searchsorted(ids[order], present), max(len(ids) - 1, 0))
     has_entry = ids[order][entry] == present if len(ids) else np.zeros(len(present), np.bool_)
-    found = class_id[order][entry] if len(ids) else np.zeros(len(present), np.int16)
-    return np.where(has_entry, found, 0).astype(np.int16)
+    class_of_label = class_id[order][entry] if len(ids) else np.zeros(len(present), np.int16)
+    return np.where(has_entry, class_of_label, 0).astype(np.int16)
 
 
 def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[np.integer[Any]]:
@@ -191,13 +191,13 @@ def unknown_types(
     numbers: npt.NDArray[np.integer[Any]], ids: npt.NDArray[np.integer[Any]], where: str, expected: str
 ) -> list[Finding]:
     """A finding for each of the first numbers that are no class."""
-    found, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    distinct, first, counts = np.unique(numbers, return_index=True, return_counts=True)
     code, wording = "unknown-class-value", "of-nuclei"
     named = [
         fault(code, where, wording=wording, expected=expected, value=number, nuclei=count, id=ids[at])
-        for number, at, count in zip(found[:VALUES_NAMED], first, counts, strict=False)
+        for number, at, count in zip(distinct[:VALUES_NAMED], first, counts, strict=False)
     ]
-    return with_rest(named, len(found))
+    return with_rest(named, len(distinct))
 
 
 def example_of_hovernet(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -310,11 +310,11 @@ def instances_from_runs(
     for begin, end in batches(np.bincount(instance), BATCH_RUNS):
         batch = slice(*np.searchsorted(instance, [begin, end]))
         owner = instance[batch].astype(np.int64) - begin
-        found = convert(start[batch], start[batch] + length[batch], owner, shape_yx, rows_limit - rows)
-        if found is None:
+        rows_of_batch = convert(start[batch], start[batch] + length[batch], owner, shape_yx, rows_limit - rows)
+        if rows_of_batch is None:
             raise refused("too-complex-runs", where, limit=rows_limit, freely=ROWS_LIMIT, per_run=ROWS_PER_RUN)
-        rows += len(found.start)
-        parts.append(RowRuns(found.start, found.stop, found.instance + np.int32(begin)))
+        rows += len(rows_of_batch.start)
+        parts.append(RowRuns(rows_of_batch.start, rows_of_batch.stop, rows_of_batch.instance + np.int32(begin)))
     run_start = np.concatenate([part.start for part in parts])
     order = np.argsort(run_start, kind="stable")
     return Instances(
@@ -424,12 +424,12 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
         faults = size_faults(rows)
         rows = rows.take(np.array([bool(cell.strip()) for cell in rows.table.cells(code_column)], np.bool_))
         check_counts(rows, request)
-        class_id, kept, wrong_classes = read_classes(rows.table, rows.table.find(CLASS_COLUMNS), request)
-        rows = rows.take(kept)
+        class_id, is_nucleus, wrong_classes = read_classes(rows.table, rows.table.find(CLASS_COLUMNS), request)
+        rows = rows.take(is_nucleus)
         probability, wrong_probabilities = read_probabilities(rows.table)
         faults += [*wrong_classes, *wrong_probabilities]
         codes = [cell.decode() for cell in rows.table.cells(code_column)]
-        found: dict[str, Annotations] = {}
+        by_case: dict[str, Annotations] = {}
         for case, part in zip(rows.cases, rows.slices(), strict=True):
             try:
                 instances = instances_of(
@@ -437,15 +437,15 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
                     rows.table.take(part),
                     request,
                     case,
-                    class_id=class_id[kept][part],
+                    class_id=class_id[is_nucleus][part],
                     probability=None if probability is None else probability[part],
                 )
-                found[case.name] = Annotations((instances,))
+                by_case[case.name] = Annotations((instances,))
             except InputFault as error:
                 faults += error.findings
     if faults:
         raise InputFault(*count_rest(faults))
-    return Collection(found, rows.unknown)
+    return Collection(by_case, rows.unknown)
 
 
 def instances_of(

@@ -121,17 +121,17 @@ class CaseRows:
 def rows_of_cases(table: Table, column: int, cases: Mapping[str, Case]) -> CaseRows:
     """Sort the rows of a table by the cases that a column names."""
     keys, key_of_row = table.categories(column)
-    found: dict[str, tuple[int, Case]] = {}
+    number_and_case: dict[str, tuple[int, Case]] = {}
     case_of_key = np.full(len(keys), -1, np.int64)
     for index, key in enumerate(keys):
         if (case := find_case(cases, key)) is not None:
-            case_of_key[index] = found.setdefault(case.name, (len(found), case))[0]
+            case_of_key[index] = number_and_case.setdefault(case.name, (len(number_and_case), case))[0]
     count = np.bincount(key_of_row, minlength=len(keys))
     unknown = {keys[index]: int(count[index]) for index in np.flatnonzero(case_of_key < 0)}
     case_of_row = case_of_key[key_of_row]
     order = np.argsort(case_of_row, kind="stable")
     order = order[case_of_row[order] >= 0]
-    return CaseRows(table.take(order), tuple(case for _, case in found.values()), case_of_row[order], unknown)
+    return CaseRows(table.take(order), tuple(case for _, case in number_and_case.values()), case_of_row[order], unknown)
 
 
 def check_one_image(table: Table, request: Request) -> None:
@@ -183,13 +183,13 @@ def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[lis
     if prefix and not by_class:
         return [], []
     missing = [name for class_id, name in enumerate(request.classes.names, start=1) if class_id not in by_class]
-    seen = [name for name in table.names if name]
+    headers = [name for name in table.names if name]
 
     def fault_at(name: str) -> Finding:
         wanted = "a column for each class"
         if prefix:
             wanted = f"a column {quote(prefix + '…')} for each class, or for none"
-        return fault("missing-column", request.where, expected=wanted, name=prefix + name, known=seen)
+        return fault("missing-column", request.where, expected=wanted, name=prefix + name, known=headers)
 
     faults += for_each(missing, fault_at)
     return [by_class[class_id] for class_id in sorted(by_class)], faults
@@ -209,12 +209,12 @@ def read_probabilities(table: Table) -> tuple[Float64 | None, list[Finding]]:
     if column is None:
         return None, []
     cells = table.cells(column)
-    given = np.array([bool(cell.strip()) for cell in cells], np.bool_)
-    if not given.any():
+    is_filled = np.array([bool(cell.strip()) for cell in cells], np.bool_)
+    if not is_filled.any():
         return None, []
     numbers = numbers_of(cells)
-    wrong = np.flatnonzero(given & ~((numbers >= 0) & (numbers <= 1))).tolist()
-    missing = np.flatnonzero(~given).tolist()
+    wrong = np.flatnonzero(is_filled & ~((numbers >= 0) & (numbers <= 1))).tolist()
+    missing = np.flatnonzero(~is_filled).tolist()
     what = f"{table.names[column]} is"
     faults = [
         *for_each(
@@ -299,17 +299,17 @@ def read_class_probabilities(table: Table, request: Request) -> tuple[Float64 | 
         return None, count_rest(faults)
     check_size(len(table), len(columns), request.where)
     probability = np.empty((len(table), len(columns)), np.float64)
-    given = np.ones(probability.shape, np.bool_)
+    is_filled = np.ones(probability.shape, np.bool_)
     for k, column in enumerate(columns):
         cells = table.cells(column)
         numbers = numbers_of(cells)
         probability[:, k] = np.where((numbers >= 0) & (numbers <= 1), numbers, np.nan)
         for row in np.flatnonzero(np.isnan(numbers)):
-            given[row, k] = bool(cells[row].strip())
-    if len(table) and not given.any():
+            is_filled[row, k] = bool(cells[row].strip())
+    if len(table) and not is_filled.any():
         return None, []
-    lacking = np.flatnonzero(~given.all(axis=1)).tolist()
-    faults = wrong_cells(table, columns, given & np.isnan(probability))
+    lacking = np.flatnonzero(~is_filled.all(axis=1)).tolist()
+    faults = wrong_cells(table, columns, is_filled & np.isnan(probability))
     faults += for_each(
         lacking, lambda row: fault("missing-probability", table.place(row), wording="row-without-class-probabilities")
     )
@@ -375,12 +375,12 @@ def read_points_csv_collection(
         table = table_of(stream, request, len(cases))
         rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
         check_counts(rows, request)
-        points, kept = points_of(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
-    found = {
+        points, is_nucleus = points_of(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
+    by_case = {
         case.name: Annotations((select_points(points, part),))
-        for case, part in zip(rows.cases, rows.take(kept).slices(), strict=True)
+        for case, part in zip(rows.cases, rows.take(is_nucleus).slices(), strict=True)
     }
-    return Collection(found, rows.unknown)
+    return Collection(by_case, rows.unknown)
 
 
 def spacings_um(cases: Sequence[Case]) -> Float64:
@@ -460,8 +460,8 @@ def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case
         table = table_of(stream, request, 1)
         of_rules = request.rules.class_column
         class_column = table.find([of_rules])
-        class_id, kept, faults = read_classes(table, class_column, request)
-        table, class_id = table.take(kept), class_id[kept]
+        class_id, is_nucleus, faults = read_classes(table, class_column, request)
+        table, class_id = table.take(is_nucleus), class_id[is_nucleus]
         shapes = read_shapes(table, request)
         probability, wrong_probabilities = read_probabilities(table)
         class_probability, wrong_of_classes = read_class_probabilities(table, request)
@@ -612,8 +612,8 @@ def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mappin
             raise InputFault(*count_rest(faults))
         rows = case_rows(table, request, cases)
         counts = read_counts(rows.table, columns)
-    found = {case.name: Annotations((Counts(row),)) for case, row in zip(rows.cases, counts, strict=True)}
-    return Collection(found, rows.unknown)
+    by_case = {case.name: Annotations((Counts(row),)) for case, row in zip(rows.cases, counts, strict=True)}
+    return Collection(by_case, rows.unknown)
 
 
 def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[str]) -> bytes:
@@ -675,8 +675,8 @@ def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> Case
 def example_of_counts(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     counts = {}
     for case in cases:
-        found = [name for _, name in made.classes_of(case)]
-        counts[made.rules.key_of(case)] = [found.count(name) for name in made.names]
+        names = [name for _, name in made.classes_of(case)]
+        counts[made.rules.key_of(case)] = [names.count(name) for name in made.names]
     return write_counts_csv(counts, made.names)
 
 

@@ -100,8 +100,8 @@ def contested_px(start: Int64, stop: Int64) -> int:
     """How many pixels lie in two runs or more; runs are sorted by start."""
     reach = np.maximum.accumulate(stop)[:-1]  # of all runs before each
     shared_stop = np.minimum(stop[1:], reach)
-    kept = shared_stop > start[1:]
-    shared_start, shared_stop = start[1:][kept], shared_stop[kept]
+    is_shared = shared_stop > start[1:]
+    shared_start, shared_stop = start[1:][is_shared], shared_stop[is_shared]
     counted_to = np.concatenate([[0], np.maximum.accumulate(shared_stop)])[: len(shared_stop)]
     return int(np.maximum(shared_stop - np.maximum(shared_start, counted_to), 0).sum())
 
