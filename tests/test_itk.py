@@ -15,6 +15,7 @@ from test_label_formats import LABELS, SHAPE, image_of, request
 
 from evaluation.findings.errors import InputFault
 from evaluation.formats.guarded import begin_annotations
+from evaluation.formats.images import find_image
 from evaluation.model import Case
 
 SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".mha")
@@ -65,6 +66,12 @@ def test_another_shape_is_refused(suffix: str, tmp_path: Path) -> None:
     assert refusal(written(tmp_path, suffix, LABELS.T), suffix).startswith("[wrong-shape] 31 rows x 20 columns;")
     several = np.stack([LABELS, LABELS])
     assert refusal(written(tmp_path, suffix, several), suffix).startswith("[wrong-shape] an array of 2 x 20 x 31")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_size_of_an_image_is_told_without_a_case(suffix: str, tmp_path: Path) -> None:
+    content, asked = written(tmp_path, suffix), request(suffix, format="label_image")
+    assert find_image(tmp_path / f"a{suffix}", io.BytesIO(content), asked, "a").size_yx == SHAPE
 
 
 @pytest.mark.parametrize("name", ["data file: /etc/passwd", "datafile: b.raw", "data file: LIST", "DATA FILE: b.raw"])
