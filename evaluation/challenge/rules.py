@@ -332,7 +332,7 @@ class MetricRules(Rules):
 
 
 class ConfidenceRules(Rules):
-    """Confidence intervals by bootstrap: which cases there are is left to chance, many times.
+    """Confidence intervals by the bootstrap, which draws patients with replacement.
 
     level      share of the bootstrap samples inside the interval
     samples    number of bootstrap samples

@@ -73,7 +73,7 @@ class Pool(ABC):
         self.count = 0
 
     def submit(self, task: Task) -> int:
-        """Hand over a task; its number."""
+        """Hand over a task and return its number."""
         number = self.count
         self.count += 1
         self.tasks[number] = task
@@ -84,7 +84,7 @@ class Pool(ABC):
         return number
 
     def answers(self) -> list[Answer]:
-        """The answers that came, after some time none."""
+        """The answers that have arrived; empty if none came within some time."""
         if self.postponed and len(self.postponed) == len(self.tasks):
             self.alone = self.postponed.popleft()
             self.send(self.alone)
@@ -278,7 +278,7 @@ class ProcessPool(Pool):
     def copy(
         self, ours: Connection, theirs: Connection, launcher: socket.socket | None, mask: set[int]
     ) -> tuple[int, Connection, Callable[[], object]]:
-        """A copy of this process that works on tasks until it is killed."""
+        """Fork a copy of this process that works on tasks until it is killed."""
         main = os.getpid()
         with warnings.catch_warnings():  # of threads that Python did not start: those of OpenBLAS stand still
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -361,6 +361,6 @@ def answer_of(number: int, task: Task) -> Answer:
 
 
 def noted(error: Exception) -> Exception:
-    """An error with the place where it was raised, which no other process knows."""
+    """Add the traceback to an error as a note, since another process does not receive it."""
     error.add_note(traceback.format_exc())
     return error

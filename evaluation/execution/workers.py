@@ -228,7 +228,7 @@ def run_tasks(tasks: Sequence[Task], plan: Plan) -> Generator[Any]:
 
 
 def of_main(tasks: Sequence[Task]) -> Iterator[tuple[Any, float]]:
-    """Outcomes in order, from the main process, each with the seconds that it took."""
+    """Work on inputs in the main process: the outcomes in order, each with the seconds that it took."""
     for task in tasks:
         began = time.perf_counter()
         try:

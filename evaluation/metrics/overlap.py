@@ -751,7 +751,7 @@ def highest(pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:
 
 
 def raise_by_ends(squared: Whole, shapes: Shapes, pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:
-    """Raise the result of each task by measuring both ends of pieces; what of them may lie farther away, and how far.
+    """Raise the result of each task by measuring both ends of pieces; returns the parts that may lie farther away.
 
     The distance from a run falls up to its first column and rises from its last one. So up to the column in which the
     first of the near runs ends the farthest pixel is the first one, from the column in which the last of them begins it

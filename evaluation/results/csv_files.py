@@ -151,7 +151,7 @@ def object_columns(
 
 
 def others(count: int, matched: Int32) -> Int64:
-    """Which of ``count`` instances are not matched, in ascending order."""
+    """The indices of those of ``count`` instances that are not matched, ascending."""
     is_matched = np.zeros(count, np.bool_)
     is_matched[matched] = True
     return np.flatnonzero(~is_matched)

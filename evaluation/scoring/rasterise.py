@@ -39,7 +39,7 @@ def of_every_case(
     folder: Path,
     progress: Progress | None = None,
 ) -> Job[list[Made]]:
-    """What a function makes of the reference of every case, in their order. Raises ChallengeBroken."""
+    """Apply a function to the reference of every case, in order. Raises ChallengeBroken."""
     with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
     inputs = [(case, None if shared is None else shared.cases[case.name]) for case in challenge.cases]

@@ -97,7 +97,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
 
 
 def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFile | None = None) -> Annotations:
-    """What all files of a case say. Raises InputFault with all faults of all files.
+    """Decode all files of a case and join their annotations. Raises InputFault with all faults of all files.
 
     begun   the first of them, if it is being decoded already
     """
@@ -177,7 +177,7 @@ def where_of(case: Case, name: str) -> str:
 
 @dataclass
 class SharedCases:
-    """What the files that hold all cases say of each of them.
+    """The annotations of each case in files that hold all cases.
 
     cases     annotations by name of the case; label images are runs already, which are small
     unknown   how many entries each image has that is no case

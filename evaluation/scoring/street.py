@@ -311,7 +311,7 @@ def slow_files_of(outcome: CaseOutcome) -> int:
 
 
 def until_too_slow(outcomes: Sequence[CaseOutcome], cases: int) -> list[CaseOutcome]:
-    """The outcomes up to the last file that may take too long, and that the rest of so many cases was not looked at."""
+    """Cut the outcomes after ``SLOW_FILES`` slow files; a finding then says that later cases were not read."""
     slow = 0
     for number, outcome in enumerate(outcomes, start=1):
         slow += slow_files_of(outcome)

@@ -301,7 +301,7 @@ def in_64_bits(extra: bytes, numbers: Sequence[int]) -> list[int]:
 
 
 def decoded(name: bytes, *, says_utf_8: bool) -> str:
-    """The name of a member: UTF-8, which macOS does not say, else the code page of DOS."""
+    """Decode the name of a member: as UTF-8, which macOS writes without saying so, else by the code page of DOS."""
     try:
         return name.decode()
     except UnicodeDecodeError:

@@ -449,7 +449,7 @@ def missing_class_files(challenge: Challenge, present: Mapping[str, Collection[i
 
 
 def unknown_class(challenge: Challenge, where: str, spelling: str, *, suggest: bool = True) -> Finding:
-    """A class in the name of a file that is not scored. Looking for a close name takes time: ``suggest`` it or not."""
+    """The fault of a class in a file name that is not scored. ``suggest``: look for a similar name, which is slow."""
     wording = "" if suggest else "no-suggestion"
     return fault("unknown-class", where, wording=wording, name=spelling, known=challenge.class_names)
 
