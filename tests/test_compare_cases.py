@@ -20,6 +20,7 @@ import pytest
 import tifffile
 from PIL import Image
 
+import evaluation
 from evaluation.authoring.without_challenge import for_files
 from evaluation.commands.main import run
 from evaluation.findings import Finding
@@ -723,6 +724,93 @@ def test_what_is_not_annotated_is_kept_in_the_challenge_that_is_saved(capsys) ->
     capsys.readouterr()
     assert run(["validate", "--challenge", "kept", "--submission", "kept/submissions/pred"]) == 3
     assert "reference.not_annotated" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ignore", "told"),
+    [
+        (("-1", "255"), None),
+        (("-1", "254"), "--ignore '254': nothing in the reference has it"),
+        (("-1", "-2", "255"), "--ignore '-2': nothing in the reference has it"),
+        (("255", "-1", "7"), "--ignore '7': nothing in the reference has it"),
+        (("0",), "--ignore '0': the background of label images"),
+        (("255", "-1", "00"), "--ignore '00': the background of label images"),
+        (("stroma",), "--ignore 'stroma': nothing in the reference has it"),
+    ],
+)
+def test_each_of_several_labels_to_leave_out_is_looked_for(ignore, told, capsys) -> None:
+    put("ref/a.npy", with_void(-1, "int32"))
+    put("ref/b.npy", with_void(255, "int32"))
+    for name in "ab":
+        put(f"pred/{name}.tif", FOUND)
+    said = compared(capsys, "ref", "pred", *(part for value in ignore for part in ("--ignore", value)))
+    check(said, 0.8 if told is None else told)
+
+
+NAMES = np.array(["", "a", "b", "a", "Void"])
+VOIDED = {
+    "label": (with_void(255, "int32"), FOUND, [255]),
+    "label below 0": (with_void(-1, "int32"), np.where(FOUND == 9, -1, FOUND.astype(np.int32)), -1),
+    "two labels": (np.where(VOID & (np.indices(VOID.shape)[1] > 40), 77, with_void(-1, "int32")), FOUND, ["-1", 77]),
+    "class of labels": ((with_void(4, "int32"), ["a", "b", "a", "Void"]), (FOUND, ["a", "b", "a"]), ["VOID"]),
+    "class by label": (
+        (with_void(4, "int32"), {1: "a", 2: "b", 3: "a", 4: "Void"}),
+        (FOUND, {1: "a", 2: "b", 9: "a"}),
+        "void",
+    ),
+    "class of pixels": (
+        (with_void(4, "int32"), NAMES[with_void(4, "int32")]),
+        (FOUND, np.array(["", "a", "b", "a"])[np.minimum(FOUND, 3)]),
+        ["Void"],
+    ),
+    "number of a class": ((with_void(4, "int32"), [1, 2, 1, 6]), (FOUND, [1, 2, 1]), [6]),
+    "list of images": ([with_void(255, "int32"), R], [FOUND, P], [255]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", VOIDED)
+def test_arrays_leave_out_what_is_not_annotated(form: str) -> None:
+    reference, prediction, ignore = VOIDED[form]
+    found = evaluation.compare(reference, prediction, ignore=ignore)
+    assert found.value("detection.f1.group_mean") == pytest.approx(0.8)
+    several = ignore if isinstance(ignore, list) else [ignore]
+    with pytest.raises(ValueError, match="'lymph' is no label and no class of the reference"):
+        evaluation.compare(reference, prediction, ignore=[*several, "lymph"])
+
+
+@pytest.mark.parametrize("ignore", [0, ["-1", "0"]])
+def test_the_background_is_nothing_to_leave_out_of_arrays(ignore) -> None:
+    with pytest.raises(ValueError, match="0 is the background"):
+        evaluation.compare(with_void(-1, "int32"), P, ignore=ignore)
+
+
+def test_paths_leave_out_what_is_not_annotated() -> None:
+    put("ref/a.npy", with_void(-1, "int32"))
+    put("pred/a.tif", FOUND)
+    assert evaluation.compare("ref", "pred", ignore=-1).value("detection.f1.group_mean") == pytest.approx(0.8)
+    with pytest.raises(ValueError, match="expected labels or classes of the reference"):
+        evaluation.compare("ref", "pred", ignore=0.5)
+
+
+@pytest.mark.parametrize("second", ["Necrosis", "Necrosys"])
+def test_each_of_several_regions_to_leave_out_is_looked_for(second: str, capsys) -> None:
+    regions = [("Not annotated", square(25, 22, 60, 40)), ("Necrosis", square(50, 0, 60, 6))]
+    drawn = [of_qupath("annotation", shape, classification={"name": name}) for name, shape in regions]
+    nuclei = [of_qupath("detection", geometry) for geometry in NUCLEI["R"]]
+    dump("ref/a.geojson", {"type": "FeatureCollection", "features": [*nuclei, *drawn]})
+    put("pred/a.tif", FOUND)
+    said = compared(capsys, "ref", "pred", "--ignore", "not annotated", "--ignore", second)
+    check(said, 0.8 if second == "Necrosis" else "--ignore 'Necrosys': nothing in the reference has it")
+
+
+@pytest.mark.parametrize("images", [1, 2])
+def test_of_one_image_no_mean_is_spoken_of(images: int, capsys) -> None:
+    for number in range(images):
+        put(f"ref/{number}.tif", R)
+        put(f"pred/{number}.tif", P)
+    assert run(["compare", "ref", "pred"]) == 0
+    assert ("mean" in capsys.readouterr().out) == (images > 1)
+    assert ("mean" in repr(evaluation.compare(Path("ref"), Path("pred")))) == (images > 1)
 
 
 def test_points_have_no_region_to_leave_out(capsys) -> None:

@@ -29,9 +29,11 @@ from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
 from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import Finding, counted, fault, listed, quote
-from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, SubmissionRejected, WrongUsage
 from evaluation.leaderboard.verdict import names_of
+from evaluation.model import RasterisationReport
 from evaluation.results.files import write_atomically
+from evaluation.scoring.read import read_reference, read_shared_reference
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
 from evaluation.study.hints import hint_about_size, hints_about_files
@@ -165,7 +167,7 @@ def compare_paths(
                     scenes[model] = draw_scenes(made.folder, submitted, own, tissue, workers)
                 hints = hints_about_files(made.folder, submitted, result)
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
-                check_found(found, wanted.ignore, result)
+                check_found(found, made, wanted.ignore, result)
                 asked = for_files(map(about_labels, result.findings))
                 results[model] = replace(result, challenge=challenge, findings=asked)
                 lost.setdefault(about_overlaps(own, result), []).append(model)
@@ -313,17 +315,46 @@ def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
             raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="points"))
         may_be_label = reference.format == "label_image" and is_number(name)
         may_be_region = reference.format == "geojson"  # regions of QuPath are seen when all classes are known
+        if name.casefold() not in known and may_be_label and not int(name):
+            raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="background"))
         if name.casefold() not in known and not (may_be_label or may_be_region):
             raise nothing_to_ignore(reference, name)
 
 
-def check_found(reference: Source, ignore: Sequence[str], result: Result) -> None:
+def check_found(reference: Source, made: MadeChallenge, ignore: Sequence[str], result: Result) -> None:
     """Refuse names that nothing in the reference has. Raises WrongUsage."""
-    reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
     known = {name.casefold() for name in reference.classes}
     strange = [name for name in ignore if name.casefold() not in known]
-    if strange and not any(report.ignore_outlines for report in reports):
-        raise nothing_to_ignore(reference, strange[0])
+    found = {each.case.name: counted_of(each.rasterisation) for each in result.cases}
+    if len(ignore) == 1:
+        strange = strange if not any(ignored for _, ignored in found.values()) else []
+    for name in strange:
+        rules: dict[str, Any] = next(iter(made.documents.values()))["reference"]
+        others: dict[str, Any] = {"ignore": {**rules["ignore"], "classes": [one for one in ignore if one != name]}}
+        if "not_annotated" in rules:
+            others["not_annotated"] = [number for number in rules["not_annotated"] if str(number) != name]
+        if not is_counted(made, {**rules, **others}, found):
+            raise nothing_to_ignore(reference, name)
+
+
+def is_counted(made: MadeChallenge, rules: Mapping[str, Any], found: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether other rules of a reference find anything else in its images than what was found."""
+    changed = Challenge.build({**next(iter(made.documents.values())), "reference": rules})
+    changed = changed.model_copy(update={"cases": Challenge.load(made.folder).cases})
+    shared = read_shared_reference(changed, made.folder)
+    try:
+        for case in changed.cases:
+            content = None if shared is None else shared.cases[case.name]
+            if counted_of(read_reference(changed, made.folder, case, content).report) != found[case.name]:
+                return True
+        return False
+    except InputFault:
+        return True
+
+
+def counted_of(report: RasterisationReport | None) -> tuple[int, int]:
+    """How many outlines of a reference are scored, and how many are not."""
+    return (0, 0) if report is None else (report.outlines, report.ignore_outlines)
 
 
 def nothing_to_ignore(reference: Source, name: str) -> WrongUsage:
@@ -553,9 +584,13 @@ def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups:
         matched = f"nuclei with an IoU above {iou:g} match, whatever their classes"
     number = len(set(groups.values()))
     unit = "images" if number == len(groups) else f"{number} patients"
-    few = f"no intervals, since {number} {unit.split()[-1]} are too few" if 1 < number < FEWEST_GROUPS else ""
-    intervals = few or ("with 95 % intervals" if number > 1 else "no intervals, since there is one")
-    return f"Rules: preset '{RECOMMENDED}': {matched}; means over {unit}, {intervals}."
+    if number == 1:
+        means = f"no intervals, since there is one {'image' if len(groups) == 1 else 'patient'}"
+    elif number < FEWEST_GROUPS:
+        means = f"means over {unit}, no intervals, since {number} {unit.split()[-1]} are too few"
+    else:
+        means = f"means over {unit}, with 95 % intervals"
+    return f"Rules: preset '{RECOMMENDED}': {matched}; {means}."
 
 
 # --- names, sizes -----------------------------------------------------------------------------------------------------

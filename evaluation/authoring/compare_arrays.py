@@ -15,7 +15,15 @@ import numpy as np
 from evaluation.authoring.class_plan import Plan, distinct, named_class, parsed_classes
 from evaluation.authoring.compare import CONFIDENCE, Wanted, compare_paths, model_names
 from evaluation.authoring.comparison import Comparison, comparison_of
-from evaluation.authoring.images_in_memory import Classes, Images, Masks, images_by_name, parts_of, sizes_of
+from evaluation.authoring.images_in_memory import (
+    Classes,
+    Images,
+    Masks,
+    annotated_of,
+    images_by_name,
+    parts_of,
+    sizes_of,
+)
 from evaluation.authoring.source import NAMELESS
 from evaluation.challenge import Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
@@ -44,6 +52,7 @@ def compare(
     *,
     classes: Sequence[str] | str | None = None,
     groups: Mapping[str, str] | None = None,
+    ignore: Sequence[str | int] = (),
     iou: float = 0.5,
     families: Sequence[str] = (),
     workers: int | None = None,
@@ -61,6 +70,7 @@ def compare(
 
     classes  the classes in order, and how else they are written: "tumour=neoplastic=1,stroma", or a list of such names
     groups   the patient of each image; for arrays
+    ignore   labels or classes of the reference that mark what is not annotated, such as [-1, 255]
     iou      nuclei with an IoU above it match
     families further families of metrics, such as "objects"
 
@@ -69,16 +79,22 @@ def compare(
 
     >>> import numpy as np
     >>> compare(np.array([[1, 1, 0, 2]]), np.array([[7, 7, 0, 0]]))
-    Comparison of 1 image, means
+    Comparison of 1 image
       prediction: detection F1 0.667, IoU 1.000, PQ 0.667
     """
     check_workers(workers)
-    given = classes_text(classes)
+    given, ignored = classes_text(classes), ignored_names(ignore)
     if isinstance(reference, PATHS):
         if groups is not None:
             raise ValueError("groups are for arrays; with files, each patient is a folder")
         return compare_paths(
-            Path(reference), paths_in(prediction), classes=given, iou=iou, families=families, workers=workers
+            Path(reference),
+            paths_in(prediction),
+            classes=given,
+            ignore=ignored,
+            iou=iou,
+            families=families,
+            workers=workers,
         )
     if isinstance(prediction, PATHS):
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
@@ -91,11 +107,21 @@ def compare(
     for name in (*images, *models, *(name for of_model in models.values() for name in of_model)):
         if not isinstance(name, str):
             raise ValueError(f"{name!r} cannot be the name of an image or of a model; expected text")
+    of_reference = {name: annotated_of(image, ignored) for name, image in images.items()}
+    regions = {name: annotated.region for name, annotated in of_reference.items()}
+    images = {name: annotated.image for name, annotated in of_reference.items()}
+    met = set().union(*(annotated.met for annotated in of_reference.values()))
+    if strange := [name for name in ignored if name.casefold() not in met]:
+        raise ValueError(f"ignore: {strange[0]!r} is no label and no class of the reference")
+    models = {
+        model: {name: annotated_of(image, ignored, is_reference=False).image for name, image in of_model.items()}
+        for model, of_model in models.items()
+    }
     plan = plan_of([images, *models.values()], given)
     ids = ids_of(plan)
     known_ids = ids_in(images, ids)
     challenge = challenge_of(
-        plan, set() if given is not None else set(ids.values()) - known_ids, Wanted(iou, tuple(families))
+        plan, set() if given is not None else set(ids.values()) - known_ids, Wanted(iou, tuple(families), ignored)
     )
     findings: dict[Finding, None] = {}
 
@@ -140,7 +166,7 @@ def compare(
             ] = None
         made = side(of_model, f"{model!r}, image", known)
         pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
-        results[model] = result = score_instances(challenge, pairs, groups=groups)
+        results[model] = result = score_instances(challenge, pairs, groups=groups, regions=regions)
         some = [Seen(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
         for hint in (*hints_about(partial(list, some[:IMAGES_TRIED]), result), *classes_hint(result)):
             findings[replace(hint, where=f"prediction {model!r}")] = None
@@ -155,6 +181,14 @@ def classes_text(classes: Any) -> str | None:
     if not names or not all(isinstance(name, str) for name in names):
         raise ValueError(f"classes are {classes!r}; expected names in order, such as ['tumour', 'stroma'] for 1 and 2")
     return ",".join(names)
+
+
+def ignored_names(ignore: Any) -> tuple[str, ...]:
+    """Labels and classes as the option ``--ignore`` has them. Raises ValueError."""
+    given = [ignore] if isinstance(ignore, str | int) else list(ignore) if isinstance(ignore, Iterable) else [None]
+    if not all(isinstance(name, str | int | np.integer) for name in given):
+        raise ValueError(f"ignore is {ignore!r}; expected labels or classes of the reference, such as [-1, 255]")
+    return tuple(map(str, given))
 
 
 def paths_in(prediction: Any) -> dict[str, Path]:
@@ -239,8 +273,10 @@ def ids_of(plan: Plan) -> dict[str, int]:
 
 def challenge_of(plan: Plan, foreign: Set[int], wanted: Wanted) -> Challenge:
     """The rules for classes of which some, by their ids, the reference has not."""
+    of_ignore = {"policy": "drop_unmatched", "fraction": 0.5} if wanted.ignore else {}
+    regions = {"classes": list(wanted.ignore), **of_ignore}
     sides: dict[str, Any] = {
-        "reference": {"format": "label_image", "files": "reference/{case}.tif", "ignore": {"classes": []}},
+        "reference": {"format": "label_image", "files": "reference/{case}.tif", "ignore": regions},
         "submission": {"format": "label_image", "files": "{case}.tif"},
     }
     if len(plan) > 1:

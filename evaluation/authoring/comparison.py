@@ -71,7 +71,8 @@ class Comparison:
         return next(iter(self.results.values())) if model is None else self.results[model]
 
     def __repr__(self) -> str:
-        lines = [f"Comparison of {counted(len(self.challenge.cases), 'image')}, means"]
+        cases = len(self.challenge.cases)
+        lines = [f"Comparison of {counted(cases, 'image')}{', means' * (cases > 1)}"]
         for model, result in self.results.items():
             values = zip(SHORT, values_at(result, [f"{path}.{AGGREGATION}" for path in SHORT]), strict=True)
             shown = ", ".join(f"{metric_title(path)} {value:.3f}" for path, value in values if value is not None)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, class_channel, goes_on, is_picture
 from evaluation.authoring.source import Size
 from evaluation.findings import counted
-from evaluation.instances.labels import EXACT_UP_TO, as_array
+from evaluation.instances.labels import EXACT_UP_TO, as_array, instances_from_labels
 from evaluation.instances.masks import are_records, instances_from_masks
-from evaluation.model import Instances
+from evaluation.instances.runs import empty_region, union_region
+from evaluation.model import Instances, Region
 
 Classes = Any  # a sequence in ascending order of the labels, a table by label, or an image of the same shape
 Images = Mapping[str, Any]
@@ -141,6 +144,53 @@ def sizes_of(images: Any) -> set[Size]:
         if len(shape) == 2:
             sizes.add((int(shape[0]), int(shape[1])))
     return sizes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Annotated:
+    """An image without the labels and classes that mark what is not annotated, where they were, and which it had."""
+
+    image: Any
+    region: Region
+    met: frozenset[str] = frozenset()
+
+
+def annotated_of(image: Any, ignore: Collection[str], *, is_reference: bool = True) -> Annotated:
+    """An image without what is not annotated: pixels of a label, nuclei of a class, as ``ignore`` has them.
+
+    A number above 0 is a label of the reference alone: in a prediction it is the id of a nucleus. Raises ValueError for
+    0, the background.
+    """
+    labels, classes = parts_of(image)
+    if not ignore or isinstance(labels, Instances | Masks):
+        return Annotated(image, empty_region())
+    array, names = as_array(labels, "labels"), {name.casefold() for name in ignore}
+    numbers = {int(name) for name in names if name.removeprefix("-").isdecimal()}
+    if 0 in numbers and classes is None:
+        raise ValueError("ignore: 0 is the background of labels; mark what is not annotated with another number")
+    numbers = {number for number in numbers if is_reference or number < 0}
+    is_void = np.isin(array, sorted(numbers))
+    met = {str(number) for number in numbers if (array == number).any()}
+    is_map = not isinstance(classes, Mapping | None) and np.shape(classes) == array.shape
+    if is_map:
+        given = as_array(classes, "classes")
+        out = [value for value in np.unique(given).tolist() if str(value).casefold() in names]
+        is_void |= np.isin(given, out)
+        met |= {str(value).casefold() for value in out}
+        classes = np.where(is_void, np.zeros((), given.dtype), given)
+    elif classes is not None:
+        present = np.unique(array[~is_void & (array != 0)]).tolist()
+        of_label = classes if isinstance(classes, Mapping) else dict(zip(present, classes, strict=False))
+        out = [label for label, name in of_label.items() if str(name).casefold() in names]
+        is_void |= np.isin(array, out)
+        met |= {str(of_label[label]).casefold() for label in out}
+        classes = {label: name for label, name in of_label.items() if label not in out} if out else classes
+    kept = np.where(is_void, 0, array)
+    return Annotated(kept if classes is None else (kept, classes), region_of(is_void), frozenset(met))
+
+
+def region_of(is_inside: npt.NDArray[np.bool_]) -> Region:
+    return union_region(instances_from_labels(is_inside.astype(np.uint8), class_id=1))
 
 
 def are_rows(parts: list[Any]) -> bool:

@@ -43,13 +43,15 @@ def score_instances(
     groups: Mapping[str, str] | None = None,
     strata: Mapping[str, str] | None = None,
     spacing_um: float | None = None,
+    regions: Mapping[str, Region] | None = None,
 ) -> Result:
     """Score instances in memory: for each case name its reference and its prediction (None: not submitted).
 
     Labels (H, W) may stand for instances if the challenge has one class.
 
     ``groups`` names the group (patient) of each case; a case without one is a group of its own. ``strata`` names the
-    stratum of each case, if there are strata; ``spacing_um`` is the size of the pixels of all images, if it matters.
+    stratum of each case, if there are strata; ``spacing_um`` is the size of the pixels of all images, if it matters;
+    ``regions`` are what is not annotated of cases, where the challenge says what becomes of predictions there.
     The cases of the challenge are replaced by these. Instances are taken as they are: rules on how files become
     instances, overlap and ignore rules among them, do not apply. Raises ValueError for no images, unusable names and
     classes, and what the rules contradict in the cases, and
@@ -96,7 +98,12 @@ def score_instances(
     complete = with_sizes_of(complete, [reference.areas_px() for reference, _ in sides.values()])
     nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
     matched = [
-        match_case(complete, case, PreparedReference(sides[case.name][0], nothing), sides[case.name][1])
+        match_case(
+            complete,
+            case,
+            PreparedReference(sides[case.name][0], (regions or {}).get(case.name, nothing)),
+            sides[case.name][1],
+        )
         for case in cases
     ]
     seen = [see_nuclei(complete, case, own, len(own)) for case in cases if (own := sides[case.name][1]) is not None]
