@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
@@ -160,3 +161,48 @@ def test_the_command_that_the_line_of_a_missing_library_names_brings_it(tmp_path
     assert len(json.loads((tmp_path / "out.geojson").read_text())["features"]) == 1
     imports = "import zarr, roifile, pyarrow.parquet"
     assert run(".venv/bin/python", "-c", imports).returncode == 0
+
+
+# --- what the program and its documents tell to install ---------------------------------------------------------------
+
+TOLD = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.toml"), *ROOT.glob("docs/*.md"), *ROOT.glob("*.md")]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+PLAIN = r"[\w.\[\],'{}>=-]"
+
+
+def told_to_install() -> dict[str, str]:
+    """Each ``pip install`` of the program and its documents, extras filled in, and where it stands."""
+    given = {path: path.read_text(encoding="utf-8") for path in TOLD}
+    filled = set(re.findall(r'[ (]extra="(\w+)"\s*\)', "".join(given.values())))
+    assert filled == {"report", "cluster", "imports"}
+    found = {}
+    for path, text in given.items():
+        for words in re.findall(rf"(?<![-\w/])pip\s+install\s+(?!-)({PLAIN}+(?: {PLAIN}+(?=[`\n]))*)", text):
+            for extra in filled if "{extra}" in words else {""}:
+                found[words.replace("{extra}", extra).strip(".,;") if words != "." else words] = path.name
+    return found
+
+
+def test_each_extra_and_package_that_is_told_to_be_installed_has_what_is_missing() -> None:
+    assert {"'.[imports]'", "'.[report]'", "'.[cluster]'", "pandas", "."} <= set(told_to_install())
+    bringing = importlib.metadata.packages_distributions()
+    for words, place in told_to_install().items():
+        name, extras = re.fullmatch(r"'?([\w.-]+)(?:\[([\w,]+)\])?'?", words).groups()
+        assert set((extras or "").split(",")) - {""} <= set(EXTRAS), (words, place)
+        assert name == "." or name in bringing[name], (words, place)
+    imported = {
+        "report": ["jinja2", "matplotlib"],
+        "imports": ["zarr", "roifile", "pyarrow"],
+        "cluster": ["distributed"],
+    }
+    for extra, modules in imported.items():
+        packages = [re.split("[<>=]", package)[0] for package in EXTRAS[extra]]
+        for package, module in zip(packages, modules, strict=True):
+            assert package in map(str.casefold, bringing[module])
+
+
+def test_each_script_that_is_named_is_there() -> None:
+    named = {script for path in TOLD for script in re.findall(r"(?<![\w/])(?:\./|setup/)\w+\.sh\b", path.read_text())}
+    assert {"setup/imports.sh", "./evaluate.sh"} <= named
+    lacking = {script for script in named if not (ROOT / script.removeprefix("./")).is_file()}
+    assert lacking == set()
