@@ -194,6 +194,21 @@ def test_a_picture_in_a_metaimage_is_refused(capsys) -> None:
     check(compared(capsys), "a picture, since its values change")
 
 
+@pytest.mark.parametrize(
+    "folders", [("binary", "instance"), ("liver/mask binary", "liver/label masks"), ("semantic", "z")]
+)
+@pytest.mark.parametrize("sides", [("ref", "pred"), ("ref",), ("pred",)])
+@pytest.mark.parametrize("empty", [False, True])
+def test_labels_beside_a_folder_of_masks_of_their_foreground_are_taken(folders, sides, empty, capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        for name in "ab":
+            own = labels * (name == "b" or not empty)
+            put(f"{side}/{folders[1]}/{name}.tif" if side in sides else f"{side}/{name}.tif", own)
+            if side in sides:
+                put(f"{side}/{folders[0]}/{name}.png", (255 * (own > 0)).astype(np.uint8))
+    check(compared(capsys), 0.8)
+
+
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "float32", "smooth"])
 def test_a_picture_alone_is_refused(kind: str, capsys) -> None:
     put("ref/a.tif", R)
@@ -303,6 +318,9 @@ def test_validate_and_score_look_results_up_as_well(with_index: bool, capsys) ->
         ("cell01_jpg.rf.00112233445566778899aabbccddeeff.jpg", "cell02_jpg.rf.ffeeddccbbaa99887766554433221100.jpg"),
         ("cell01-mask.ome.tiff", "cell02-mask.ome.tiff"),
         ("pred_01", "pred_02"),
+        ("cell1.png", "cell2.png"),
+        ("cell0001.tif", "cell0002.tif"),
+        ("1a2b3c4d-cell01.png", "9f8e7d6c-cell02.png"),
     ],
 )
 @pytest.mark.parametrize("form", ["coco", "rle", "points"])
@@ -865,6 +883,19 @@ def test_points_of_images_that_are_only_counted_are_not_put_on_one(column: str, 
     Path("pred").mkdir()
     Path("pred/all.csv").write_text(f"{column},x,y\n1,9.5,9.5\n{second},35.5,9.5\n")
     check(compared(capsys), 0.8 if second == 1 else f"2 images by number (in the column '{column}')")
+
+
+def test_probabilities_are_no_volume_and_no_labels(capsys) -> None:
+    put("ref/a.tif", R)
+    put("pred/a.tif", np.dstack([(P > 0) * 0.9 + 0.05, (P == 0) * 0.9 + 0.05]).astype(np.float32))
+    check(compared(capsys), "numbers that are not whole, as probabilities are")
+
+
+@pytest.mark.parametrize("kind", ["float32", "bool", "int64"])
+def test_masks_of_single_nuclei_may_be_numbers_of_any_type(kind: str, capsys) -> None:
+    put("ref/a.tif", R)
+    put("pred/a.npy", np.stack([P == 1, P == 2])[:, None].astype(kind))
+    check(compared(capsys), 0.8)
 
 
 # --- files before words -----------------------------------------------------------------------------------------------

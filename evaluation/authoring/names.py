@@ -243,6 +243,8 @@ SPELLINGS: Mapping[str, Callable[[str], str]] = {  # in this order; what is the 
     "upper and lower case": lambda name: composed(name).casefold(),
     "without folders and suffixes": without_suffix,
     "without endings such as '_masks'": without_ending,
+    "without zeros before numbers": lambda name: re.sub("(?<![0-9])0+(?=[0-9])", "", without_ending(name)),
+    "without the code before it": lambda name: re.sub("^[0-9a-f]{8}-", "", without_ending(name)),  # of Label Studio
 }
 
 

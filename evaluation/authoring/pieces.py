@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path, PurePosixPath
 from shlex import quote as quote_for_shell
 from typing import Any, BinaryIO
@@ -35,6 +35,7 @@ from evaluation.formats.detect import Detected
 Array = npt.NDArray[Any]
 
 MOST_PIXELS = 1 << 26  # of files whose pixels are looked at
+MOST_FOLDERS = 30  # that are compared with each other
 SAMPLE = 3  # files of each form of name whose pixels are looked at
 COLOURS = (3, 4)
 PICTURE_VALUES, PICTURE_CHANGES = 16, 0.35  # touching labels of 3 x 3 px change at a third of their pixels
@@ -65,6 +66,7 @@ OF_CLASSES = (
     "Its colours come back in many places, as those of classes do. Write ids, a number for each nucleus; maps of "
     "classes are read in a challenge, see 'colour_map' in docs/formats.md."
 )
+FRACTIONS = "an array of numbers that are not whole, as probabilities are: write labels, a number for each nucleus"
 GREY_PICTURE = "a picture, since its values change from pixel to pixel as those of labels do not"
 
 
@@ -224,7 +226,7 @@ def remedy(one: SourceFile, why: str, side: Path) -> str | None:
 def pictures_among(images: Sequence[SourceFile]) -> dict[str, str]:
     """The names of the pictures among images, each with the first sign that tells it."""
     signs: dict[str, str] = {}
-    for tell in (in_folders, beside_masks, by_values):
+    for tell in (in_folders, beside_masks, foregrounds, by_values):
         signs |= tell([one for one in images if one.name not in signs])
     return signs
 
@@ -254,20 +256,24 @@ def beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
     for of_image in by_image.values():
         masks = [one for one in of_image if MASK_ENDING.search(bare_parts(one.name)[-1])]
         others = [one for one in of_image if one not in masks]
-        if masks and others and are_labels_beside_mask(others[0], masks[0]):
+        if masks and others and are_labels_of(others[:1], masks[:1]):
             signs |= dict.fromkeys((one.name for one in masks), "a mask of all nuclei, beside which their labels lie")
         elif masks and others:
             signs |= dict.fromkeys((one.name for one in others), "a picture, beside which its masks lie")
     return signs
 
 
-def are_labels_beside_mask(one: SourceFile, mask: SourceFile) -> bool:
-    """Whether it is the other way round: labels beside the mask of their foreground."""
-    labels, foreground = pixels_of(one), pixels_of(mask)
-    if labels is None or foreground is None or is_picture(labels) or labels.shape != foreground.shape:
-        return False
-    values = np.unique(foreground)
-    return len(values) <= 2 < len(np.unique(labels)) and bool(((labels > 0) == (foreground > 0)).all())
+def are_labels_of(labels: Sequence[SourceFile], masks: Sequence[SourceFile]) -> bool:
+    """Whether images are the labels of nuclei of which others are the masks: one value where any nucleus is."""
+    numbers = []
+    for one, mask in zip(labels, masks, strict=True):
+        of_labels, foreground = pixels_of(one), pixels_of(mask)
+        if of_labels is None or foreground is None or of_labels.shape != foreground.shape or is_picture(of_labels):
+            return False
+        if len(np.unique(foreground)) > 2 or ((of_labels > 0) != (foreground > 0)).any():
+            return False
+        numbers.append(len(np.unique(of_labels)))
+    return max(numbers) > 2
 
 
 def in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
@@ -280,6 +286,24 @@ def in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
         name for name, parts in folders.items() if PICTURE_FOLDERS & set(parts) and not MASK_FOLDERS & set(parts)
     ]
     return dict.fromkeys(pictures, f"a picture, since the masks lie in another folder ({quote(of_masks[0], 80)})")
+
+
+def foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
+    """Masks of all nuclei by the labels of the same images in a folder beside theirs: ``binary`` and ``instances``."""
+    around: dict[str, dict[str, dict[str, SourceFile]]] = {}
+    for one in images:
+        *folders, stem = bare_parts(one.name)
+        around.setdefault("/".join(folders[:-1]), {}).setdefault("/".join(folders), {})[stem] = one
+    signs: dict[str, str] = {}
+    for beside in around.values():
+        for masks, labels in permutations(beside.values(), 2) if len(beside) <= MOST_FOLDERS else ():
+            some = sorted(masks)[:SAMPLE]
+            if masks.keys() <= labels.keys() and are_labels_of(
+                *([of[stem] for stem in some] for of in (labels, masks))
+            ):
+                why = f"a mask of all nuclei, whose labels are in {quote(labels[some[0]].name, 80)}"
+                signs |= dict.fromkeys((one.name for one in masks.values()), why)
+    return signs
 
 
 # --- planes -----------------------------------------------------------------------------------------------------------
@@ -318,6 +342,9 @@ def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size]
     if has_channels and (array.shape[2] not in COLOURS or array.dtype != np.uint8 or is_background_last(array)):
         files.read.append(one)
         return
+    if not are_whole(array):
+        files.left_out.append((one.name, FRACTIONS))
+        return
     if is_picture(array) or (array.shape[2] in COLOURS and array.shape[0] > COLOURS[1]):
         files.left_out.append((one.name, GREY_PICTURE if is_picture(array) else COLOURED))
         return
@@ -349,7 +376,7 @@ def axis_of_masks(array: Array, sizes: Collection[Size]) -> int | None:
 
     Each plane has one value besides 0 and, for numbers, one region; booleans may have several.
     """
-    if array.dtype.kind == "f" or array.min(initial=0) < 0:
+    if array.min(initial=0) < 0 or not are_whole(array):
         return None
     for axis in sorted((0, 2), key=lambda axis: size_across(array, axis) not in sizes):
         planes = np.moveaxis(array, axis, 0)
@@ -358,6 +385,10 @@ def axis_of_masks(array: Array, sizes: Collection[Size]) -> int | None:
         if len(planes) > 1 and are_apart(planes):
             return axis
     return None
+
+
+def are_whole(array: Array) -> bool:
+    return array.dtype.kind != "f" or bool((array == np.rint(array)).all())
 
 
 def size_across(array: Array, axis: int) -> Size:
