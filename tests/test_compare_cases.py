@@ -876,6 +876,31 @@ def test_other_tables_are_named_with_what_to_do(header: str, row: str, told: str
     check(compared(capsys), f"no labels, but 'a{suffix}', {told}")
 
 
+BOX = "<bndbox><xmin>5</xmin><ymin>5</ymin><xmax>15</xmax><ymax>15</ymax></bndbox>"
+OF_OTHER_TOOLS = {
+    "supervisely": ("a.tif.json", {"tags": [], "size": {"height": H}, "objects": [{"classTitle": "n"}]}, "Supervisely"),
+    "superannotate": ("a.json", {"metadata": {"name": "a.tif"}, "instances": [{"type": "polygon"}]}, "SuperAnnotate"),
+    "encord": ("e.json", [{"label_hash": "x", "data_title": "a.tif", "data_units": {}}], "an export of Encord"),
+    "labelbox": ("e.ndjson", {"data_row": {"external_id": "a.tif"}, "projects": {}}, "an export of Labelbox"),
+    "label studio": ("p.json", [{"image": "a.tif", "label": [{"polygonlabels": ["n"]}]}], "Label Studio"),
+    "label studio far": ("p.json", [{"id": 1, "data": "x" * 900, "label": [{"brushlabels": ["n"]}]}], "Label Studio"),
+    "via": ("v.csv", "filename,file_size,region_count,region_shape_attributes\na.tif,9,1,x\n", "VGG Image Annotator"),
+    "voc": ("a.xml", f"<annotation><filename>a</filename><object>{BOX}</object></annotation>", "boxes and no outlines"),
+    "yolo": ("labels/a.txt", "0 0.158 0.2375 0.1667 0.25\n", "boxes of YOLO without outlines"),
+    "cellpose": ("a_cp_outlines.txt", "5,5,14,5,14,14,5,14\n30,5,41,5,41,14,30,14\n", "outlines of cellpose as text"),
+}
+
+
+@pytest.mark.parametrize("tool", OF_OTHER_TOOLS)
+def test_files_of_other_tools_are_named_with_what_to_export(tool: str, capsys) -> None:
+    name, content, told = OF_OTHER_TOOLS[tool]
+    put("ref/a.tif", R)
+    dump(f"pred/{name}", content)
+    if isinstance(content, str):
+        Path("pred", name).write_text(content)
+    check(compared(capsys), told)
+
+
 @pytest.mark.parametrize("column", ["ImageNumber", "Frame", "Slice"])
 @pytest.mark.parametrize("second", [1, 2])
 def test_points_of_images_that_are_only_counted_are_not_put_on_one(column: str, second: int, capsys) -> None:

@@ -63,7 +63,7 @@ def what_it_is(head: bytes) -> str:
 # --- Files of other tools that are not read: what they are, by their first bytes, and what to export instead. ---------
 
 
-HEAD_BYTES = 352
+HEAD_BYTES = 4096
 LABELS = "label images (.tif, .png, .npy)"
 SHAPES = "GeoJSON, or as label images"
 CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to export
@@ -84,7 +84,16 @@ EXPORTS = (  # texts that all stand in the beginning, what the file is, and what
     ((b"_via_settings",), "a project of the VGG Image Annotator", COCO),
     ((b'"result"', b'"original_width"'), "a JSON export of Label Studio", COCO),
     ((b'"result"', b'"completed_by"'), "a JSON export of Label Studio", COCO),
+    ((b'"polygonlabels"',), "a JSON export of Label Studio", COCO),
+    ((b'"brushlabels"',), "a JSON export of Label Studio", COCO),
     ((b'"item"', b'"slots"'), "an export of V7 Darwin", COCO),
+    ((b'"classTitle"',), "an export of Supervisely", COCO),
+    ((b'"metadata"', b'"instances"'), "an export of SuperAnnotate", COCO),
+    ((b'"label_hash"', b'"data_units"'), "an export of Encord", COCO),
+    ((b'"data_row"',), "an export of Labelbox", COCO),
+    ((b'"Labeled Data"',), "an export of Labelbox", COCO),
+    ((b"region_shape_attributes",), "a CSV export of the VGG Image Annotator", COCO),
+    ((b"<annotation>", b"<filename>"), "a file of Pascal VOC, which has boxes and no outlines", COCO),
 )
 CONVERT = "which only 'compare' and 'convert' read: evaluation convert FILE OUTPUT --to"
 IMPORTS = (  # first bytes of formats of ``formats.imports``, what the file is, and what it is converted to

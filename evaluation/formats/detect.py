@@ -55,6 +55,16 @@ XML_WORDS = (
 )
 
 
+LINES = (  # of texts that are not read: what their first line is, and what to do
+    (
+        re.compile(rb"[0-9]+(?: +[0-9.eE+-]+){4,5}\s*?(?:\n|$)"),
+        "boxes of YOLO without outlines, not read; write outlines",
+    ),
+    (
+        re.compile(rb"[0-9]+(?:,[0-9]+){5,}\s*?(?:\n|$)"),
+        "outlines of cellpose as text, not read; use its _cp_masks, or its _seg.npy",
+    ),
+)
 TABLES = (  # a format, columns that tell it, how many of them have to be there, and how many columns in all
     ("nucls_csv", {"coords_x", "coords_y"}, 2, 2),
     ("rle_csv", {name.casefold() for name in run_lengths.CODE_COLUMNS}, 1, 1),
@@ -153,7 +163,8 @@ def columns_of(head: bytes) -> set[str]:
 def foreign_table(path: Path) -> str:
     """What a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
     with path.open("rb") as stream:
-        return other_table(columns_of(stream.read(HEADER_BYTES).removeprefix(b"\xef\xbb\xbf")))
+        head = stream.read(HEADER_BYTES).removeprefix(b"\xef\xbb\xbf")
+    return next((words for line, words in LINES if line.match(head)), "") or other_table(columns_of(head))
 
 
 def detect_table(head: bytes) -> Detected | None:
