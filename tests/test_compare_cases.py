@@ -923,6 +923,28 @@ def test_masks_of_single_nuclei_may_be_numbers_of_any_type(kind: str, capsys) ->
     check(compared(capsys), 0.8)
 
 
+@pytest.mark.parametrize("text", ["[]", " [ ]\n"])
+def test_an_empty_list_of_masks_is_an_image_without_nuclei(text: str, capsys) -> None:
+    for name in "ab":
+        put(f"ref/{name}.tif", R)
+        records = [{"segmentation": a["segmentation"], "bbox": [0, 0, 9, 9]} for a in coco(P, ("a",))["annotations"]]
+        dump(f"pred/{name}.json", records)
+    Path("pred/b.json").write_text(text)
+    assert run(["compare", "ref", "pred", "--output", "out"]) == 0
+    assert "'pred' has no nucleus in 1 of 2 images with nuclei, such as 'b'." in capsys.readouterr().out
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["group_mean"] == 0.4
+
+
+@pytest.mark.parametrize("also", [False, True])
+def test_of_a_prediction_without_nuclei_it_is_told(also: bool, capsys) -> None:
+    put("ref/a {b}.tif", R)
+    put("ref/empty.tif", 0 * R)
+    put("pred/a {b}.tif", P * also)
+    put("pred/empty.tif", 0 * P)
+    assert run(["compare", "ref", "pred"]) == 0
+    assert ("has no nucleus in 1 of 1 image with nuclei" in capsys.readouterr().out) != also
+
+
 # --- files before words -----------------------------------------------------------------------------------------------
 
 

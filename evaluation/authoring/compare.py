@@ -170,10 +170,11 @@ def compare_paths(
                 check_found(found, made, wanted.ignore, result)
                 asked = for_files(map(about_labels, result.findings))
                 results[model] = replace(result, challenge=challenge, findings=asked)
-                lost.setdefault(about_overlaps(own, result), []).append(model)
+                for words in filter(None, (about_overlaps(own, result), about_empty(result))):
+                    lost.setdefault(words, []).append(model)
             notes += made.notes
             findings += made.findings
-        notes += [words.format(names=names_of(models)) for words, models in lost.items() if words]
+        notes += [words.format(names=names_of(models)) for words, models in lost.items()]
         apart = [model for other in parties[1:] if not parties[0].ranks(other) for model in other.models]
         findings = list(dict.fromkeys(for_files(findings)))
         return comparison_of(results, tuple(dict.fromkeys(notes)), findings, apart, scenes)
@@ -272,6 +273,19 @@ def about_overlaps(challenge: Challenge, result: Result) -> str:
     outlines = f"{lost:,} of {sum(of.outlines for of in reports):,} lose pixels to others"
     why = "Outlines of the reference overlap, which the files of {names} cannot hold"
     return f"{why}: {outlines} (overlap = {challenge.reference.overlap})."
+
+
+def about_empty(result: Result) -> str:
+    """A note if nothing is predicted in images that have nuclei, and have a prediction."""
+    rule = next(iter(result.scores))
+    counts = [(each.case.name, each.counts[rule]) for each in result.cases if not each.missing]
+    with_nuclei = [(name, of) for name, of in counts if of.true_positives or of.false_negatives]
+    empty = [name for name, of in with_nuclei if not of.true_positives and not of.false_positives]
+    if not empty:
+        return ""
+    name = quote(empty[0]).replace("{", "{{").replace("}", "}}")
+    images = f"{len(empty):,} of {counted(len(with_nuclei), 'image')} with nuclei, such as {name}"
+    return f"{{names}} has no nucleus in {images}."
 
 
 @contextmanager

@@ -121,6 +121,8 @@ def detect_text(chunks: Iterator[bytes]) -> Detected | None:
             key: Detected("contours_json", {"tool": tool, "shape": shape}, f"the key '{key}'")
             for key, tool, shape in JSON_KEYS
         }
+        if head.split() in ([b"[]"], [b"[", b"]"]):
+            return Detected("coco_json", sign="an empty list: no nucleus")  # of Segment Anything, or results of COCO
         return first_word(head, chunks, JSON_WORDS, keys)
     if not head.startswith(b"<"):
         return detect_table(head)
