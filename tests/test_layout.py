@@ -164,6 +164,14 @@ LAYOUTS = [  # names, the challenge, the files that are found, and the lines or 
     ("nothing found", ["P2_1/Macrophage.mat", "P1_2/Epithelial.mat", "notes.txt", "z"], {}, {},
      ["[no-case-found] submission: no prediction among 4 files ('P1_2/Epithelial.mat', 'P2_1/Macrophage.mat', "
       f"'notes.txt' and 1 more); expected files like 'P1/P1_2/Epithelial/*.mat'. {PATTERN}"]),
+    ("a folder for each case", ["P1_2/mask.npy", "P2_1/mask.npy"], CLASS_MAPS, {},
+     ["[no-case-found] submission: no prediction among 2 files ('P1_2/mask.npy', 'P2_1/mask.npy'); expected files "
+      "like 'P1_2.npy'. The pattern is '{case}.npy'; '*' stands for any name. 'P1_2/mask.npy' lies in a folder of its "
+      "case: hand it in as 'P1_2.npy'."]),
+    ("files of another type", ["P1_2.tif", "P2_1.tif"], CLASS_MAPS, {},
+     ["[no-case-found] submission: no prediction among 2 files ('P1_2.tif', 'P2_1.tif'); expected files like "
+      "'P1_2.npy'. The pattern is '{case}.npy'; '*' stands for any name. 'P1_2.tif' is of another type: write "
+      "'P1_2.npy'."]),
     ("no name at all", [], {}, {},
      [f"[no-case-found] submission: no file; expected files like 'P1/P1_1/Epithelial/*.mat'. {PATTERN}"]),
     ("all faults in one pass", ["P1/P1_1/Epithelial/1.mat", "P1/P1_1/Epithelial/2.mat", "P1/P1_1/Ephitelial/1.mat",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
+from pathlib import PurePosixPath
 
 from evaluation.challenge import Challenge
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
@@ -468,7 +469,21 @@ def no_case_found(names: Sequence[str], challenge: Challenge) -> Finding:
     right = "" if case is None else fill_pattern(pattern, challenge, case, class_name)
     if not names:
         return fault("no-case-found", ROOT, example=right or pattern, pattern=pattern)
-    return fault("no-case-found", ROOT, wording="among-files", example=right or pattern, pattern=pattern, names=names)
+    found = fault("no-case-found", ROOT, wording="among-files", example=right or pattern, pattern=pattern, names=names)
+    differs = "" if case is None else what_differs(names, case, right, pattern)
+    return replace(found, fix=f"{found.fix} {differs}") if differs else found
+
+
+def what_differs(names: Iterable[str], case: Case, right: str, pattern: str) -> str:
+    """What is wrong with the first name that is nearly right, and what it should be; "" if none is."""
+    expected = PurePosixPath(right)
+    for name in names:
+        path = PurePosixPath(name)
+        if path.parent.name == case.name and "{case}" in PurePosixPath(pattern).name:
+            return f"{quote(name, 120)} lies in a folder of its case: hand it in as {quote(right, 120)}."
+        if path.stem == expected.stem and path.suffix != expected.suffix:
+            return f"{quote(name, 120)} is of another type: write {quote(expected.name, 120)}."
+    return ""
 
 
 def likely_example(names: Iterable[str], challenge: Challenge) -> tuple[Case | None, str | None]:
