@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 from collections import Counter
@@ -38,6 +39,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
     return write_demo(tmp_path_factory.mktemp("demo"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Generator[None]:
+    """Nobody needs the files of tests after a power failure."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
 @pytest.fixture
 def own_demo(demo: DemoPaths, tmp_path: Path) -> DemoPaths:
     """A copy of the demo in the test's folder, which the test may change."""
@@ -64,6 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, meaning in MARKS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
     config.stash[LEFT_OUT] = Counter()
+    if config.getoption("--fast"):
+        settings.load_profile("fast")  # a property that says no number of its own is tried 30 times, else 100 times
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, interrupt)  # so that what tests have started ends with them
 
@@ -134,4 +145,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 # Machines are noisy: how long an example takes decides nothing.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", settings.get_profile("patient"), max_examples=30)
 settings.load_profile("patient")

@@ -115,19 +115,16 @@ def assert_pixels_of_skimage(rings, shape):
         assert found.get(f"1/{index}", []) == polygon_pixels(ring, shape)
 
 
-@settings(max_examples=300, deadline=None)
 @given(rings_of(coordinates(1)), st.integers(1, 12), st.integers(1, 11))
 def test_whole_vertices_give_the_pixels_of_skimage(rings, height, width):
     assert_pixels_of_skimage(rings, (height, width))
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from([0.5, 0.25, 0.1]).flatmap(lambda step: rings_of(coordinates(step))))
 def test_vertices_on_a_finer_grid_give_the_pixels_of_skimage(rings):
     assert_pixels_of_skimage(rings, (11, 9))
 
 
-@settings(max_examples=300, deadline=None)
 @given(rings_of(FINE))
 def test_awkward_vertices_give_the_pixels_of_skimage(rings):
     assert_pixels_of_skimage(rings, (9, 11))

@@ -309,9 +309,14 @@ ODD: tuple[object, ...] = (
 def documents(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A folder with each document that has a page, by its name."""
     folder = tmp_path_factory.mktemp("documents")
-    challenge, submissions = (str(made / name) for name in ("challenge", "submissions"))
+    for name in ("challenge", "submissions"):  # studies take the first image of each patient
+        shutil.copytree(made / name, folder / name, ignore=shutil.ignore_patterns("P?_2*"))
+    cases = folder / "challenge/cases.csv"
+    cases.write_text("".join(line for line in cases.read_text().splitlines(True) if "_2," not in line))
+    challenge, submissions = (str(folder / name) for name in ("challenge", "submissions"))
     studied = ["--challenge", challenge, "--output", str(folder / "studied")]
-    assert run(["rank", "--challenge", challenge, "--results", str(made / "results"), "--output", str(folder)]) == 0
+    ranked = ["--challenge", str(made / "challenge"), "--results", str(made / "results"), "--output", str(folder)]
+    assert run(["rank", *ranked]) == 0
     assert run(["sensitivity", *studied]) == 0
     for more in ([], ["--tricks"]):
         assert run(["audit", *studied, "--submissions", submissions, *more]) == 0
