@@ -541,6 +541,9 @@ def test_report_writes_the_page_beside_the_leaderboard(made, tmp_path, capsys) -
             assert cell.value == values[team["name"]]
             best = (min if column.title.endswith("↓") else max)(values.values())
             assert (cell.tone == "good") == (cell.value == best)
+    of_cases = leaderboard_page({**document, "units": {**document["units"], "kind": "cases"}}, results=metrics)
+    captions = [table.caption for table in next(of for of in of_cases.sections if of.anchor == "teams").blocks]
+    assert captions[:2] == ["Detection, mean over cases", "Classification, of matched nuclei, mean over cases"]
     printed = capsys.readouterr().out
     assert "All teams side by side, mean over patients" in printed
     assert distances in " ".join(printed.split())

@@ -129,6 +129,10 @@ def test_patients_stand_above_their_cases_and_lead_to_the_first(result, page):
         assert plain(f1) == details["groups"][name]["rules"]["iou_above"]["scores"]["detection"]["f1"]
 
 
+def test_means_are_over_patients_where_these_have_several_cases(page):
+    assert section(page, "skills").lead.startswith("All numbers: mean over patients, under")
+
+
 def test_the_confusion_matrix_has_rows_of_the_reference_and_none_last(page):
     """By hand: P1_a calls one epithelial nucleus a lymphocyte, misses the neutrophil, adds one; P2 misses all."""
     found = table(page, "confusion")
@@ -256,6 +260,7 @@ def test_one_case_a_group_shows_cases_and_no_table_of_groups(result):
     challenge = Challenge.from_preset("monusac2020", name="squares")
     metrics, details = documents(score_instances(challenge, {"a": (REFERENCE, PREDICTION)}))
     page = submission_page(metrics, details=details)
+    assert section(page, "skills").lead.startswith("All numbers: mean over cases, under")
     cases = section(page, "cases-section")
     assert (cases.title, len(cases.blocks)) == ("Cases", 1)
     assert "patient" not in [column.title for column in table(page, "cases").columns]

@@ -16,7 +16,7 @@ from evaluation.leaderboard.titles import metric_title
 from evaluation.model import Float64, Int64
 from evaluation.report.figures import plot, series_colour
 from evaluation.report.page import Axis, Block, Column, Dot, Figure, Section, Series, Table, Text, Value, Widget
-from evaluation.report.result import AGGREGATIONS, ResultDocuments
+from evaluation.report.result import ResultDocuments
 from evaluation.report.scenes import Scene
 from evaluation.report.tables import in_percent, table_of
 
@@ -130,7 +130,7 @@ def threshold_section(result: ResultDocuments) -> Section | None:
     """F1 and threat score against the IoU threshold; None where metrics.json does not have them."""
     if not (curves := measured_at_thresholds(result)):
         return None
-    words = f"Nuclei are matched anew at each threshold; {AGGREGATIONS.get(result.main, result.main)}."
+    words = f"Nuclei are matched anew at each threshold; {result.main_in_words}."
     lead = "How many matches would be left at a higher IoU threshold?"
     return Section("thresholds", "Score against threshold", (threshold_figure(curves, words),), lead)
 

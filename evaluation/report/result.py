@@ -126,6 +126,12 @@ class ResultDocuments:
         return "group_mean"
 
     @property
+    def main_in_words(self) -> str:
+        """Where every patient has one case, patients are not spoken of."""
+        alone = self.main == "group_mean" and self.details is not None and not self.are_grouped
+        return AGGREGATIONS["case_mean" if alone else self.main]
+
+    @property
     def rules(self) -> Document:
         """The resolved rules of the challenge. Needs details.json."""
         assert self.details is not None

@@ -239,6 +239,11 @@ def main_of(document: Document, result: ResultDocuments) -> str:
     return next((name for name in AGGREGATIONS if path.endswith(f".{name}")), result.main)
 
 
+def mean_of(document: Document, aggregation: str) -> str:
+    """An aggregation in words; means over patients are over what the teams of a leaderboard are compared on."""
+    return f"mean over {document['units']['kind']}" if aggregation == "group_mean" else AGGREGATIONS[aggregation]
+
+
 def team_tables(document: Document, results: Mapping[str, Document]) -> list[Table]:
     """A table for each skill: a row for each team with a result, the first rank on top, the best of a column marked."""
     every = (*document["teams"], *document.get("shown", ()))
@@ -260,7 +265,7 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
     return [
         table_of(
             f"scores-{skill.lower().replace(' ', '-')}",
-            f"{skill}{ABOUT.get(skill, '')}, {AGGREGATIONS[main]}",
+            f"{skill}{ABOUT.get(skill, '')}, {mean_of(document, main)}",
             range(len(teams)),
             Column("team", of=lambda team: Cell(teams[team][0], marked.get(teams[team][0], ""))),
             *(Column(f"{metric_title(row.path)} {row.arrow}", 3, row.path, with_key(score, row)) for row in of_skill),

@@ -135,7 +135,7 @@ def verdict_section(result: ResultDocuments, costs: Document | None, standing: S
         blocks.append(rank_table(result))
     counted = all(path.startswith("counting.") for path in result.paths)
     rule = "" if counted else ", under the first matching rule"
-    lead = f"All numbers: {AGGREGATIONS.get(result.main, result.main)}{rule}."
+    lead = f"All numbers: {result.main_in_words}{rule}."
     return Section("skills", "Scores", tuple(blocks), lead)
 
 
@@ -253,7 +253,7 @@ def class_section(result: ResultDocuments, *, folded: bool) -> Section | None:
     ]
     table = table_of(
         "class-table",
-        f"Scores of each class, {AGGREGATIONS.get(result.main, result.main)}",
+        f"Scores of each class, {result.main_in_words}",
         result.classes,
         Column("class", of=str),
         *columns,

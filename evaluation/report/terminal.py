@@ -13,7 +13,7 @@ from rich.text import Text as Words
 from evaluation.findings import counted
 from evaluation.model import RasterisationReport
 from evaluation.report.page import Block, Column, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
-from evaluation.report.result import AGGREGATIONS, ResultDocuments, reason_in_words
+from evaluation.report.result import ResultDocuments, reason_in_words
 from evaluation.report.skills import (
     ABOUT,
     COMPARED,
@@ -23,6 +23,7 @@ from evaluation.report.skills import (
     best_of,
     compared_titles,
     main_of,
+    mean_of,
     skill_rows,
 )
 from evaluation.report.tables import names_apart, shown_cell, shown_value, table_of, visible, with_key
@@ -183,7 +184,7 @@ def team_grid(document: Mapping[str, Any], results: Mapping[str, Mapping[str, An
     found = {label: ResultDocuments(results[name]) for name, label in names.items() if name in results}
     main, shown = main_of(document, next(iter(found.values()))), list(found.items())[:SIDE_BY_SIDE]
     which = "All teams" if len(found) <= SIDE_BY_SIDE else f"The first {SIDE_BY_SIDE} of {len(found):,} teams"
-    return skill_grid({name: (of, main) for name, of in shown}, f"{which} side by side, {AGGREGATIONS[main]}")
+    return skill_grid({name: (of, main) for name, of in shown}, f"{which} side by side, {mean_of(document, main)}")
 
 
 def marked(score: Score, best: float | None) -> str:

@@ -122,7 +122,7 @@ def audit_views(
     position, combined = (np.stack(places) for places in zip(*(places for _, places in rows), strict=True))
     is_ranked = ~np.isnan(position).all(axis=0)
     named = list(zip(own.table.teams, is_ranked.tolist(), strict=True))
-    without = [Unranked(name, "no-value", "no place in any variant") for name, is_in in named if not is_in]
+    without = [Unranked(name, "no-value", "no rank in any variant") for name, is_in in named if not is_in]
     return audit_positions(
         tuple(name for name, is_in in named if is_in),
         dimensions,
