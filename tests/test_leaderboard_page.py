@@ -550,6 +550,34 @@ def test_report_writes_the_page_beside_the_leaderboard(made, tmp_path, capsys) -
     assert printed.endswith(f"pages: open {tmp_path / 'leaderboard.html'} in a browser\n")
 
 
+def test_scores_with_intervals_fit_side_by_side(made, tmp_path, browser) -> None:
+    where = [
+        "--challenge",
+        made.challenge,
+        "--submissions",
+        made.challenge.parent / "submissions",
+        "--output",
+        tmp_path,
+    ]
+    assert cli.run(["leaderboard", *map(str, where), "--workers", "1"]) == 0
+    document = json.loads((tmp_path / "leaderboard.json").read_text())
+    results = read_results(tmp_path, document)
+    for metrics in results.values():
+        metrics["confidence_intervals"] = {
+            family: {name: {"group_mean": {"low": 0.25, "high": 12.125}} for name in metrics[family]}
+            for family in ("detection", "classification", "segmentation", "covered", "overall", "panoptic")
+            if family in metrics
+        }
+    path = tmp_path / "leaderboard.html"
+    path.write_text(page_html(leaderboard_page(document, results=results)), encoding="utf-8")
+    with browser.open(path, width=1440) as opened:
+        opened.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        tables = opened.page.locator("section#teams .scroll")
+        wide = tables.evaluate_all("all => all.filter(of => of.scrollWidth > of.clientWidth + 1).length")
+        assert (tables.count() >= 5, wide) == (True, 0)
+        assert "(0.250\u00a0to\u00a012.125)" in tables.first.inner_text()
+
+
 def test_results_of_other_rules_and_outside_of_the_folder_are_not_read(made, tmp_path) -> None:
     score = score_submission(made.challenge, made.challenge.parent / "submissions" / "finder", workers=1)
     metrics = json.loads(as_json(score.metrics))

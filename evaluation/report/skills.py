@@ -206,6 +206,7 @@ def score_figure(results: Mapping[str, ResultDocuments], aggregation: str) -> Fi
 # --- the table of a leaderboard ---------------------------------------------------------------------------------------
 
 
+INTERVALS_UP_TO = 5  # columns of a table; with more there is no room for them
 TEAMS_UP_TO = 200  # that are shown side by side: reading the results of thousands takes longer than ranking them
 
 
@@ -257,7 +258,8 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
     def score(team: int, row: SkillRow) -> Cell:
         found = row.scores[team]
         tone: Tone = "good" if found.value is not None and found.value == row.best else "plain"
-        return Cell(found.value, in_cell(found), tone=tone)
+        has_room = sum(other.skill == row.skill for other in rows) <= INTERVALS_UP_TO
+        return Cell(found.value, in_cell(found) if has_room else "", tone=tone)
 
     among = f" here, the first {TEAMS_UP_TO}" if len(document["teams"]) > TEAMS_UP_TO else ""
     note = "In brackets: confidence intervals. " * any(result.has_intervals for _, result in teams)
