@@ -33,7 +33,7 @@ OF_TEST = {
         "test_alike.py::test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone",
         "test_archive.py",
         "test_copies.py::test_a_copy_of_the_reference_has_the_best_score_in_every_pair_of_formats",
-        "test_bands.py::test_bands_are_what_erosion_in_scipy_takes_away",
+        "test_boundaries.py::test_bands_are_what_erosion_in_scipy_takes_away",
         "test_bounds.py::test_the_best_share_of_five_million_pairs_is_that_of_sorted_values",
         "test_cli.py::test_the_number_of_workers_changes_no_byte",
         "test_complexity.py::test_reading_masks",

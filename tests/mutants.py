@@ -171,7 +171,7 @@ MUTANTS: Sequence[Mutant] = [
         ("prediction_index=index[found.prediction_index].astype(np.int32)", "prediction_index=found.prediction_index"),
     ),
     *of(
-        "boundary", "hausdorff bands measuring surfaces pipeline joined",
+        "boundary", "boundaries pipeline joined",
         ("begin -= self.begin == 0", "begin -= 0 * (self.begin == 0)"),
         ("self.end == self.images_yx[self.entry, 1]", "self.end == self.shape_yx[1]"),
         ("bottom = runs.images_yx[runs.entry[last], 0] - 1", "bottom = runs.shape_yx[0] - 1"),
@@ -196,7 +196,7 @@ MUTANTS: Sequence[Mutant] = [
         ('if scope == "class":\n        _, stretch', 'if scope == "image":\n        _, stretch'),
     ),
     *of(
-        "labels", "label_formats label_runs class_values",
+        "labels", "label_formats instances class_values",
         ("class_id < 0, -votes, instance", "class_id < 0, votes, instance"),
         ("np.lexsort((np.abs(class_id), class_id < 0,", "np.lexsort((class_id < 0, np.abs(class_id),"),
     ),
@@ -361,12 +361,12 @@ MUTANTS: Sequence[Mutant] = [
     *of("panoptic", "metrics metric_properties",
         ("return ratio(2 * total_iou, 2 * of.tp + of.fp + of.fn", "return ratio(2 * total_iou, 2 * of.tp + of.fp")),
     *of(
-        "segmentation", "metrics metric_properties surfaces situations",
+        "segmentation", "metrics metric_properties boundaries situations",
         ("total, number = units.sum(measure).sum(axis=2), pairs", "total, number = units.sum(measure)[:, :, 1], pairs"),
         ("lacking = np.isnan(found.value) & (found.reason == 0)", "lacking = np.isnan(found.value)"),
     ),
     *of(
-        "surfaces", "surfaces hausdorff",
+        "surfaces", "boundaries",
         ("tolerance_px**2 * (1 + ROUNDING)", "tolerance_px**2"),
         ("np.maximum(there.percentile(percentile), back.percentile(percentile))", "there.percentile(percentile)"),
         ("total[batch] = there.sum() + back.sum()", "total[batch] = 2 * there.sum()"),
@@ -378,7 +378,7 @@ MUTANTS: Sequence[Mutant] = [
         ('code("no-instances"), code("no-reference")', 'code("no-reference"), code("no-instances")'),
         ("number += defined", "number += 1")),
     *of(
-        "measuring", "measuring",
+        "measuring", "boundaries",
         ("np.floor(tolerances + 0.5)", "np.floor(tolerances)"),
         ("found[index][name][part] = values", "found[index][name][: last - first] = values"),
         ("(side, border=border)", '(side, border="open")'),

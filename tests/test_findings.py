@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from findings import FIXTURES, Bench, line_with
-from findings.annotations import aperio, region
-from findings.submission import n_ary_masks
+from findings.of_challenges import n_ary_masks
+from findings.of_files import aperio, region
 
 from evaluation.findings import Finding, fault
 from evaluation.findings.catalogue import CATALOGUE

@@ -1,34 +1,6 @@
 """A real input for every code of the catalogue, and the line that the program prints about it."""
 
-from findings import (
-    annotations,
-    challenge,
-    coco,
-    comparison,
-    csv_files,
-    json_files,
-    labels,
-    mat_files,
-    rankings,
-    submission,
-    writers,
-)
-from findings.bench import Bench, line_with
-from findings.registry import FIXTURES
+from findings import of_challenges, of_files
+from findings.bench import FIXTURES, Bench, line_with
 
-__all__ = [
-    "FIXTURES",
-    "Bench",
-    "annotations",
-    "challenge",
-    "coco",
-    "comparison",
-    "csv_files",
-    "json_files",
-    "labels",
-    "line_with",
-    "mat_files",
-    "rankings",
-    "submission",
-    "writers",
-]
+__all__ = ["FIXTURES", "Bench", "line_with", "of_challenges", "of_files"]

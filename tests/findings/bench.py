@@ -17,6 +17,7 @@ from evaluation.formats.example import image_bytes
 from evaluation.model import Case
 
 Fixture = Callable[["Bench"], str]
+FIXTURES: dict[str, Fixture] = {}
 SLIDES = (Case("case_017", "P1", 20, 30, 0.25, 0), Case("case_018", "P2", 20, 30, 0.25, 1))
 PATIENTS = (Case("P1_1", "P1", 20, 30, 0.25, 0), Case("P1_2", "P1", 20, 30, 0.25, 1))
 FOUR_CLASSES = [{"name": name} for name in ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")]
@@ -96,3 +97,15 @@ def line_with(code: str, printed: str) -> str:
             return line
     assert f": [{code}] " in printed, f"no line about {code} in:\n{printed}"
     return lines[-1][lines[-1].index(f"[{code}] ") :]
+
+
+def example_of(code: str) -> Callable[[Fixture], Fixture]:
+    """Mark the function that makes the input and returns what the program prints about it."""
+
+    def register(fixture: Fixture) -> Fixture:
+        if code in FIXTURES:
+            raise ValueError(f"two fixtures for {code}")
+        FIXTURES[code] = fixture
+        return fixture
+
+    return register

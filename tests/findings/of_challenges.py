@@ -1,0 +1,628 @@
+"""What is wrong in a challenge, a submission, a leaderboard or a comparison."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from killer import kill_worker
+
+import evaluation
+from evaluation.findings import render_findings
+from evaluation.findings.errors import WrongUsage
+from evaluation.model import Case
+from evaluation.report.html import page_html
+from evaluation.report.page import Page
+from findings.bench import FOUR_CLASSES, Bench, example_of
+
+# --- the command line, challenge.toml and cases.csv -------------------------------------------------------------------
+
+
+CASES = "case,group,height,width\nP1_1,P1,20,30\nP1_2,P1,20,30\n"
+
+
+def preset_challenge(bench: Bench, *, rules: str = "", cases: str = CASES) -> None:
+    bench.write("challenge/cases.csv", cases)
+    bench.write("challenge/challenge.toml", f'format_version = 1\nname = "demo"\npreset = "monusac2020"\n{rules}')
+
+
+@example_of("missing-file")
+def no_list_of_cases(bench: Bench) -> str:
+    preset_challenge(bench)
+    Path("challenge/cases.csv").unlink()
+    return bench.validate()
+
+
+@example_of("invalid-toml")
+def unquoted_text(bench: Bench) -> str:
+    preset_challenge(bench, rules="[reference]\noverlap = last\n")
+    return bench.validate()
+
+
+@example_of("unknown-preset")
+def misspelt_preset(bench: Bench) -> str:
+    preset_challenge(bench)
+    bench.replace("challenge/challenge.toml", "monusac2020", "monusac")
+    return bench.validate()
+
+
+@example_of("unknown-key")
+def misspelt_key(bench: Bench) -> str:
+    preset_challenge(bench, rules='[aggregation]\nunits = "case"\n')
+    return bench.validate()
+
+
+@example_of("missing-rule")
+def no_aggregation_unit(bench: Bench) -> str:
+    bench.make("label_image by class")
+    bench.replace("challenge/challenge.toml", 'unit = "group", ', "")
+    return bench.validate()
+
+
+@example_of("invalid-rule")
+def unknown_overlap_rule(bench: Bench) -> str:
+    preset_challenge(bench, rules='[reference]\noverlap = "paint"\n')
+    return bench.validate()
+
+
+@example_of("contradictory-rules")
+def overlap_scope_of_class_order(bench: Bench) -> str:
+    preset_challenge(bench, rules='[reference]\noverlap_scope = "class"\n')
+    return bench.validate()
+
+
+@example_of("invalid-text")
+def cases_in_latin_1(bench: Bench) -> str:
+    preset_challenge(bench)
+    bench.write("challenge/cases.csv", CASES.replace("P1_2", "Größe").encode("latin-1"))
+    return bench.validate()
+
+
+@example_of("no-challenge")
+def misspelt_folder(bench: Bench) -> str:
+    return bench.run("validate", "--challenge", "my_chalenge", "--submission", "submission")
+
+
+@example_of("invalid-cases")
+def image_without_height(bench: Bench) -> str:
+    preset_challenge(bench, cases=CASES.replace("P1_2,P1,20", "P1_2,P1,0"))
+    return bench.validate()
+
+
+@example_of("no-outlines")
+def sensitivity_of_points(bench: Bench) -> str:
+    bench.make("points_json")
+    return bench.run("sensitivity", "--challenge", "challenge")
+
+
+@example_of("file-exists")
+def second_init(bench: Bench) -> str:
+    bench.write("my_challenge/challenge.toml", "edited by hand")
+    return bench.run("init", "--preset", "monusac2020", "my_challenge")
+
+
+@example_of("cannot-write")
+def results_below_a_file(bench: Bench) -> str:
+    bench.make("label_image by class")
+    bench.write("results", "a file")
+    return bench.run("score", "--challenge", "challenge", "--submission", "submission", "--output", "results/first_try")
+
+
+@example_of("unreadable-image")
+def text_as_svs(bench: Bench) -> str:
+    bench.write("my_challenge/reference/P1/P1_1.xml", "<Annotations/>")
+    bench.write("my_challenge/reference/P1/P1_1.svs", "not found")
+    return bench.run("init", "--preset", "monusac2020", "my_challenge")
+
+
+@example_of("missing-option")
+def score_outside_the_platform(bench: Bench) -> str:
+    bench.make("label_image by class")
+    bench.patch.setattr("evaluation.commands.options.INPUT", Path("/input/of/the/platform"))
+    return bench.run("score", "--challenge", "challenge").replace("/input/of/the/platform", "/input")
+
+
+@example_of("missing-extra")
+def page_without_jinja(bench: Bench) -> str:
+    bench.patch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(WrongUsage) as fault:
+        page_html(Page("A report", "", (), ()))
+    return str(fault.value)
+
+
+@example_of("no-cluster")
+def nobody_at_the_address(bench: Bench) -> str:
+    bench.make("label_image by class")
+    options = ("--challenge", "challenge", "--submissions", "submission", "--output", "out")
+    return bench.run("leaderboard", *options, "--cluster", "login1")
+
+
+@example_of("unknown-format")
+def misspelt_target(bench: Bench) -> str:
+    return bench.convert("P1_1.xml", to="geojsn")
+
+
+@example_of("unknown-code")
+def misspelt_code(bench: Bench) -> str:
+    return bench.run("explain", "unknown-clas")
+
+
+@example_of("worker-died")
+def killed_worker(bench: Bench) -> str:
+    bench.make("label_image by class")
+    bench.patch.setattr("evaluation.scoring.street.score_cases", kill_worker)
+    bench.patch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    )
+    return bench.score("--workers", 2)
+
+
+# --- the files of a submission, and which case they belong to ---------------------------------------------------------
+
+
+IMAGES = tuple(Case(f"P{1 + i // 2}_{1 + i % 2}", f"P{1 + i // 2}", 20, 30, 0.25, i) for i in range(4))
+NUCLEI = {"slug": "nuclei", "kind": "Multiple polygons", "super_kind": "File", "relative_path": "nuclei.json"}
+
+
+def n_ary_masks(bench: Bench, **submission: str) -> None:
+    """The layout of MoNuSAC: four images of two patients, a file for each class."""
+    bench.make("nary_mat", cases=IMAGES, classes=FOUR_CLASSES, submission=submission)
+
+
+def one_array_a_case(bench: Bench, **limits: int) -> None:
+    bench.make("label_image class map npy", submission={"class_map": "{case}_classes.npy"}, limits=limits)
+
+
+def list_of_jobs(bench: Bench, *jobs: dict[str, Any]) -> str:
+    """What the platform hands over in the algorithm phase: predictions.json, and no file at its place."""
+    bench.make("polygons_json", submission={"socket": "nuclei"})
+    shutil.rmtree("submission")
+    bench.write("submission/predictions.json", list(jobs))
+    return bench.validate()
+
+
+def job(pk: str = "job-1", case: str = "case_017", output: dict[str, Any] = NUCLEI, **keys: Any) -> dict[str, Any]:
+    given = {"image": {"name": case}, "socket": {"slug": "slide"}}
+    return {"pk": pk, "status": "Succeeded", "inputs": [given], "outputs": [{"socket": output}], **keys}
+
+
+def points(bench: Bench, *rows: str) -> str:
+    """What is said about points of the only case, an image of 1,024 x 1,024 px."""
+    bench.make("points_csv", cases=(Case("case_017", "P1", 1024, 1024, 0.25, 0),))
+    bench.write("submission/case_017.csv", "\n".join(["x,y,class", *rows, ""]))
+    return bench.validate()
+
+
+@example_of("outside-image")
+def nuclei_beyond_the_edge(bench: Bench) -> str:
+    return points(bench, *["7,9,Epithelial"] * 389, *["1030,9,Epithelial"] * 12)
+
+
+@example_of("own-duplicates")
+def nuclei_found_twice(bench: Bench) -> str:
+    apart = [f"{50 * (place % 20) + 7},{50 * (place // 20) + 9},Epithelial" for place in range(395)]
+    return points(bench, *apart, *apart[:6])
+
+
+@example_of("hardly-meant")
+def micrometres_for_px(bench: Bench) -> str:
+    rows = [f"{12.5 * (place % 20) + 7},{12 * (place // 20) + 9},Epithelial" for place in range(400)]
+    return points(bench, *rows, "255.5,9,Epithelial")
+
+
+@example_of("annotated-twice")
+def nucleus_drawn_twice(bench: Bench) -> str:
+    bench.make("polygons_json", cases=(Case("case_017", "P1", 64, 64, 0.25, 0),))
+    (file,) = Path("challenge").rglob("*.json")
+    document = json.loads(file.read_text())
+    shape = document["polygons"]
+    bench.write(str(file), {**document, "polygons": [*shape[:2], shape[0]]})
+    return bench.run("rasterise", "--challenge", "challenge", "--output", "rasterised")
+
+
+@example_of("everything-outside")
+def coordinates_of_the_slide(bench: Bench) -> str:
+    return points(bench, *["50007,70009,Epithelial"] * 401)
+
+
+@example_of("instance-without-class")
+def nuclei_outside_the_class_map(bench: Bench) -> str:
+    one_array_a_case(bench)
+    class_map = np.load("submission/case_017_classes.npy")
+    class_map[:, 6:] = 0
+    bench.write("submission/case_017_classes.npy", class_map)
+    return bench.validate()
+
+
+@example_of("no-submission")
+def misspelt_path(bench: Bench) -> str:
+    n_ary_masks(bench)
+    return bench.validate("predictons")
+
+
+@example_of("empty-submission")
+def empty_folder(bench: Bench) -> str:
+    n_ary_masks(bench)
+    Path("predictions").mkdir()
+    return bench.validate("predictions")
+
+
+@example_of("not-a-zip")
+def tar_file(bench: Bench) -> str:
+    n_ary_masks(bench)
+    return bench.validate(shutil.make_archive("predictions", "gztar", "submission").rpartition("/")[2])
+
+
+@example_of("too-many-files")
+def more_files_than_allowed(bench: Bench) -> str:
+    one_array_a_case(bench, files_per_submission=100)
+    for index in range(100):
+        bench.write(f"submission/cache/{index}.npy", b"")
+    return bench.validate()
+
+
+@example_of("too-compressed")
+def zeros(bench: Bench) -> str:
+    one_array_a_case(bench, archive_ratio=100)
+    with zipfile.ZipFile("predictions.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        archive.writestr("case_017.npy", bytes(5_000_000))
+        archive.write("submission/case_017_classes.npy", "case_017_classes.npy")
+    return bench.validate("predictions.zip")
+
+
+@example_of("overlapping-members")
+def two_members_of_the_same_bytes(bench: Bench) -> str:
+    one_array_a_case(bench)
+    with zipfile.ZipFile("predictions.zip", "w") as archive:
+        for name in ("case_017.npy", "case_018.npy"):
+            archive.write(f"submission/{name}", name)
+    data = bytearray(Path("predictions.zip").read_bytes())
+    start_of_second = data.rindex(b"PK\1\2") + 42
+    data[start_of_second : start_of_second + 4] = bytes(4)
+    return bench.validate(str(bench.write("predictions.zip", bytes(data))))
+
+
+@example_of("unsafe-path")
+def link_out(bench: Bench) -> str:
+    n_ary_masks(bench)
+    path = Path("submission/P1/P1_1/Epithelial/1.mat")
+    path.rename("elsewhere.mat")
+    path.symlink_to("../../../../elsewhere.mat")
+    return bench.validate()
+
+
+@example_of("no-case-found")
+def other_folders(bench: Bench) -> str:
+    n_ary_masks(bench)
+    for case in ("P1_1", "P1_2"):
+        Path(f"predictions/{case}").mkdir(parents=True)
+        shutil.copy(f"submission/P1/{case}/Epithelial/1.mat", f"predictions/{case}/Epithelial.mat")
+    return bench.validate("predictions")
+
+
+@example_of("unknown-case")
+def lower_case(bench: Bench) -> str:
+    n_ary_masks(bench)
+    Path("submission/P1/P1_1").rename("submission/P1/p1_1")
+    return bench.validate()
+
+
+@example_of("wrong-group")
+def case_of_another_patient(bench: Bench) -> str:
+    n_ary_masks(bench)
+    Path("submission/P2/P1_1").mkdir()
+    Path("submission/P1/P1_1/Epithelial").rename("submission/P2/P1_1/Epithelial")
+    return bench.validate()
+
+
+@example_of("duplicate-file")
+def two_files_of_a_class(bench: Bench) -> str:
+    n_ary_masks(bench)
+    folder = Path("submission/P1/P1_1/Epithelial")
+    shutil.copy(folder / "1.mat", folder / "2.mat")
+    return bench.validate()
+
+
+@example_of("duplicate-case")
+def two_jobs_of_a_case(bench: Bench) -> str:
+    return list_of_jobs(bench, job(), job("job-2"))
+
+
+@example_of("invalid-job")
+def two_inputs(bench: Bench) -> str:
+    return list_of_jobs(bench, job(inputs=job()["inputs"] * 2))
+
+
+@example_of("forged-path")
+def path_of_another_job(bench: Bench) -> str:
+    return list_of_jobs(bench, job(output=NUCLEI | {"relative_path": "../../x"}))
+
+
+@example_of("failed-job")
+def failed_job(bench: Bench) -> str:
+    return list_of_jobs(bench, job(status="Failed"))
+
+
+@example_of("missing-output")
+def no_output(bench: Bench) -> str:
+    return list_of_jobs(bench, job())
+
+
+@example_of("unsupported-output")
+def value_in_the_database(bench: Bench) -> str:
+    return list_of_jobs(bench, job(output=NUCLEI | {"super_kind": "Value"}))
+
+
+@example_of("missing-case")
+def case_that_is_asked_for(bench: Bench) -> str:
+    n_ary_masks(bench, missing_case="reject")
+    shutil.rmtree("submission/P1/P1_2")
+    return bench.validate()
+
+
+@example_of("missing-case-worst")
+def case_that_is_left_out(bench: Bench) -> str:
+    n_ary_masks(bench)
+    shutil.rmtree("submission/P1/P1_2")
+    return bench.validate()
+
+
+@example_of("missing-class-file")
+def class_that_is_left_out(bench: Bench) -> str:
+    n_ary_masks(bench, missing_class_file="reject")
+    shutil.rmtree("submission/P1/P1_2/Macrophage")
+    return bench.validate()
+
+
+@example_of("incomplete-case")
+def no_class_map(bench: Bench) -> str:
+    one_array_a_case(bench)
+    Path("submission/case_017_classes.npy").unlink()
+    return bench.validate()
+
+
+@example_of("unused-file")
+def notes(bench: Bench) -> str:
+    n_ary_masks(bench)
+    bench.write("submission/README.md", "our method")
+    return bench.validate()
+
+
+# --- teams, rankings and leaderboards ---------------------------------------------------------------------------------
+
+
+KIND = "label_image by class"
+RANKING = {
+    "method": "sum_of_ranks",
+    "ties": "min",
+    "significance_level": 0.05,
+    "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
+}
+SCORES = ("team,case,metric,value", "alpha,a,dice,0.5", "beta,a,dice,0.4")
+
+
+def make(bench: Bench, **ranking: Any) -> None:
+    bench.make(KIND, ranking=RANKING | ranking)
+
+
+def one_submission(bench: Bench, name: str = "alpha") -> None:
+    make(bench)
+    shutil.copytree("submission", Path("submissions") / name)
+
+
+def leaderboard(bench: Bench) -> str:
+    return bench.run(
+        "leaderboard", "--challenge", "challenge", "--submissions", "submissions", "--output", "board", "--workers", 1
+    )
+
+
+def ranked_results(bench: Bench, *more: str) -> str:
+    return bench.run("rank", "--challenge", "challenge", "--results", "results", "--output", "board", *more)
+
+
+def one_result(bench: Bench, **ranking: Any) -> dict[str, Any]:
+    """The metrics.json of a scored submission."""
+    make(bench, **ranking)
+    bench.score("--workers", 1)
+    metrics: dict[str, Any] = json.loads(Path("out/metrics.json").read_text())
+    return metrics
+
+
+def ranked_scores(bench: Bench, *rows: str) -> str:
+    bench.write("scores.csv", "\n".join([*rows, ""]))
+    return bench.run("rank", "--scores", "scores.csv", "--column", "dice:descending", "--output", "board")
+
+
+@example_of("no-ranking")
+def challenge_that_ranks_nothing(bench: Bench) -> str:
+    bench.make(KIND)
+    shutil.copytree("submission", "submissions/alpha")
+    return leaderboard(bench)
+
+
+@example_of("no-teams")
+def board_of_an_empty_folder(bench: Bench) -> str:
+    make(bench)
+    Path("submissions").mkdir()
+    return leaderboard(bench)
+
+
+@example_of("invalid-team")
+def name_with_a_number_sign(bench: Bench) -> str:
+    one_submission(bench, "team#1")
+    return leaderboard(bench)
+
+
+@example_of("duplicate-team")
+def folder_and_archive_of_a_team(bench: Bench) -> str:
+    one_submission(bench)
+    shutil.make_archive("submissions/alpha", "zip", "submission")
+    return leaderboard(bench)
+
+
+@example_of("not-metrics")
+def another_json_file(bench: Bench) -> str:
+    make(bench)
+    bench.write("results/alpha.json", {"score": 0.5})
+    return ranked_results(bench)
+
+
+@example_of("different-challenges")
+def result_under_other_rules(bench: Bench) -> str:
+    metrics = one_result(bench)
+    metrics["challenge"]["hash"] = "0" * 64
+    bench.write("results/alpha.json", metrics)
+    return ranked_results(bench)
+
+
+@example_of("missing-units")
+def means_only(bench: Bench) -> str:
+    bench.write("results/alpha.json", one_result(bench, method="rank_then_aggregate"))
+    return ranked_results(bench)
+
+
+@example_of("missing-metric")
+def another_name_of_the_metric(bench: Bench) -> str:
+    return ranked_scores(bench, *[row.replace("dice", "Dice score") for row in SCORES])
+
+
+@example_of("invalid-score")
+def nan_as_text(bench: Bench) -> str:
+    return ranked_scores(bench, *SCORES[:2], "beta,a,dice,NaN")
+
+
+@example_of("incomplete-scores")
+def case_left_out(bench: Bench) -> str:
+    return ranked_scores(bench, *SCORES, "alpha,b,dice,0.1")
+
+
+@example_of("unknown-entry")
+def slip_in_the_name_of_an_entry_without_a_place(bench: Bench) -> str:
+    make(bench, unranked=["alhpa"])
+    shutil.copytree("submission", "submissions/alpha")
+    return leaderboard(bench)
+
+
+@example_of("unused-metric")
+def another_metric(bench: Bench) -> str:
+    return ranked_scores(bench, *SCORES, "alpha,a,time,3")
+
+
+@example_of("wide-table")
+def column_for_each_team(bench: Bench) -> str:
+    Path("scores.csv").write_text("case,alpha,beta,age\na,0.5,0.4,61\nb,0.6,0.3,47\n")
+    return bench.run("rank", "--scores", "scores.csv", "--column", "score:descending", "--output", "board")
+
+
+@example_of("several-versions")
+def result_of_an_older_version(bench: Bench) -> str:
+    metrics = one_result(bench)
+    for team, version in (("alpha", "0.1.0"), ("beta", "0.0.9")):
+        bench.write(f"results/{team}.json", {**metrics, "software": metrics["software"] | {"version": version}})
+    return ranked_results(bench)
+
+
+@example_of("gameable-ranking")
+def ranking_by_matched_pairs(bench: Bench) -> str:
+    make(bench, columns=[{"path": "segmentation.iou.pooled", "direction": "descending"}])
+    return bench.run("phase", "--challenge", "challenge")
+
+
+@example_of("other-leaderboard")
+def earlier_result_under_other_rules(bench: Bench) -> str:
+    metrics = one_result(bench)
+    metrics["challenge"]["hash"] = "0" * 64
+    bench.write("challenge/leaderboard/alpha.json", metrics)
+    bench.score("--workers", 1)
+    return "\n".join(json.loads(Path("out/details.json").read_text())["findings"])
+
+
+# --- what is found in folders, and what would match -------------------------------------------------------------------
+
+
+MASK = np.zeros((20, 30), np.uint8)
+for number, (top, left) in enumerate([(1, 2), (1, 20), (8, 3), (12, 22), (14, 10)], start=1):
+    MASK[top : top + 4, left : left + 3] = number
+PICTURE = np.zeros((20, 30, 3), np.uint8)
+SQUARE = np.zeros((20, 20), np.uint8)
+for number, (top, left) in enumerate([(1, 12), (2, 5), (15, 2), (8, 17)], start=1):
+    SQUARE[top : top + 3, left : left + 4] = number
+
+
+def compare(bench: Bench) -> str:
+    return bench.run("compare", "reference", "masks")
+
+
+@example_of("nothing-to-compare")
+def pictures_in_colour(bench: Bench) -> str:
+    bench.write("reference/a.png", MASK)
+    bench.write("photos/a.png", PICTURE)
+    return bench.run("compare", "reference", "photos")
+
+
+@example_of("nothing-to-ignore")
+def label_that_no_pixel_has(bench: Bench) -> str:
+    for side in ("reference", "masks"):
+        bench.write(f"{side}/a.png", MASK)
+    return bench.run("compare", "reference", "masks", "--ignore", "250")
+
+
+@example_of("no-class-map")
+def two_images_as_a_pair(bench: Bench) -> str:
+    pair = (SQUARE, SQUARE)
+    return "\n".join(render_findings(evaluation.compare(pair, pair).findings))
+
+
+@example_of("file-not-read")
+def picture_beside_the_labels(bench: Bench) -> str:
+    bench.write("reference/a.png", MASK)
+    bench.write("masks/a.png", MASK)
+    bench.write("masks/photo.png", PICTURE)
+    return compare(bench)
+
+
+@example_of("not-paired")
+def image_without_prediction(bench: Bench) -> str:
+    for name in "ab":
+        bench.write(f"reference/{name}.png", MASK)
+    for name in "bc":
+        bench.write(f"masks/{name}.png", MASK)
+    return compare(bench)
+
+
+@example_of("sizes-differ")
+def transposed_image(bench: Bench) -> str:
+    bench.write("reference/a.png", MASK)
+    bench.write("masks/a.png", np.ascontiguousarray(MASK.T))
+    return compare(bench)
+
+
+@example_of("size-unknown")
+def outlines_without_an_image(bench: Bench) -> str:
+    ring = [[1, 1], [29, 1], [29, 19], [1, 1]]
+    feature = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": {}}
+    for side in ("reference", "masks"):
+        bench.write(f"{side}/a.geojson", json.dumps({"type": "FeatureCollection", "features": [feature]}))
+    return compare(bench)
+
+
+@example_of("classes-differ")
+def class_of_the_prediction_alone(bench: Bench) -> str:
+    for side, values in (("reference", (1, 1)), ("masks", (1, 2))):
+        bench.write(f"{side}/a.png", MASK)
+        bench.write(f"{side}/a_class.png", np.where(MASK > 2, values[1], (MASK > 0) * values[0]).astype(np.uint8))
+    return compare(bench)
+
+
+@example_of("nearly-nothing-matches")
+def rows_and_columns_are_swapped(bench: Bench) -> str:
+    bench.write("reference/a.png", SQUARE)
+    bench.write("masks/a.png", np.ascontiguousarray(SQUARE.T))
+    return compare(bench)

@@ -1,0 +1,613 @@
+"""Boundaries, bands and distances of outlines, against literal code, scipy, scikit-image and SimpleITK."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import astuple
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import SimpleITK as sitk
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from literal import boundary, directed_distances, images, instances_of, pairs_of_images
+from scipy import ndimage
+from scipy.ndimage import binary_erosion, distance_transform_edt
+from skimage.metrics import hausdorff_distance
+from skimage.morphology import disk, erosion
+
+from evaluation import Challenge, score_instances
+from evaluation.instances.boundary import choose_runs, instance_boundaries, runs_by_instance
+from evaluation.instances.labels import band_overlaps, instances_from_labels
+from evaluation.instances.outlines import DIAGONAL, STRAIGHT, contours_of, join_contours
+from evaluation.metrics import surfaces
+from evaluation.metrics.surfaces import SurfaceMeasures, hausdorff_distances, length_within, surface_measures
+from evaluation.model import Boundaries, MatchCounts
+
+# --- boundaries, Hausdorff distances and the search for the nearest ---------------------------------------------------
+
+
+def boundary_of(mask: np.ndarray, border: str = "open"):
+    return instance_boundaries(instances_of(mask[None], [1]), np.array([0]), border=border)
+
+
+@given(images(overlap=True), st.sampled_from(["open", "closed"]), st.randoms(use_true_random=False))
+def test_boundaries_are_the_pixels_with_an_outside_neighbour(side, border, random):
+    masks, classes = side
+    chosen = random.sample(range(len(masks)), random.randint(0, len(masks)))
+    found = instance_boundaries(instances_of(masks, classes), np.array(chosen, int), border=border)
+    for place, index in enumerate(chosen):
+        expected = boundary(masks[index], border)
+        if not expected.any():  # fills the image
+            expected = boundary(masks[index], "closed")
+        points = found.points_of(place)
+        assert points.tolist() == np.argwhere(expected).tolist()
+
+
+@given(images(overlap=False, most=1))
+def test_open_boundary_is_what_erosion_in_scikit_image_removes(side):
+    for mask in side[0]:
+        expected = mask & ~erosion(mask, disk(1))
+        if expected.any():
+            assert boundary_of(mask).points_of(0).tolist() == np.argwhere(expected).tolist()
+
+
+@settings(max_examples=80)
+@given(pairs_of_images(overlap=True, most=1), st.sampled_from(["open", "closed"]))
+def test_distances_equal_their_definition_and_scikit_image(pair, border):
+    (reference, _), (prediction, _) = pair
+    if not len(reference) or not len(prediction):
+        return
+    sides = [boundary_of(mask[0], border) for mask in (reference, prediction)]
+    pictures = []
+    for side, mask in zip(sides, (reference[0], prediction[0]), strict=True):
+        picture = np.zeros_like(mask)
+        picture[tuple(side.points_yx)] = True
+        pictures.append(picture)
+    maximum, percentile = hausdorff_distances(*sides)
+    directed = [directed_distances(*pictures), directed_distances(*pictures[::-1])]
+    assert maximum[0] == pytest.approx(max(map(max, directed)), abs=1e-12)
+    assert maximum[0] == pytest.approx(hausdorff_distance(*pictures), abs=1e-12)
+    assert percentile[0] == pytest.approx(max(np.percentile(d, 95) for d in directed), abs=1e-12)
+
+
+def test_distances_equal_simpleitk_on_discs():
+    y, x = np.mgrid[:80, :90]
+    reference = (y - 40) ** 2 + (x - 33) ** 2 < 20**2
+    prediction = ((y - 44) / 1.3) ** 2 + (x - 36) ** 2 < 17**2
+    sides = [boundary_of(mask) for mask in (reference, prediction)]
+    pictures = [np.zeros((80, 90), np.uint8) for _ in sides]
+    for side, picture in zip(sides, pictures, strict=True):
+        picture[tuple(side.points_yx)] = 1
+    oracle = sitk.HausdorffDistanceImageFilter()
+    oracle.Execute(*(sitk.GetImageFromArray(picture) for picture in pictures))
+    assert hausdorff_distances(*sides)[0][0] == pytest.approx(oracle.GetHausdorffDistance(), abs=1e-6)
+
+
+def many_discs(seed: int, count: int = 300):
+    rng = np.random.default_rng(seed)
+    masks = []
+    y, x = np.mgrid[:64, :64]
+    for radius in rng.integers(1, 28, count):
+        masks.append((y - rng.integers(5, 58)) ** 2 + (x - rng.integers(5, 58)) ** 2 <= radius**2)
+    labels = np.zeros((count * 64, 64), np.int32)
+    for index, mask in enumerate(masks):
+        labels[index * 64 : (index + 1) * 64][mask] = index + 1
+    return instances_from_labels(labels)
+
+
+def test_a_batch_gives_what_each_pair_gives_alone(monkeypatch):
+    reference, prediction = many_discs(1), many_discs(2)
+    everyone = np.arange(len(reference))
+    sides = [instance_boundaries(side, everyone, border="closed") for side in (reference, prediction)]
+    together = hausdorff_distances(*sides)
+    for entries, tree in ((64, surfaces.TREE_ENTRIES), (surfaces.STEP_ENTRIES, 0)):
+        monkeypatch.setattr(surfaces, "STEP_ENTRIES", entries)
+        monkeypatch.setattr(surfaces, "TREE_ENTRIES", tree)
+        alone = hausdorff_distances(*sides)
+        assert np.array_equal(together[0], alone[0])
+        assert np.array_equal(together[1], alone[1])
+
+
+@pytest.mark.parametrize("scale", [1, 100, 10_000, 1_000_000])
+def test_squares_are_exact_whatever_the_extent(scale):
+    points = np.array([[0, 0], [0, 3], [4, 0]], np.int32) * scale
+    one = np.array([[0, 0]], np.int32)
+    sides = [Boundaries(p.T, np.array([0]), np.array([len(p)])) for p in (points, one)]
+    assert hausdorff_distances(*sides)[0].tolist() == [4.0 * scale]
+
+
+def test_the_percentile_is_an_argument():
+    points = np.stack([np.zeros(21, np.int32), np.arange(21, dtype=np.int32)], axis=1)
+    sides = [Boundaries(p.T, np.array([0]), np.array([len(p)])) for p in (points, points[:1])]
+    assert hausdorff_distances(*sides, percentile=50.0)[1].tolist() == [10.0]
+    assert hausdorff_distances(*sides, percentile=95.0)[1].tolist() == [19.0]
+
+
+def test_no_pairs_give_no_distances():
+    empty = instance_boundaries(instances_from_labels(np.zeros((3, 3), int)), np.array([], int), border="open")
+    assert [d.tolist() for d in hausdorff_distances(empty, empty)] == [[], []]
+
+
+# --- inner bands, against erosion in scipy ----------------------------------------------------------------------------
+
+
+SQUARE = np.ones((3, 3), bool)
+
+
+def band(mask: np.ndarray, width_px: int, border: str) -> np.ndarray:
+    return mask & ~binary_erosion(mask, SQUARE, iterations=width_px, border_value=border == "open")
+
+
+def overlaps_of(reference: np.ndarray, prediction: np.ndarray, pairs: list[tuple[int, int]], **rules):
+    sides = [runs_by_instance(instances_of(masks, [1] * len(masks))) for masks in (reference, prediction)]
+    index = np.array(pairs, int).reshape(-1, 2).T
+    found = band_overlaps(*map(choose_runs, sides, index), **rules)
+    return list(zip(found.intersection_px.tolist(), found.union_px.tolist(), strict=True))
+
+
+def expected_of(reference: np.ndarray, prediction: np.ndarray, pairs: list[tuple[int, int]], width_px, border):
+    expected = []
+    for i, j in pairs:
+        p, q = band(reference[i], width_px, border), band(prediction[j], width_px, border)
+        expected.append((np.count_nonzero(p & q), np.count_nonzero(p | q)))
+    return expected
+
+
+@settings(max_examples=400)
+@given(
+    pairs_of_images(overlap=True, most=4, largest=14),
+    st.integers(1, 6),
+    st.sampled_from(["open", "closed"]),
+    st.randoms(use_true_random=False),
+)
+def test_bands_are_what_erosion_in_scipy_takes_away(pair, width_px, border, random):
+    (reference, _), (prediction, _) = pair
+    every = [(i, j) for i in range(len(reference)) for j in range(len(prediction))]
+    pairs = random.choices(every, k=random.randint(0, 5)) if every else []
+    found = overlaps_of(reference, prediction, pairs, width_px=width_px, border=border)
+    assert found == expected_of(reference, prediction, pairs, width_px, border)
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["open", "closed"]))
+@example(3, 1, "open")
+def test_bands_of_nuclei_with_holes_and_many_parts_are_too(seed, width_px, border):
+    rng = np.random.default_rng(seed)
+    shape = rng.integers(1, 24, 2)
+    sides = []
+    for _ in range(2):
+        masks = rng.random((4, *shape)) < rng.uniform(0.1, 1.0, (4, 1, 1))
+        masks |= binary_erosion(rng.random((4, *shape)) < 0.97, np.ones((1, 3, 3)))
+        sides.append(masks[masks.any(axis=(1, 2))])
+    pairs = [(i, j) for i in range(len(sides[0])) for j in range(len(sides[1]))]
+    found = overlaps_of(*sides, pairs, width_px=width_px, border=border)
+    assert found == expected_of(*sides, pairs, width_px, border)
+
+
+@given(pairs_of_images(overlap=True, most=1, largest=14), st.integers(1, 5))
+def test_closed_bands_are_those_of_the_published_program(pair, width_px):
+    """It pads the mask with one row of background and erodes by a routine that takes what lies beyond for inside."""
+    (reference, _), (prediction, _) = pair
+    if not len(reference) or not len(prediction):
+        return
+
+    def published(mask: np.ndarray) -> np.ndarray:
+        eroded = binary_erosion(np.pad(mask, 1), SQUARE, iterations=width_px, border_value=1)[1:-1, 1:-1]
+        return mask & ~eroded
+
+    p, q = published(reference[0]), published(prediction[0])
+    found = overlaps_of(reference, prediction, [(0, 0)], width_px=width_px, border="closed")
+    assert found == [(np.count_nonzero(p & q), np.count_nonzero(p | q))]
+
+
+@pytest.mark.parametrize("border", ["open", "closed"])
+@pytest.mark.parametrize("with_hole", [False, True])
+def test_a_wide_band_is_the_whole_nucleus(border, with_hole):
+    masks = np.zeros((2, 12, 15), bool)
+    masks[0, 2:9, 3:12] = masks[1, 3:10, 3:12] = True
+    if with_hole:
+        masks[:, 5, 6] = False
+    expected = np.count_nonzero(masks[0] & masks[1]), np.count_nonzero(masks[0] | masks[1])
+    for width_px in (4, 12, 10**9):
+        assert overlaps_of(masks[:1], masks[1:], [(0, 0)], width_px=width_px, border=border) == [expected]
+
+
+def test_the_image_border_is_an_outline_only_if_it_is_closed():
+    masks = np.zeros((1, 8, 9), bool)
+    masks[0, :5, :6] = True  # in the upper left corner
+    assert overlaps_of(masks, masks, [(0, 0)], width_px=1, border="closed") == [(18, 18)]
+    assert overlaps_of(masks, masks, [(0, 0)], width_px=1, border="open") == [(10, 10)]
+
+
+def test_a_nucleus_that_fills_the_image_has_no_band_if_the_border_is_open():
+    full = np.ones((1, 5, 7), bool)
+    assert overlaps_of(full, full, [(0, 0)], width_px=3, border="open") == [(0, 0)]
+    assert overlaps_of(full, full, [(0, 0)], width_px=1, border="closed") == [(20, 20)]
+
+
+def test_pairs_do_not_touch_each_other():
+    """Entries that follow each other on the number line, from the last row of the image to the first."""
+    masks = np.ones((2, 6, 4), bool)
+    masks[0, :, 0] = masks[1, 2, 2] = False
+    pairs = [(0, 0), (1, 1), (0, 1), (1, 0)] * 3
+    for border in ("open", "closed"):
+        for width_px in (1, 2, 3, 5):
+            found = overlaps_of(masks, masks, pairs, width_px=width_px, border=border)
+            assert found == expected_of(masks, masks, pairs, width_px, border)
+
+
+@pytest.mark.parametrize("width_px", [0, -2])
+def test_a_band_without_width_is_refused(width_px):
+    full = np.ones((1, 5, 7), bool)
+    with pytest.raises(ValueError, match="at least 1"):
+        overlaps_of(full, full, [(0, 0)], width_px=width_px, border="open")
+
+
+def test_no_pairs_have_no_bands():
+    full = np.ones((1, 5, 7), bool)
+    assert overlaps_of(full, full, [], width_px=2, border="open") == []
+
+
+# --- surface Dice by length of contour, as surface-distance defines it ------------------------------------------------
+
+
+HALF = math.hypot(1, 1) / 2
+LENGTHS = {  # pixels around a corner, upper left, upper right, lower left, lower right
+    (0, 0, 0, 1): HALF, (0, 0, 1, 0): HALF, (0, 1, 0, 0): HALF, (1, 0, 0, 0): HALF,
+    (1, 1, 1, 0): HALF, (1, 1, 0, 1): HALF, (1, 0, 1, 1): HALF, (0, 1, 1, 1): HALF,
+    (0, 0, 1, 1): 1, (1, 1, 0, 0): 1, (0, 1, 0, 1): 1, (1, 0, 1, 0): 1,
+    (0, 1, 1, 0): 2 * HALF, (1, 0, 0, 1): 2 * HALF,
+}  # fmt: skip
+
+
+def surface(mask):
+    """Whether a piece of the contour is at each corner of pixels, and its length; (H + 1, W + 1)."""
+    padded = np.pad(mask.astype(int), 1)
+    length = np.zeros((mask.shape[0] + 1, mask.shape[1] + 1))
+    for y, x in np.ndindex(length.shape):
+        around = tuple(padded[y : y + 2, x : x + 2].ravel().tolist())
+        length[y, x] = LENGTHS.get(around, 0)
+    return length > 0, length
+
+
+def literal(reference, prediction, tolerance):
+    """Distances by a distance transform of the other contour, lengths summed up to the tolerance."""
+    (border, length), (other_border, other_length) = surface(reference), surface(prediction)
+    to_other = ndimage.distance_transform_edt(~other_border)[border]
+    to_this = ndimage.distance_transform_edt(~border)[other_border]
+    length, other_length = length[border], other_length[other_border]
+    within = length[to_other <= tolerance].sum() + other_length[to_this <= tolerance].sum()
+    return within / (length.sum() + other_length.sum())
+
+
+def contour_of(mask):
+    return contours_of(runs_by_instance(instances_from_labels(mask.astype(int), class_id=1)), np.array([0]))
+
+
+def blobs(seed, number=40):
+    random = np.random.default_rng(seed)
+    for _ in range(number):
+        shape = random.integers(1, 25, 2)
+        mask = random.random(shape) < random.choice([0.2, 0.6, 0.95])
+        other = np.roll(mask, random.integers(-2, 3, 2), axis=(0, 1)) ^ (random.random(shape) < 0.05)
+        if mask.any() and other.any():
+            yield mask, other
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1.0, 1.5, 3.0])
+def test_it_is_the_definition_of_surface_distance(tolerance):
+    pairs = list(blobs(int(10 * tolerance)))
+    sides = [join_contours([contour_of(pair[side]) for pair in pairs]) for side in (0, 1)]
+    found = length_within(*sides, np.full(len(pairs), tolerance))
+    expected = [literal(*pair, tolerance) for pair in pairs]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert len({round(value, 6) for value in expected}) > 3
+
+
+def test_the_length_of_a_contour_is_that_of_its_pieces():
+    for mask, _ in blobs(3):
+        contour = contour_of(mask)
+        border, length = surface(mask)
+        assert contour.straight.sum() + contour.diagonal.sum() * HALF == pytest.approx(length.sum())
+        np.testing.assert_array_equal(contour.points.points_yx.T, np.argwhere(border))
+
+
+def test_a_square_of_ten_is_short_of_its_corners():
+    contour = contour_of(np.ones((10, 10), bool))
+    assert (contour.straight.sum(), contour.diagonal.sum()) == (36, 4)
+
+
+def test_the_tables_are_those_of_the_definition():
+    for around, length in LENGTHS.items():
+        code = int("".join(map(str, around)), 2)
+        assert STRAIGHT[code] + DIAGONAL[code] * HALF == length
+
+
+def test_several_nuclei_of_an_image_have_the_contours_that_each_has_alone():
+    labels = np.array([[1, 1, 0, 2], [1, 3, 3, 2], [0, 3, 0, 2]])
+    both = contours_of(runs_by_instance(instances_from_labels(labels, class_id=1)), np.array([2, 0]))
+    for entry, label in enumerate((3, 1)):
+        alone = contour_of(labels == label)
+        of_entry = slice(both.points.first[entry], both.points.first[entry] + both.points.size[entry])
+        np.testing.assert_array_equal(both.points.points_yx[:, of_entry], alone.points.points_yx)
+        np.testing.assert_array_equal(both.straight[of_entry], alone.straight)
+
+
+# --- measures of outlines against their definitions -------------------------------------------------------------------
+
+
+TOLERANCES = [0.0, 0.9, 1.0, np.sqrt(2), 1.5, 2.0, np.sqrt(5), 3.7, 20.0]
+
+
+def outlines_of(masks: np.ndarray) -> Boundaries:
+    return instance_boundaries(instances_of(masks, [1] * len(masks)), np.arange(len(masks)), border="closed")
+
+
+def outlines(*entries: list[tuple[int, int]]) -> Boundaries:
+    size = np.array([len(entry) for entry in entries])
+    points = np.array([point for entry in entries for point in entry], np.int32).reshape(-1, 2)
+    return Boundaries(points.T.copy(), np.cumsum(size) - size, size)
+
+
+def everything(reference: Boundaries, prediction: Boundaries, tolerance: float = 2.0) -> SurfaceMeasures:
+    return surface_measures(reference, prediction, tolerance_px=np.full(len(reference.size), tolerance), mean=True)
+
+
+def digits(found: SurfaceMeasures) -> list[list[float]]:
+    return [column.tolist() for column in astuple(found)]
+
+
+def directed(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Distance from each pixel of picture ``a`` to the nearest pixel of picture ``b``."""
+    return distance_transform_edt(~b)[a]
+
+
+@given(pairs_of_images(overlap=True, most=4), st.lists(st.sampled_from(TOLERANCES), min_size=4, max_size=4))
+def test_measures_are_their_definitions_on_distance_transforms(pair, tolerances):
+    (reference, _), (prediction, _) = pair
+    count = min(len(reference), len(prediction))
+    tolerance = np.array(tolerances[:count])
+    sides = [masks[:count] for masks in (reference, prediction)]
+    found = surface_measures(*map(outlines_of, sides), tolerance_px=tolerance, mean=True)
+    for t in range(count):
+        p, q = (boundary(masks[t], "closed") for masks in sides)
+        there, back = directed(p, q), directed(q, p)
+        points = len(there) + len(back)
+        assert found.hausdorff_px[t] == pytest.approx(max(there.max(), back.max()), abs=1e-12)
+        assert found.hausdorff95_px[t] == pytest.approx(max(np.percentile(d, 95) for d in (there, back)), abs=1e-12)
+        assert found.mean_distance_px[t] == pytest.approx((there.sum() + back.sum()) / points, abs=1e-12)
+        near = np.count_nonzero(np.concatenate([there, back]) <= tolerance[t] + 1e-9)
+        assert found.within_tolerance[t] == near / points
+
+
+@given(pairs_of_images(overlap=True, most=1), st.randoms(use_true_random=False))
+def test_order_of_pixels_shift_mirror_and_swapped_sides_change_no_digit(pair, random):
+    (reference, _), (prediction, _) = pair
+    if not len(reference) or not len(prediction):
+        return
+    sides = [outlines_of(masks) for masks in (reference, prediction)]
+    expected = digits(everything(*sides))
+    assert digits(everything(*sides[::-1])) == expected
+
+    def changed(change) -> list[list[float]]:
+        return digits(everything(*(Boundaries(change(s.points_yx), s.first, s.size) for s in sides)))
+
+    def shuffled(points: np.ndarray) -> np.ndarray:
+        return points[:, random.sample(range(points.shape[1]), points.shape[1])]
+
+    assert changed(shuffled) == expected
+    assert changed(lambda points: points + np.array([[-70_000], [31]], np.int32)) == expected
+    assert changed(lambda points: -points) == expected
+    assert changed(lambda points: points[::-1].copy()) == expected
+
+
+def many_pieces(seed: int, count: int = 200) -> Boundaries:
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 90, count)
+    return Boundaries(rng.integers(0, 40, (2, size.sum())).astype(np.int32), np.cumsum(size) - size, size)
+
+
+def test_a_batch_a_pair_alone_and_trees_give_the_same_digits(monkeypatch):
+    sides = many_pieces(1), many_pieces(2)
+    together = digits(everything(*sides))
+    for step, padding, tree in ((64, 1.4, surfaces.TREE_ENTRIES), (1 << 17, 50.0, surfaces.TREE_ENTRIES), (64, 1.4, 0)):
+        monkeypatch.setattr(surfaces, "STEP_ENTRIES", step)
+        monkeypatch.setattr(surfaces, "PADDING", padding)
+        monkeypatch.setattr(surfaces, "TREE_ENTRIES", tree)
+        assert digits(everything(*sides)) == together
+
+
+def test_every_pair_has_its_own_tolerance():
+    left = outlines(*[[(0, 0), (9, 0)]] * 4)
+    right = outlines(*[[(0, 3), (9, 0)]] * 4)
+    found = surface_measures(left, right, tolerance_px=np.array([0.0, 2.999, 3.0, np.inf]))
+    assert found.within_tolerance.tolist() == [0.5, 0.5, 1.0, 1.0]
+
+
+def test_everything_is_within_an_endless_tolerance():
+    sides = many_pieces(6), many_pieces(7)
+    assert everything(*sides, np.inf).within_tolerance.tolist() == [1.0] * 200
+
+
+@pytest.mark.parametrize(
+    ("tolerance_px", "inside"), [(0.6 / 0.2, True), (np.sqrt(9 - 1e-9), False), (np.nextafter(3, 4), True)]
+)
+def test_a_rounded_quotient_of_um_loses_no_pixel(tolerance_px, inside):
+    found = surface_measures(outlines([(0, 0)]), outlines([(0, 3)]), tolerance_px=np.array([tolerance_px]))
+    assert found.within_tolerance.tolist() == [float(inside)]
+
+
+def test_a_root_as_tolerance_reaches_its_square():
+    offsets = [(dy, dx) for dy in range(1, 60) for dx in range(60)]
+    squared = np.array([dy * dy + dx * dx for dy, dx in offsets])
+    sides = outlines(*[[(0, 0)]] * len(offsets)), outlines(*([offset] for offset in offsets))
+    for root, reached in ((np.sqrt(squared), 1.0), (np.sqrt(squared - 1e-6), 0.0)):
+        assert set(surface_measures(*sides, tolerance_px=root).within_tolerance.tolist()) == {reached}
+
+
+def test_a_larger_tolerance_never_gives_less():
+    sides = many_pieces(3), many_pieces(4)
+    values = [everything(*sides, tolerance).within_tolerance for tolerance in TOLERANCES]
+    for smaller, larger in pairwise(values):
+        assert np.all(smaller <= larger)
+    assert np.any(values[0] < values[-1])
+
+
+@pytest.mark.parametrize("scale", [1, 40, 10_000, 1_000_000])
+def test_measures_are_exact_whatever_the_extent(scale):
+    found = everything(outlines([(0, 0), (0, 3 * scale), (4 * scale, 0)]), outlines([(0, 0)]), 3.0 * scale)
+    assert digits(found)[0] == [4.0 * scale]
+    assert digits(found)[2:] == [[7.0 * scale / 4], [0.75]]
+
+
+def test_outlines_that_agree_are_nowhere_apart():
+    sides = many_pieces(5), many_pieces(5)
+    assert digits(everything(*sides, 0.0)) == [[0.0] * 200] * 3 + [[1.0] * 200]
+
+
+def test_only_what_is_asked_for_is_measured():
+    found = surface_measures(outlines([(0, 0)]), outlines([(3, 4)]))
+    assert found.hausdorff_px.tolist() == found.hausdorff95_px.tolist() == [5.0]
+    assert found.mean_distance_px is None
+    assert found.within_tolerance is None
+
+
+def test_no_pairs_have_no_measures():
+    assert digits(everything(outlines(), outlines())) == [[], [], [], []]
+
+
+def discs() -> list[np.ndarray]:
+    y, x = np.mgrid[:80, :90]
+    return [(y - 40) ** 2 + (x - 33) ** 2 < 20**2, ((y - 44) / 1.3) ** 2 + (x - 36) ** 2 < 17**2]
+
+
+def test_the_average_of_simpleitk_is_the_mean_of_the_two_directed_means():
+    y, x = np.mgrid[:80, :90]
+    masks = [((y - 40) / 0.4) ** 2 + (x - 40) ** 2 < 35**2, (y - 36) ** 2 + (x - 38) ** 2 < 9**2]
+    pictures = [boundary(mask, "closed") for mask in masks]
+    oracle = sitk.HausdorffDistanceImageFilter()
+    oracle.Execute(*(sitk.GetImageFromArray(picture.astype(np.uint8)) for picture in pictures))
+    there, back = directed(*pictures), directed(*pictures[::-1])
+    assert oracle.GetAverageHausdorffDistance() == pytest.approx((there.mean() + back.mean()) / 2, abs=1e-6)
+    found = everything(*(outlines_of(mask[None]) for mask in masks)).mean_distance_px[0]
+    assert found == pytest.approx((there.sum() + back.sum()) / (len(there) + len(back)), abs=1e-12)
+    assert abs(found - oracle.GetAverageHausdorffDistance()) > 1  # the long outline weighs more here
+
+
+def test_distances_of_simpleitk_distance_maps_have_the_same_mean_and_share():
+    masks = discs()
+    pictures = [boundary(mask, "closed") for mask in masks]
+    maps = [
+        sitk.GetArrayFromImage(
+            sitk.SignedMaurerDistanceMap(
+                sitk.GetImageFromArray(picture.astype(np.uint8)), insideIsPositive=False, squaredDistance=False
+            )
+        )
+        for picture in pictures
+    ]
+    distances = np.concatenate([np.abs(maps[1][pictures[0]]), np.abs(maps[0][pictures[1]])])
+    found = everything(*(outlines_of(mask[None]) for mask in masks), 2.5)
+    assert found.mean_distance_px[0] == pytest.approx(distances.mean(), abs=1e-6)
+    assert found.within_tolerance[0] == np.mean(distances <= 2.5)
+
+
+def test_the_published_case_of_surface_distance_differs_by_where_the_surface_lies(shared_data):
+    """Their surface elements are the corners of a pixel; with these as points their numbers come out, all of them."""
+    (case, *_) = json.loads((shared_data / "peer_cases.json").read_text())["surface_distance"]
+    assert "gt pixel (50,70), pred pixel (50,72)" in case["what"]
+
+    def corners(y: int, x: int) -> Boundaries:
+        return outlines([(y + dy, x + dx) for dy in (0, 1) for dx in (0, 1)])
+
+    theirs = everything(corners(50, 70), corners(50, 72), 1.0)
+    assert theirs.mean_distance_px.tolist() == [np.mean(case["average_surface_distance"])]
+    assert theirs.hausdorff_px.tolist() == [case["hd100"]]
+    assert theirs.hausdorff95_px.tolist() == [case["hd95"]]
+    assert theirs.within_tolerance.tolist() == [case["surface_dice_1mm"]]
+    ours = everything(outlines([(50, 70)]), outlines([(50, 72)]), 1.0)
+    assert digits(ours) == [[case["hd100"]], [case["hd95"]], [2.0], [0.0]]
+
+
+# --- many pairs measured at once --------------------------------------------------------------------------------------
+
+
+def counts_of(images: dict[str, tuple[np.ndarray, np.ndarray]], **metrics: object) -> dict[str, MatchCounts]:
+    """What is counted and measured of label maps of each image, of one class."""
+    challenge = Challenge.from_preset(
+        "monusac2020",
+        name="test",
+        classes=[{"name": "nucleus"}],
+        metrics={"families": ["segmentation"], "boundary": "closed", **metrics},
+        ranking={"columns": []},
+    )
+    sides = {name: tuple(instances_from_labels(side, class_id=1) for side in pair) for name, pair in images.items()}
+    return {case.case.name: case.counts["iou_above"] for case in score_instances(challenge, sides).cases}
+
+
+def bars(number: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bars of 4 px in a row each; the predicted bar goes on for 0 to 3 px more, by chance. Both sides, and how many."""
+    longer = np.random.default_rng(seed).integers(0, 4, number)
+    reference, prediction = np.zeros((2, 2 * number, 9), int)
+    for bar, more in enumerate(longer):
+        reference[2 * bar, 1:5] = prediction[2 * bar, 1 : 5 + more] = bar + 1
+    return reference, prediction, longer
+
+
+def test_every_pair_of_a_crowded_image_has_its_own_measures_between_those_of_small_images():
+    """5,000 pairs are measured in several batches, of which the first and the last hold other images, too."""
+    made = {"a": bars(3, 1), "b": bars(5000, 2), "c": bars(700, 3), "d": bars(1, 4)}
+    measures = ["iou", "hausdorff_px", "boundary_iou"]
+    images = {name: (reference, prediction) for name, (reference, prediction, _) in made.items()}
+    counts = counts_of(images, measures=measures, tolerance_px=1)
+    for name, (_, _, longer) in made.items():
+        found = counts[name].measures
+        assert found["hausdorff_px"].tolist() == longer.tolist()
+        assert found["boundary_iou"].tolist() == (4 / (4 + longer)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("tolerance_px", "width_px"), [(0.3, 1), (1.0, 1), (1.49, 1), (1.5, 2), (2.4, 2), (2.5, 3), (3.2, 3)]
+)
+def test_the_band_of_boundary_iou_is_as_wide_as_the_rounded_tolerance_and_at_least_one_pixel(tolerance_px, width_px):
+    reference, prediction = np.zeros((2, 30, 34), int)
+    reference[4:22, 5:25] = prediction[5:24, 6:27] = 1
+
+    def band(labels: np.ndarray) -> np.ndarray:
+        return (labels > 0) & ~binary_erosion(labels > 0, np.ones((3, 3)), iterations=width_px)
+
+    p, q = band(reference), band(prediction)
+    counts = counts_of({"image": (reference, prediction)}, measures=["iou", "boundary_iou"], tolerance_px=tolerance_px)
+    assert counts["image"].measures["boundary_iou"].tolist() == [(p & q).sum() / (p | q).sum()]
+
+
+@pytest.mark.parametrize(("boundary", "distance", "band_iou"), [("closed", 3.0, 24 / 50), ("open", 6.0, 12 / 24)])
+def test_the_border_of_the_image_is_an_outline_as_the_challenge_says(boundary, distance, band_iou):
+    """Both nuclei are as wide as the image; under open only the lower edges, and the upper one inside, are outlines."""
+    reference, prediction = np.zeros((2, 20, 12), int)
+    reference[:10] = prediction[3:10] = 1
+    options = {"measures": ["iou", "hausdorff_px", "boundary_iou"], "tolerance_px": 1}
+    counts = counts_of({"image": (reference, prediction)}, boundary=boundary, **options)
+    assert counts["image"].measures["hausdorff_px"].tolist() == [distance]
+    assert counts["image"].measures["boundary_iou"].tolist() == [band_iou]
+
+
+def test_nuclei_at_the_edges_of_images_of_different_sizes_are_measured_as_those_of_one_image():
+    """What lies on the last row and column of a small image has no outline there, whatever is measured with it."""
+    images = {}
+    for name, (height, width) in {"small": (14, 17), "wide": (14, 40), "high": (33, 17), "large": (33, 40)}.items():
+        reference, prediction = np.zeros((2, height, width), int)
+        reference[height - 9 :, width - 11 :] = prediction[height - 8 :, width - 9 :] = 1
+        images[name] = reference, prediction
+    options = {"boundary": "open", "measures": ["iou", "hausdorff_px", "boundary_iou"], "tolerance_px": 2}
+    together = counts_of(images, **options)
+    for name, (reference, prediction) in images.items():
+
+        def band(labels: np.ndarray) -> np.ndarray:
+            return (labels > 0) & ~binary_erosion(labels > 0, np.ones((3, 3)), iterations=2, border_value=1)
+
+        p, q = band(reference), band(prediction)
+        assert together[name].measures["boundary_iou"].tolist() == [(p & q).sum() / (p | q).sum()]
+        assert together[name].measures["hausdorff_px"].tolist() == [np.hypot(1, 2)]

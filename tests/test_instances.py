@@ -1,0 +1,355 @@
+"""Regions of masks, planes as runs, changed outlines and shapes, against scipy and scikit-image."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tracemalloc
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from every_format import CASES, VALUES, challenge_document, toml
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from hypothesis.extra import numpy as hnp
+from label_pictures import picture
+from literal import images, instances_of, masks_of
+from scipy import ndimage
+from skimage.measure import regionprops
+
+from evaluation.authoring.examples import example_files
+from evaluation.challenge import Challenge, LimitRules, format_rules
+from evaluation.decoding.label_array import label_components
+from evaluation.findings.errors import InputFault
+from evaluation.formats.format import Request
+from evaluation.formats.label_image import read_label_image
+from evaluation.instances.labels import instances_from_label_image, instances_from_labels, majority_classes
+from evaluation.instances.parts import join_instances
+from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
+from evaluation.instances.runs import SHAPES, measure_shapes
+from evaluation.model import Case, ClassTable, Instances, intervals
+from evaluation.model.label_runs import (
+    TooManyRuns,
+    count_regions,
+    count_tops,
+    present_labels,
+    runs_of,
+    runs_of_bands,
+    split_labels,
+)
+from evaluation.scoring.from_arrays import score_instances
+from evaluation.scoring.street import score_submission
+
+# --- binary and semantic masks become nuclei by connected components --------------------------------------------------
+
+
+MASK = np.zeros((12, 17), np.uint8)
+MASK[1:4, 2:5] = 1
+MASK[4:6, 5:8] = 1  # touches the one above by a corner
+MASK[1:4, 5:7] = 2  # another class, beside the first
+MASK[8, 15] = 2
+TWO = ClassTable(("tumour", "stroma"), {"tumour": 1, "stroma": 2}, {1: 1, 2: 2})
+
+
+ONE = ClassTable(("nucleus",), {"nucleus": 1})
+
+
+def read(mask: Any, classes: ClassTable = ONE, **rules: Any) -> Any:
+    stream = io.BytesIO()
+    np.save(stream, mask)
+    asked = Request(
+        where="'a.npy'",
+        name="a.npy",
+        rules=format_rules(format="label_image", files="{case}.npy", **rules),
+        classes=classes,
+        limits=LimitRules(),
+    )
+    return read_label_image(stream, asked, Case("a", "a", *mask.shape))
+
+
+@given(hnp.arrays(np.uint8, hnp.array_shapes(min_dims=2, max_dims=2, max_side=12), elements=st.integers(0, 2)))
+def test_components_are_those_of_scipy(mask: Any) -> None:
+    for connectivity, structure in ((4, ndimage.generate_binary_structure(2, 1)), (8, np.ones((3, 3)))):
+        labels, _ = label_components(runs_of(mask), connectivity, where="", bytes_limit=10**6)
+        found = picture(labels)
+        expected = sum(ndimage.label(mask == value, structure)[1] for value in (1, 2))
+        assert len(np.unique(found[found > 0])) == expected == found.max(initial=0)
+        for number in range(1, expected + 1):
+            inside = found == number
+            assert len(np.unique(mask[inside])) == 1
+            assert ndimage.label(inside, structure)[1] == 1
+        np.testing.assert_array_equal(found > 0, mask > 0)
+
+
+@pytest.mark.parametrize(("connectivity", "nuclei"), [(4, 4), (8, 3)])
+def test_a_semantic_mask_has_the_classes_of_its_values(connectivity: int, nuclei: int) -> None:
+    said = read(MASK, TWO, components=connectivity, class_values={"tumour": 1, "stroma": 2})
+    instances = instances_from_label_image(said.parts[0])
+    assert sorted(instances.class_id.tolist()) == sorted([1] * (nuclei - 2) + [2, 2])
+    assert int(instances.areas_px().sum()) == int((MASK > 0).sum())
+    assert [finding.code for finding in said.findings] == ["components"]
+
+
+def test_a_binary_mask_of_one_class_needs_no_values_and_is_no_single_nucleus() -> None:
+    said = read((MASK == 1) * np.uint8(255), components=8)
+    assert len(instances_from_label_image(said.parts[0])) == 1
+    said = read((MASK == 1) * np.uint8(255), components=4)
+    instances = instances_from_label_image(said.parts[0])
+    assert (len(instances), instances.class_id.tolist()) == (2, [1, 1])
+    assert said.findings[0].got == (
+        "2 regions of touching pixels, each a nucleus; 1 if corners touched, 0 of one pixel"
+    )
+
+
+def test_a_value_that_is_no_class_is_told() -> None:
+    with pytest.raises(InputFault, match="unknown-class-value"):
+        read(MASK + (MASK == 2), TWO, components=4, class_values={"tumour": 1, "stroma": 2})
+
+
+def test_an_empty_mask_has_no_nuclei_and_no_warning() -> None:
+    said = read(np.zeros((4, 5), np.uint8), components=4)
+    assert len(instances_from_label_image(said.parts[0])) == 0
+    assert said.findings == ()
+
+
+def test_a_mask_larger_than_the_limit_is_refused() -> None:
+    with pytest.raises(InputFault, match="too-large"):
+        label_components(runs_of(MASK), 4, where="", bytes_limit=1000)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{"components": 6}, {"components": 4, "class_map": "{case}_class.npy", "class_values": {"tumour": 1}}],
+)
+def test_rules_that_contradict_components_are_refused(rules: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="components"):
+        format_rules(format="label_image", files="{case}.npy", **rules)
+
+
+@pytest.mark.parametrize(
+    "side",
+    [
+        {"files": "{case}.png", "components": 4, "class_values": VALUES},
+        {"files": "{case}.tif", "components": 8, "class_values": VALUES},
+        {"files": "{case}/{class}.png", "components": 8},
+        {"files": "{case}/{class}.nii.gz"},
+        {"files": "{case}.nrrd", "class_map": "{case}_class.nii", "class_values": VALUES},
+    ],
+)
+def test_the_example_of_a_challenge_is_scored_as_perfect(side: dict[str, Any], tmp_path: Path) -> None:
+    document = challenge_document("label_image by class")
+    document["submission"] = {key: document["submission"][key] for key in ("missing_case", "missing_class_file")}
+    document["submission"] |= {"format": "label_image", **side}
+    document["reference"] |= {"files": "reference/{case}/{class}.tif"}
+    challenge = Challenge.build(document)
+    for rules, folder in ((challenge.reference, tmp_path), (challenge.submission, tmp_path / "submission")):
+        for name, content in example_files(challenge, rules, challenge.cases).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index}" for c in CASES]
+    (tmp_path / "cases.csv").write_text("\n".join(["case,group,height,width,spacing_um,index", *rows, ""]))
+    (tmp_path / "challenge.toml").write_text(toml({key: value for key, value in document.items() if key != "cases"}))
+    result = score_submission(tmp_path, tmp_path / "submission", workers=1)
+    assert result.value("detection.f1.pooled") == 1.0
+    assert result.value("classification.accuracy.pooled") == 1.0
+
+
+# --- planes as runs: the same in bands or at once ---------------------------------------------------------------------
+
+
+shapes = st.tuples(st.integers(1, 7), st.integers(1, 7))
+planes = arrays.arrays(np.int16, shapes, elements=st.sampled_from([0, 0, 1, 1, 2, 9]))
+
+
+@given(planes, st.lists(st.integers(0, 7), max_size=3))
+def test_a_plane_in_bands_has_the_runs_of_the_plane(plane, cuts):
+    edges = sorted({0, len(plane), *(cut for cut in cuts if cut < len(plane))})
+    bands = [plane[first:last] for first, last in pairwise(edges)]
+    whole, in_bands = runs_of(plane), runs_of_bands(iter(bands), plane.shape)
+    for name in ("start", "stop", "value"):
+        np.testing.assert_array_equal(getattr(in_bands, name), getattr(whole, name))
+    np.testing.assert_array_equal(picture(whole), plane)
+    assert present_labels(whole) == sorted({int(value) for value in plane.flat} - {0})
+
+
+@given(planes, st.integers(1, 9))
+def test_regions_are_those_of_scipy(plane, runs_at_once):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intervals, "RUNS_AT_ONCE", runs_at_once)
+        assert count_regions(runs_of(plane)) == ndimage.label(plane, structure=np.ones((3, 3)))[1]
+
+
+@given(planes)
+def test_a_label_has_at_most_as_many_regions_as_tops(plane):
+    runs = runs_of(plane)
+    labels = present_labels(runs)
+    for label, tops in zip(labels, count_tops(runs, labels), strict=True):
+        here = plane == label
+        near_above = ndimage.binary_dilation(np.pad(here, ((1, 0), (0, 0)))[:-1], np.ones((1, 3)))
+        rows = [ndimage.label(row) for row in here]
+        expected = sum(not near_above[y][row == k].any() for y, (row, n) in enumerate(rows) for k in range(1, n + 1))
+        assert tops == expected >= ndimage.label(here, structure=np.ones((3, 3)))[1]
+
+
+def test_counting_regions_takes_the_memory_of_some_rows():
+    """A chequered image has as many runs as there can be, in one region."""
+    runs = runs_of(np.indices((3000, 2000)).sum(axis=0) % 2)
+    tracemalloc.start()
+    try:
+        assert count_regions(runs) == 1
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * len(runs.start)  # 200 bytes a run if all rows are looked at in one go
+
+
+@given(planes)
+def test_labels_that_are_left_out_become_background(plane):
+    kept, left_out = map(picture, split_labels(runs_of(plane), [1, 9]))
+    is_left_out = np.isin(plane, [1, 9])
+    np.testing.assert_array_equal(kept, np.where(is_left_out, 0, plane))
+    np.testing.assert_array_equal(left_out, np.where(is_left_out, plane, 0))
+
+
+def test_runs_above_the_limit_are_refused_before_all_bands_are_read():
+    def bands():
+        yield np.ones((1, 4), np.int64)
+        yield np.ones((1, 4), np.int64)
+        raise AssertionError("read on")
+
+    with pytest.raises(TooManyRuns):
+        runs_of_bands(bands(), (3, 4), bytes_limit=47)
+
+
+@given(planes, st.data())
+def test_the_class_of_an_instance_is_that_of_most_of_its_pixels(plane, data):
+    class_map = data.draw(arrays.arrays(np.int16, plane.shape, elements=st.sampled_from([0, 1, 2, 3, -1, -2])))
+    instances = instances_from_labels(plane)
+    found = majority_classes(instances, runs_of(class_map))
+    for label, winner in zip(instances.source_id, found, strict=True):
+        votes = Counter(int(value) for value in class_map[plane == label] if value)
+        expected = min(votes, key=lambda value: (-votes[value], value < 0, abs(value)), default=0)
+        assert winner == expected
+
+
+# --- erosion, dilation and shift of runs ------------------------------------------------------------------------------
+
+
+def kept_masks(masks):
+    return np.array([mask for mask in masks if mask.any()]).reshape(-1, *masks.shape[1:])
+
+
+@pytest.mark.parametrize("px", [1, 2])
+@given(image=images(overlap=True))
+def test_dilation_is_that_of_scipy_inside_the_image(px, image):
+    masks, classes = image
+    expected = np.array([ndimage.binary_dilation(mask, iterations=px) for mask in masks]).reshape(masks.shape)
+    assert np.array_equal(masks_of(dilate_instances(instances_of(masks, classes), px)), expected)
+
+
+@pytest.mark.parametrize("px", [1, 2])
+@given(image=images(overlap=True))
+def test_erosion_is_that_of_scipy_with_everything_outside_beyond_the_border(px, image):
+    masks, classes = image
+    expected = kept_masks(np.array([ndimage.binary_erosion(m, iterations=px) for m in masks]).reshape(masks.shape))
+    assert np.array_equal(masks_of(erode_instances(instances_of(masks, classes), px)), expected)
+
+
+@given(images(overlap=True), st.integers(-3, 3), st.integers(-3, 3))
+def test_a_shift_moves_pixels_and_drops_those_that_leave_the_image(image, dy, dx):
+    masks, classes = image
+    expected = [ndimage.shift(mask.astype(np.int8), (dy, dx), order=0).astype(bool) for mask in masks]
+    found = shift_instances(instances_of(masks, classes), dy, dx)
+    assert np.array_equal(masks_of(found), kept_masks(np.array(expected, bool).reshape(masks.shape)))
+
+
+@given(images(overlap=True))
+def test_runs_stay_sorted_and_those_of_a_nucleus_apart(image):
+    masks, classes = image
+    for change in (dilate_instances, erode_instances, shift_instances):
+        found: Instances = change(instances_of(masks, classes))
+        assert np.all(np.diff(found.run_start) >= 0)
+        assert np.array_equal(masks_of(instances_of(masks_of(found), found.class_id)), masks_of(found))
+        assert len(found.run_start) == len(instances_of(masks_of(found), found.class_id).run_start)
+
+
+def test_what_vanishes_takes_its_class_and_id_along():
+    masks = np.zeros((2, 5, 9), bool)
+    masks[0, 1, 1] = True
+    masks[1, 1:4, 4:8] = True
+    left = erode_instances(instances_of(masks, [2, 1]))
+    assert (left.class_id.tolist(), left.source_id.tolist(), left.areas_px().tolist()) == ([1], [1], [2])
+
+
+# --- shapes of nuclei, in objects.csv by option -----------------------------------------------------------------------
+
+
+def blobs(seed: int, nuclei: int = 600, shape: tuple[int, int] = (300, 500)) -> np.ndarray:
+    """Ellipses, some cut by others, some of one pixel or one line."""
+    rng = np.random.default_rng(seed)
+    labels = np.zeros(shape, np.int32)
+    rows, columns = np.ogrid[: shape[0], : shape[1]]
+    for label in range(1, nuclei + 1):
+        y, x = rng.uniform(0, shape[0]), rng.uniform(0, shape[1])
+        a, b = rng.uniform(0.5, 9, 2)
+        labels[((rows - y) / a) ** 2 + ((columns - x) / b) ** 2 <= 1] = label
+    return np.unique(labels, return_inverse=True)[1].reshape(shape).astype(np.int32)
+
+
+def of_one_class(labels: np.ndarray):
+    return instances_from_labels(labels, np.ones(labels.max(), np.int16))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_shapes_are_those_of_each_nucleus_alone():
+    labels = blobs(0)
+    found = measure_shapes(of_one_class(labels))
+    expected = regionprops(labels)
+    assert len(expected) == labels.max() > 300
+    for name in SHAPES:
+        np.testing.assert_allclose(found[name], [region[name] for region in expected], rtol=1e-9)
+
+
+def test_nuclei_that_overlap_keep_their_shapes():
+    first, second = of_one_class(blobs(1)), of_one_class(blobs(2))
+    both = measure_shapes(join_instances([first, second], first.shape_yx))
+    for name in SHAPES:
+        alone = np.concatenate([measure_shapes(side)[name] for side in (first, second)])
+        np.testing.assert_array_equal(both[name], alone)
+
+
+def test_a_disc_is_round_and_a_cross_is_not_solid():
+    labels = np.zeros((40, 90), np.int32)
+    rows, columns = np.ogrid[:40, :90]
+    labels[(rows - 20) ** 2 + (columns - 20) ** 2 <= 15**2] = 1
+    labels[18:22, 50:80] = labels[5:35, 63:67] = 2
+    labels[1, 40:89] = 3
+    found = measure_shapes(of_one_class(labels))
+    assert found["eccentricity"][0] == pytest.approx(0, abs=0.02)
+    assert found["eccentricity"][2] == pytest.approx(1, abs=0.001)
+    assert found["solidity"].tolist() == [pytest.approx(0.97, abs=0.03), pytest.approx(0.45, abs=0.06), 1.0]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_objects_csv_has_shapes_if_they_are_asked_for_and_the_same_hash(asked):
+    labels = np.zeros((30, 40), np.int32)
+    labels[2:10, 2:10], labels[15:18, 2:30] = 1, 2
+    shifted = np.where(labels == 1, 1, 0) + np.where(np.roll(labels, 15, 1) == 1, 2, 0)
+    cases = {"c": (of_one_class(labels), of_one_class(shifted.astype(np.int32)))}
+    plain = Challenge.from_preset("dsb2018", name="a")
+    rules = plain.metrics.model_dump() | {"shapes": asked}
+    challenge = plain.model_copy(update={"metrics": type(plain.metrics)(**rules)})
+    assert challenge.hash == plain.hash
+    rows = list(csv.DictReader(io.StringIO(score_instances(challenge, cases, groups={"c": "g"}).objects)))
+    ends = [(row["outcome"], row.get("reference_solidity"), row.get("prediction_eccentricity")) for row in rows]
+    outcomes = ["matched", "missed", "spurious"]
+    if asked:
+        assert ends[:3] == [("matched", "1.0", "0.0"), ("missed", "1.0", ""), ("spurious", "", "0.0")]
+    else:
+        assert ends[:3] == [(outcome, None, None) for outcome in outcomes]
