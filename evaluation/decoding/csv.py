@@ -16,14 +16,13 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.streams import stream_size
+from evaluation.decoding.streams import BYTE_ORDER_MARK, stream_size
 from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, fault, with_rest
 from evaluation.findings.errors import InputFault, refused
 from evaluation.model import Bool, Float64, Int64
 
 COLUMNS_LIMIT = 1000
 CHUNK_BYTES = 1 << 22
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 OTHER_SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 QUOTE, COMMA, LF, BLANK, TAB = b'",\n \t'

@@ -25,11 +25,10 @@ import numpy as np
 import orjson
 
 from evaluation.challenge import LimitRules
-from evaluation.decoding.streams import plain_chunks
+from evaluation.decoding.streams import BYTE_ORDER_MARK, plain_chunks
 from evaluation.findings.errors import refused
 from evaluation.model import Int64
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PIECE_BYTES = 1 << 20
 GUESSED_BYTES = 1 << 18  # so little stays in the cache of a core
 PART_BYTES = 1 << 25  # of what is parsed at once: up to 1.3 GB of Python objects

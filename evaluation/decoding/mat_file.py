@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.content import HDF5_MAGIC
 from evaluation.decoding.label_array import check_labels, check_shape
+from evaluation.decoding.npy import MAX_AXES
 from evaluation.decoding.streams import CutOff, Damaged, check_bytes, damage_told, inflated, stream_size, too_large
 from evaluation.findings.errors import refused
 
@@ -292,13 +293,12 @@ def choose_variable(variables: list[Variable], where: str) -> Variable:
 
 MAX_MEMBERS = 1000
 MAX_PATH = 1000
-MAX_AXES = 32
 MAX_NUMBERS = 1 << 56  # numpy cannot make larger arrays, even if another axis is 0
 MAX_CHUNKS = 1 << 18
 PADDED_BYTES = 1 << 20  # chunks may be so much larger than a small array …
 PADDED_RATIO = 8  # … or so many times larger than a large one
 DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3
-KINDS = {"c": "an array of complex numbers", "S": "a text", "O": "an object", "V": "an object"}
+HDF5_KINDS = {"c": "an array of complex numbers", "S": "a text", "O": "an object", "V": "an object"}
 
 # What h5py raises for damaged files. KeyError and RuntimeError: its own translations of the errors of HDF5.
 HDF5_FAULTS = (OSError, KeyError, RuntimeError, ValueError, TypeError, NotImplementedError, OverflowError)
@@ -326,9 +326,11 @@ class Hdf5Member:
         if self.dataset is not None:
             dtype = self.dataset.dtype
             self.shape = self.dataset.shape if self.dataset.shape is not None else (0,)
-            self.kind = None if dtype.kind in "biuf" and dtype.itemsize <= 8 else KINDS.get(dtype.kind, "an object")
+            self.kind = (
+                None if dtype.kind in "biuf" and dtype.itemsize <= 8 else HDF5_KINDS.get(dtype.kind, "an object")
+            )
             if dtype.names == ("real", "imag"):
-                self.kind = KINDS["c"]
+                self.kind = HDF5_KINDS["c"]
             if math.prod(max(size, 1) for size in self.shape) > MAX_NUMBERS or len(self.shape) > MAX_AXES:
                 raise Damaged("a variable without usable dimensions")
 

@@ -21,7 +21,7 @@ from evaluation.decoding.streams import ZLIB_OR_GZIP, CutOff, Damaged, Plain, in
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 
-HEADER_BYTES = 1 << 16
+MHA_HEADER_BYTES = 1 << 16
 PADDING_BYTES = 64  # more data than those of the pixels
 DTYPES = {
     "MET_CHAR": "i1",
@@ -80,13 +80,13 @@ def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 def read_mha_header(stream: BinaryIO) -> dict[str, str]:
     """The header as values by key in lower case; the stream is left behind ElementDataFile, its last line."""
     header: dict[str, str] = {}
-    left = HEADER_BYTES
+    left = MHA_HEADER_BYTES
     while "elementdatafile" not in header:
         line = stream.readline(left)
         left -= len(line)
         if not line.endswith(b"\n"):
             if left <= 0:
-                raise Damaged(f"no ElementDataFile in the first {HEADER_BYTES:,} bytes")
+                raise Damaged(f"no ElementDataFile in the first {MHA_HEADER_BYTES:,} bytes")
             if not line.strip().lower().startswith(b"elementdatafile"):
                 raise CutOff
         key, equals, value = line.decode("latin-1").partition("=")

@@ -26,7 +26,7 @@ from evaluation.decoding.streams import CutOff, Damaged, Plain, read_array
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 
-HEADER_BYTES = 10_000  # as many as numpy itself allows
+NPY_HEADER_BYTES = 10_000  # as many as numpy itself allows
 MAX_AXES = 32
 MAX_SIDE = 1 << 62
 DIRECTORY_BYTES = 1 << 20
@@ -95,7 +95,7 @@ def read_npy_header(source: Plain) -> NpyHeader:
     version = 1 if start[6] == 1 else 2
     size = source.read(2 * version)
     header_bytes = int.from_bytes(size, "little")
-    if header_bytes > HEADER_BYTES:
+    if header_bytes > NPY_HEADER_BYTES:
         raise Damaged(f"a description of {header_bytes:,} bytes")
     read_header = np.lib.format.read_array_header_1_0 if version == 1 else np.lib.format.read_array_header_2_0
     try:

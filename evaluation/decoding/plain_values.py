@@ -23,7 +23,7 @@ RECORDS = {
     for record in (Annotations, Counts, Finding, Instances, LabelImage, LabelRuns, Outlines, Points)
 }
 PARTS = {name: tuple(part.name for part in fields(record)) for name, record in RECORDS.items()}
-NUMBERS = "biuf"
+NUMBER_KINDS = "biuf"
 # The parts of records: the kinds of their numbers, "?" if there may be none, and their shapes; a letter is one size.
 ARRAYS = {
     "Counts": "per_class i C",
@@ -73,7 +73,7 @@ def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:
     if kind == "array":
         name, shape, index = rest
         dtype = np.dtype(str(name))
-        if dtype.kind not in NUMBERS or math.prod(shape) * dtype.itemsize != buffers[index].size:
+        if dtype.kind not in NUMBER_KINDS or math.prod(shape) * dtype.itemsize != buffers[index].size:
             raise ValueError(f"an array of {name}")
         return buffers[index].view(dtype).reshape(shape)
     (items,) = rest

@@ -22,8 +22,8 @@ from evaluation.decoding.label_array import Pixels
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes
 from evaluation.findings.errors import refused
 
-MAX_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
-MAX_SIDE = 1_000_000  # as many as libpng itself allows
+PNG_CHUNKS = 300_000  # encoders write data chunks of 8 kB or more
+PNG_SIDE = 1_000_000  # as many as libpng itself allows
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type: grey, RGB, palette, grey and alpha, RGB and alpha
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 GREY, PALETTE = 0, 3
@@ -99,7 +99,7 @@ def read_data(stream: BinaryIO, left: int, header: PngHeader) -> tuple[bytes, by
     """The compressed data, and the palette: red, green, blue, red, …; from the chunks behind the header."""
     data: list[bytes] = []
     palette = b""
-    for _ in range(MAX_CHUNKS - 1):
+    for _ in range(PNG_CHUNKS - 1):
         kind, content, left = read_chunk(stream, left)
         if kind == b"IDAT":
             data.append(content)
@@ -111,7 +111,7 @@ def read_data(stream: BinaryIO, left: int, header: PngHeader) -> tuple[bytes, by
             palette = content
         elif kind != b"PLTE" and not kind[0] & 32:
             raise Damaged("an unknown critical chunk")
-    raise Damaged(f"more than {MAX_CHUNKS:,} chunks")
+    raise Damaged(f"more than {PNG_CHUNKS:,} chunks")
 
 
 def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
@@ -125,8 +125,8 @@ def read_header(kind: bytes, content: bytes, where: str) -> PngHeader:
         raise refused(
             "unsupported-format", where, wording="png", got="an interlaced PNG", fix="Write it without interlacing."
         )
-    if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
-        raise Damaged(f"{height:,} rows x {width:,} columns; 1 to {MAX_SIDE:,} are possible")
+    if not (1 <= width <= PNG_SIDE and 1 <= height <= PNG_SIDE):
+        raise Damaged(f"{height:,} rows x {width:,} columns; 1 to {PNG_SIDE:,} are possible")
     return PngHeader(height, width, bits, colour_type)
 
 

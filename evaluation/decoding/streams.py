@@ -13,6 +13,8 @@ import numpy.typing as npt
 from evaluation.challenge import LimitRules
 from evaluation.findings.errors import InputFault, refused
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+COORDINATE_LIMIT = 1e9  # px from the origin
 GZIP, ZLIB_OR_GZIP = 16 + zlib.MAX_WBITS, 32 + zlib.MAX_WBITS
 
 

@@ -31,7 +31,7 @@ STOP_SILENTLY = (LZW, LZMA)  # where there is no room for more
 LOSSLESS = {NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD}
 NO_PREDICTOR, HORIZONTAL, FLOATING_POINT = 1, 2, 3
 SEPARATE_PLANES = 2
-KINDS = {1: "u", 2: "i", 3: "f", 4: "u", 5: "c", 6: "c"}  # by sample format
+KINDS_OF_NUMBERS = {1: "u", 2: "i", 3: "f", 4: "u", 5: "c", 6: "c"}  # by sample format
 PADDED_PIXELS = 1 << 24  # tiles may reach this far over the edges of the image
 BAND_PX = 1 << 23  # of an image that is decoded in bands of rows
 
@@ -128,7 +128,7 @@ def page_layout(page: TiffPage, where: str) -> Layout:
     """How a page of the right size is stored. Raises InputFault if that is not supported, Damaged if impossible."""
     compression, predictor = page.value(Tag.COMPRESSION, NONE), page.value(Tag.PREDICTOR, NO_PREDICTOR)
     bits = page.value(Tag.BITS_PER_SAMPLE, 1)
-    kind = KINDS.get(page.value(Tag.SAMPLE_FORMAT, 1))
+    kind = KINDS_OF_NUMBERS.get(page.value(Tag.SAMPLE_FORMAT, 1))
     if compression not in LOSSLESS:
         raise unsupported(where, f"compression {compression}")
     if kind == "c":

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from evaluation.challenge import LimitRules
-from evaluation.decoding.streams import CHUNK_BYTES, check_number, gathered, plain_chunks
+from evaluation.decoding.streams import CHUNK_BYTES, COORDINATE_LIMIT, check_number, gathered, plain_chunks
 from evaluation.findings import FAULTS_NAMED, Finding, fault, quote, with_rest
 from evaluation.findings.errors import refused
 from evaluation.model import Float64
@@ -259,7 +259,6 @@ def make_parser(
 # --- Vertices that are written as software writes them are taken out of XML before it is parsed. ----------------------
 
 
-COORDINATE_LIMIT = 1e9
 IN_NUMBERS = b"0123456789+-.eE \t\r\n"  # float() also takes "1_000", "nan" and the digits of other scripts
 TAKEN_OUT = "taken-out"  # an attribute of the vertex that stands for those of its holder
 VERTICES_OF_A_HOLDER = 4  # with fewer there is little to gain

@@ -74,7 +74,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
             *class_faults(drawn, request),
         ]:
             raise InputFault(*faults)
-        return outlines_of(drawn, request.where)
+        return outlines_with_holes(drawn, request.where)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,7 +226,7 @@ def class_faults(drawn: Drawn, request: Request) -> list[Finding]:
     return unknown_classes(list(named), name_of_layer[drawn.layer], wrong, place, request.classes, nameless=nameless)
 
 
-def outlines_of(drawn: Drawn, where: str) -> Annotations:
+def outlines_with_holes(drawn: Drawn, where: str) -> Annotations:
     """The regions as Outlines, holes put to the outlines that contain them."""
     is_hole = drawn.is_hole
     is_kept = drawn.class_id != SKIPPED

@@ -37,7 +37,7 @@ KINDS_OF_OTHER_SHAPE = {
     "point": (POLYGON, RECTANGLE, SPLINE, MEASUREMENT),
     "outline": (DOT, POINT_SET, MEASUREMENT),  # a spline is an outline, but a curve through its coordinates
 }
-CORNERS = 4
+CORNERS_OF_RECTANGLE = 4
 NO_GROUP = ("", "None")  # ASAP writes "None" for annotations outside of all groups
 
 
@@ -80,7 +80,7 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
             *class_faults(drawn, request),
         ]:
             raise InputFault(*faults)
-        part = points_of(drawn, request) if request.rules.shape == "point" else outlines_of(drawn)
+        part = points_drawn(drawn, request) if request.rules.shape == "point" else outlines_drawn(drawn)
         return Annotations((part,), tuple(left_out(drawn, request)))
 
 
@@ -217,7 +217,7 @@ def shape_faults(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
     """Annotations that are no nuclei of the shape that the challenge has."""
     shape = request.rules.shape
     wanted = KINDS_OF_SHAPE[shape]
-    is_cut = (drawn.kind == RECTANGLE) & (drawn.count != CORNERS)
+    is_cut = (drawn.kind == RECTANGLE) & (drawn.count != CORNERS_OF_RECTANGLE)
     wrong = np.flatnonzero(drawn.is_nucleus & (is_cut | ~np.isin(drawn.kind, wanted))).tolist()
 
     def fault_at(index: int) -> Finding:
@@ -270,7 +270,7 @@ def left_out(drawn: Drawn, request: Request[AsapXmlRules]) -> list[Finding]:
 # --- nuclei -----------------------------------------------------------------------------------------------------------
 
 
-def points_of(drawn: Drawn, request: Request[AsapXmlRules]) -> Points:
+def points_drawn(drawn: Drawn, request: Request[AsapXmlRules]) -> Points:
     """The coordinates of dots and point sets. Raises InputFault ("too-large") if they are too many."""
     chosen = drawn.is_nucleus
     count = drawn.count[chosen]
@@ -288,7 +288,7 @@ def points_of(drawn: Drawn, request: Request[AsapXmlRules]) -> Points:
     )
 
 
-def outlines_of(drawn: Drawn) -> Outlines:
+def outlines_drawn(drawn: Drawn) -> Outlines:
     """Polygons and rectangles; those without coordinates are outlines without vertices."""
     chosen = drawn.is_nucleus
     return outlines_of_rings(

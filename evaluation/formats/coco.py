@@ -45,7 +45,7 @@ from evaluation.model import Annotations, Case, Collection, Float64, Instances, 
 from evaluation.model.intervals import expand
 
 NO_CASE = -1
-NUMBER = re.compile(r"-?[0-9]+")
+CATEGORY_NUMBER = re.compile(r"-?[0-9]+")
 
 # --- the document -----------------------------------------------------------------------------------------------------
 
@@ -327,7 +327,7 @@ class CategoryClasses:
         return class_id
 
     def resolve(self, category: str) -> int:
-        is_number = NUMBER.fullmatch(category) is not None
+        is_number = CATEGORY_NUMBER.fullmatch(category) is not None
         name = self.categories.get(category, "" if is_number else category)
         if self.names.file_class or self.names.is_known(name):
             return self.names.look_up(name)
@@ -514,8 +514,8 @@ class SegmentedNuclei(Nuclei):
             fix = "Write a list of results, each with its 'image_id'."
             raise refused("not-coco", document.where, got="the masks of one image, without its name", fix=fix)
         super().__init__(document, places, request)
-        self.polygons = Polygons()
-        self.codes = Codes()
+        self.polygons = PolygonTable()
+        self.codes = CodeTable()
         self.size = 0  # numbers in segmentations
 
     def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
@@ -571,7 +571,7 @@ class SegmentedNuclei(Nuclei):
         yield from self.codes.instances(self)
 
 
-class Polygons:
+class PolygonTable:
     """The polygons of nuclei, by their rows; those from ``settled`` on are still lists."""
 
     def __init__(self) -> None:
@@ -626,7 +626,7 @@ class Polygons:
             yield case, outlines_of_rings(points[expand(start, stop)], stop - start, owner, **columns)
 
 
-class Codes:
+class CodeTable:
     """The run-length codes of nuclei, by their rows; those from ``settled`` on are still codes."""
 
     def __init__(self) -> None:
@@ -703,7 +703,7 @@ def example_of_coco(made: Example, cases: Sequence[Case], class_name: str | None
 # --- MIDOG: boxes -----------------------------------------------------------------------------------------------------
 
 
-BOX = "[x1, y1, x2, y2], two corners of the box"
+BOX_WORDS = "[x1, y1, x2, y2], two corners of the box"
 
 
 def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
@@ -751,9 +751,9 @@ class BoxedNuclei(Nuclei):
     def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
         box = entry.get("bbox")
         if box is None:
-            self.fault("invalid-annotation", number, got="no 'bbox'", expected=BOX)
+            self.fault("invalid-annotation", number, got="no 'bbox'", expected=BOX_WORDS)
         elif type(box) is not list or len(box) != 4 or not NUMBERS.issuperset(map(type, box)):
-            self.fault("invalid-annotation", number, expected=BOX, of="'bbox' is", value=box)
+            self.fault("invalid-annotation", number, expected=BOX_WORDS, of="'bbox' is", value=box)
         else:
             self.rows.append(len(self.number) - 1)
             self.pending.append(box)
@@ -763,7 +763,7 @@ class BoxedNuclei(Nuclei):
         is_box = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1) & are_coordinates(boxes).all(axis=1)
         for index in np.flatnonzero(~is_box).tolist():
             number = self.number[self.rows[index - len(boxes)]]
-            self.fault("invalid-coordinate", number, wording="no-box", box=self.pending[index], wanted=BOX)
+            self.fault("invalid-coordinate", number, wording="no-box", box=self.pending[index], wanted=BOX_WORDS)
         self.middles_xy.append((boxes[:, :2] + boxes[:, 2:]) / 2)
         self.pending.clear()
 

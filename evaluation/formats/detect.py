@@ -23,7 +23,7 @@ MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
 YOLO_LINE = re.compile(rb"[0-9]{1,5}(?: +[0-9.eE+-]+){6,}\s*?(?:\n|$)", re.ASCII)
 NO_KEYS: Mapping[str, Detected] = MappingProxyType({})
-HEADER_BYTES = 1 << 16
+FIRST_LINE_BYTES = 1 << 16
 CUT = 64  # bytes of a chunk that are looked at again with the next one, for words that are cut
 # What decides, in this order: a word of the file, the format that has it, and the shape of its nuclei.
 JSON_WORDS = (
@@ -165,7 +165,7 @@ def columns_of(head: bytes) -> set[str]:
 def foreign_table(path: Path) -> str:
     """What a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
     with path.open("rb") as stream:
-        head = stream.read(HEADER_BYTES).removeprefix(b"\xef\xbb\xbf")
+        head = stream.read(FIRST_LINE_BYTES).removeprefix(b"\xef\xbb\xbf")
     return next((words for line, words in LINES if line.match(head)), "") or other_table(columns_of(head))
 
 

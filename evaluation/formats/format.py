@@ -10,6 +10,7 @@ import numpy as np
 from typing_extensions import TypeVar
 
 from evaluation.challenge import FormatRules, LimitRules
+from evaluation.decoding.streams import COORDINATE_LIMIT
 from evaluation.model import Annotations, Bool, ClassTable, Collection, Float64, Int32, Int64, Outlines
 
 
@@ -63,7 +64,6 @@ class Request(Generic[RulesT]):
 # --- Coordinates in files: which numbers can be some, and what their units are worth. ---------------------------------
 
 
-COORDINATE_LIMIT = 1e9
 UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
 
 

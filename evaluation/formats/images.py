@@ -32,7 +32,7 @@ LARGEST_SIDE = 1 << 24
 COLOUR_CHANNELS = (3, 4)
 IMAGES_AT_MOST = 1000  # of a table, for its limit of rows
 DOCUMENTS = ("coco_json", "midog_json")
-TABLES = {"points_csv": NAMED_CASE_COLUMNS, "rle_csv": CASE_COLUMNS, "counts_csv": CASE_COLUMNS}
+CASE_COLUMNS_OF = {"points_csv": NAMED_CASE_COLUMNS, "rle_csv": CASE_COLUMNS, "counts_csv": CASE_COLUMNS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
     with damage_told(request.where, "a file that can be read"):
         if request.rules.needs_index:
             return images_of_array(stream, request)
-        if request.rules.format in TABLES:
+        if request.rules.format in CASE_COLUMNS_OF:
             return [image for image in images_of_table(stream, request) if image.names != ("",)]
         if request.rules.format not in DOCUMENTS:
             return []
@@ -140,7 +140,7 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
 def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
     """The images that a column of a CSV file names, with their sizes if there are columns for height and width."""
     table = table_of(stream, request, IMAGES_AT_MOST)
-    column = table.find(TABLES[request.rules.format])
+    column = table.find(CASE_COLUMNS_OF[request.rules.format])
     if column is None:
         return [ListedImage((), index) for index in range(len(table) if request.rules.are_counts else 0)]
     names, name_of_row = table.categories(column)

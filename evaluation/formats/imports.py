@@ -57,9 +57,9 @@ from evaluation.findings import quote
 from evaluation.findings.errors import refused
 from evaluation.formats.tables import CLASS_COLUMNS
 
-Feature = dict[str, Any]
+JsonObject = dict[str, Any]
 
-DIRECTORY_BYTES = 1 << 24  # of the list of members of a ZIP
+STORE_DIRECTORY_BYTES = 1 << 24  # of the list of members of a ZIP
 METADATA_BYTES = 1 << 20
 # What the libraries raise for what they cannot read, besides errors of their own.
 FAULTS = (
@@ -96,7 +96,7 @@ def kind_of(path: Path) -> str | None:
             if head.startswith(NPY_MAGIC):
                 return "cellpose" if read_npy_header(Plain(stream)).holds_object else None
             if head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
-                check_directory(stream, DIRECTORY_BYTES)
+                check_directory(stream, STORE_DIRECTORY_BYTES)
                 with zipfile.ZipFile(stream) as archive:
                     names = archive.namelist()
                 stores = find_stores(names)
@@ -166,7 +166,7 @@ def read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     """The array at the path ``dataset``, or the only one at full size: labels go before images."""
     zarr = library("zarr", asked.where)
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})  # each thread takes address space
-    check_directory(stream, DIRECTORY_BYTES)
+    check_directory(stream, STORE_DIRECTORY_BYTES)
     with zipfile.ZipFile(stream) as archive:
         members = {info.filename: info for info in archive.infolist()}
         arrays = dict(arrays_of(archive, members))
@@ -277,7 +277,7 @@ def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
 # --- cellpose ---------------------------------------------------------------------------------------------------------
 
 RECONSTRUCT = re.compile(r"numpy\.(_core|core)\.multiarray\._reconstruct")
-NUMBERS = re.compile(r"b1|[iuf][1248]")
+NUMBER_TYPES = re.compile(r"b1|[iuf][1248]")
 
 
 @dataclass(slots=True)
@@ -320,7 +320,7 @@ def read_cellpose(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     _, shape, dtype, fortran, data = call.state
     _, order, *_ = dtype.state
     (kind, *_) = dtype.args
-    if not RECONSTRUCT.fullmatch(call.name) or dtype.name != "numpy.dtype" or not NUMBERS.fullmatch(kind):
+    if not RECONSTRUCT.fullmatch(call.name) or dtype.name != "numpy.dtype" or not NUMBER_TYPES.fullmatch(kind):
         raise Damaged("masks that are no array of numbers")
     numbers = np.dtype(("<" if order == "|" else order) + kind)
     if not all(type(side) is int and side >= 0 for side in shape) or type(data) is not bytes:
@@ -337,7 +337,7 @@ HEADER2_BYTES = 52
 CIRCLE = shapely.get_coordinates(shapely.Point(0.5, 0.5).buffer(0.5, quad_segs=32))  # 0.04 % too small
 
 
-def read_rois(stream: BinaryIO, asked: Asked) -> Iterator[Feature]:
+def read_rois(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
     """The ROIs in the order of the ZIP: the group is the class, 0 is none, and the name is the id."""
     roifile = library("roifile", asked.where)
     for file, data in roi_files(stream, asked):
@@ -359,7 +359,7 @@ def roi_files(stream: BinaryIO, asked: Asked) -> Iterator[tuple[str, bytes]]:
         stream.seek(0)
         yield asked.name, stream.read()
         return
-    check_directory(stream, DIRECTORY_BYTES)
+    check_directory(stream, STORE_DIRECTORY_BYTES)
     with zipfile.ZipFile(stream) as archive:
         members = [member for member in archive.infolist() if not is_litter(member.filename)]
         check_bytes(sum(member.file_size for member in members), "ROIs", asked.where, asked.bytes_limit)
@@ -383,7 +383,7 @@ def check_length_of_roi(data: bytes) -> None:
                 raise CutOff
 
 
-def geometry_of_roi(roi: Any) -> Feature:
+def geometry_of_roi(roi: Any) -> JsonObject:
     """A geometry of GeoJSON; what is neither an area nor points has the name of its type."""
     kind, areas = roi.roitype.name, ("POLYGON", "FREEHAND", "TRACED", "RECT", "OVAL")
     if kind == "POINT":
@@ -406,11 +406,11 @@ def geometry_of_roi(roi: Any) -> Feature:
 
 # --- GeoParquet -------------------------------------------------------------------------------------------------------
 
-IDS = ("id", "key", "cell_id")
-PLAIN = (str, int, float, bool)
+ID_COLUMNS_OF_SHAPES = ("id", "key", "cell_id")
+SCALARS = (str, int, float, bool)
 
 
-def read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[Feature]:
+def read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
     """The rows, with their columns as properties."""
     pyarrow, parquet = library("pyarrow", asked.where), library("pyarrow.parquet", asked.where)
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # others reserve much address space
@@ -424,7 +424,7 @@ def read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[Feature]:
         for batch in file.iter_batches(use_threads=False):
             shapes = shapely.from_wkb(batch.column(column).to_pylist())
             for row, shape in zip(batch.drop_columns([column]).to_pylist(), shapes, strict=True):
-                own = next((row[name] for name in IDS if type(row.get(name)) in (str, int)), None)
+                own = next((row[name] for name in ID_COLUMNS_OF_SHAPES if type(row.get(name)) in (str, int)), None)
                 geometry = None if shape is None else shapely.geometry.mapping(shape)
                 yield {"type": "Feature", "id": own, "geometry": geometry, "properties": properties_of(row)}
     except pyarrow.ArrowException as error:
@@ -433,14 +433,14 @@ def read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[Feature]:
 
 def properties_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a nucleus, with its class where features of GeoJSON have it."""
-    properties = {name: value for name, value in row.items() if type(value) in PLAIN}
+    properties = {name: value for name, value in row.items() if type(value) in SCALARS}
     said = row.get("classification")
     if type(said) is str and said.startswith("{"):  # what geopandas makes of QuPath's
         properties["classification"] = json.loads(said)
     elif type(said) is dict:
         properties["classification"] = {"name": str(said.get("name") or "")}
     name = next((row[name] for name in CLASS_COLUMNS if type(row.get(name)) is str), row.get("type"))
-    return {**properties, "type": name} if type(name) in PLAIN else properties
+    return {**properties, "type": name} if type(name) in SCALARS else properties
 
 
 READERS: dict[str, tuple[str, Callable[[BinaryIO, Asked], Any]]] = {

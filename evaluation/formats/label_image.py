@@ -19,6 +19,7 @@ from evaluation.challenge.formats import LabelImageRules
 from evaluation.decoding.csv import Categories, categories, count_rest, read_table
 from evaluation.decoding.json import read_json
 from evaluation.decoding.label_array import (
+    Integers,
     check_integers,
     check_labels,
     check_shape,
@@ -39,8 +40,6 @@ from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.formats.write_labels import write_class_tiff, write_label_tiff
 from evaluation.model import Annotations, Bool, Case, ClassTable, Int16, LabelImage, LabelRuns
 from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
-
-Integers = npt.NDArray[np.integer[Any]]
 
 VALUES_NAMED = 8
 MAX_CLASS_VALUE = 32767

@@ -363,7 +363,7 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
         if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
             check_case(table, column, request, case)
         check_one_image(table, request)
-        points, _ = points_of(table, request, np.repeat(spacings_um([case]), len(table)))
+        points, _ = points_in_rows(table, request, np.repeat(spacings_um([case]), len(table)))
     return Annotations((points,))
 
 
@@ -375,7 +375,7 @@ def read_points_csv_collection(
         table = table_of(stream, request, len(cases))
         rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
         check_counts(rows, request)
-        points, is_nucleus = points_of(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
+        points, is_nucleus = points_in_rows(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
     by_case = {
         case.name: Annotations((select_points(points, part),))
         for case, part in zip(rows.cases, rows.take(is_nucleus).slices(), strict=True)
@@ -388,7 +388,7 @@ def spacings_um(cases: Sequence[Case]) -> Float64:
     return np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases], np.float64)
 
 
-def points_of(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[Points, Bool]:
+def points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[Points, Bool]:
     """The points of all rows that are nuclei, and which rows these are, bool (R,).
 
     spacing_um  float64 (R,), um for a px at each row
@@ -443,7 +443,7 @@ def explain_points(rules: PointsCsvRules) -> list[str]:
 
 
 BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")
-CORNERS = [0, 1, 2, 1, 2, 3, 0, 3]  # of a box, as x and y in turn
+CORNERS_OF_BOX = [0, 1, 2, 1, 2, 3, 0, 3]  # of a box, as x and y in turn
 
 
 def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case) -> Annotations:
@@ -527,7 +527,7 @@ def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
         return Shapes(np.empty((0, 2)), count, faults)
     points_xy = np.empty((int(count.sum()), 2))
     of_box = np.repeat(is_box, count)
-    points_xy[of_box] = corners[:, CORNERS].reshape(-1, 2)
+    points_xy[of_box] = corners[:, CORNERS_OF_BOX].reshape(-1, 2)
     points_xy[~of_box] = np.stack([x.numbers, y.numbers], axis=1)
     return Shapes(points_xy, count, [])
 
@@ -588,7 +588,7 @@ def explain_nucls(rules: NuclsCsvRules) -> list[str]:
 
 
 LARGEST_COUNT = 10**9
-ROWS_LIMIT = 1_000_000
+IMAGES_LIMIT = 1_000_000
 
 
 def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
@@ -605,7 +605,7 @@ def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mappin
             stream,
             where=request.where,
             bytes_limit=request.limits.bytes_per_file,
-            rows_limit=max(ROWS_LIMIT, len(cases)),
+            rows_limit=max(IMAGES_LIMIT, len(cases)),
         )
         columns, faults = class_columns(table, request)
         if faults:

@@ -31,7 +31,7 @@ def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
     ``instances``, 1…N. ``where`` says what is written, for messages. Raises InputFault: overlap-in-label-map, and
     unsupported-shape for points.
     """
-    return tiff(paint(instances, numbers_of(instances.source_id), where))
+    return tiff(paint(instances, instance_numbers(instances.source_id), where))
 
 
 def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None, *, where: str = "nuclei") -> bytes:
@@ -54,7 +54,7 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
     """
     chosen = np.ones(len(instances), np.bool_) if class_id is None else instances.class_id == class_id
     number = np.zeros(len(instances), np.int64)
-    number[chosen] = numbers_of(instances.source_id[chosen])
+    number[chosen] = instance_numbers(instances.source_id[chosen])
     labels = paint(instances, number, where)
     if labels.nbytes > MAT_BYTES:
         raise refused("too-large", where, wording="for-matlab", size=labels.nbytes, limit=MAT_BYTES)
@@ -68,7 +68,7 @@ def mat_bytes(labels: Labels) -> bytes:
     return MAT_HEADER.ljust(116) + file.getvalue()[116:]
 
 
-def numbers_of(source_id: npt.NDArray[Any]) -> Int64:
+def instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
     """The numbers by which instances stand in a label image, int64 (N,)."""
     texts = [str(source) for source in source_id]
     if all(re.fullmatch("[1-9][0-9]{0,9}", text) for text in texts) and len(set(texts)) == len(texts):

@@ -29,7 +29,7 @@ from evaluation.model import Annotations, Case
 
 BEYOND_IMAGE = 0.01  # a share of the image; Ultralytics allows it too
 FEWEST = 6  # numbers of an outline
-BOX = (4, 5)  # numbers of a box, without and with its confidence
+NUMBERS_OF_BOX = (4, 5)  # numbers of a box, without and with its confidence
 
 
 def read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case) -> Annotations:
@@ -66,7 +66,7 @@ def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[b
         nuclei.names.add_unknown(text, nuclei.place())
         class_id = 0
     if len(numbers) < FEWEST:
-        wording = "box-in-line" if len(numbers) in BOX else "no-outline-in-line"
+        wording = "box-in-line" if len(numbers) in NUMBERS_OF_BOX else "no-outline-in-line"
         nuclei.fault("invalid-annotation", wording=wording, words=len(words))
         return
     vertices = numbers[: len(numbers) // 2 * 2]
