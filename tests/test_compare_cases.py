@@ -847,6 +847,12 @@ def test_points_have_no_region_to_leave_out(capsys) -> None:
     ("Results.csv", " ,Area,Mean,X,Y", "{n},100,{n},{x},{y}"),
     ("a_table.csv", "labelimage_oid,Predicted Class,Center of the object_0,Center of the object_1", "{n},N,{x},{y}"),
     ("a.csv", "axis-2,x,y", "0,{x},{y}"),
+    ("q.tsv", "Image\tObject ID\tClassification\tCentroid X px\tCentroid Y px", "a.tif\t{n}\tTumor, big\t{x}\t{y}"),
+    ("q.txt", '"Image"\t"Class"\t"Centroid X px"\t"Centroid Y px"', 'a.tif\t"Tumor, ""b"""\t{x}\t{y}'),
+    ("Results.xls", " \tLabel\tArea\tX\tY", "{n}\ta.tif\t100\t{x}\t{y}"),
+    ("Results.csv", " ,Label,Area,Mean,X,Y", "{n},a.tif:000{n}-0010,100,1,{x},{y}"),
+    ("Results.csv", " ,Label,Area,XM,YM", "{n},a:{n},100,{x},{y}"),
+    ("Results.csv", " ,Label,Area,X,Y", "{n},cell {n},100,{x},{y}"),
     ("a.txt", "x,y", "{x},{y}"),
 ])  # fmt: skip
 def test_tables_of_points_of_other_tools_are_read(file: str, header: str, row: str, capsys) -> None:
@@ -856,6 +862,8 @@ def test_tables_of_points_of_other_tools_are_read(file: str, header: str, row: s
     Path("pred").mkdir()
     Path("pred", file).write_text("\n".join([header, *rows]) + "\n")
     check(compared(capsys), 0.8)
+    assert run(["compare", "ref", "pred"]) == 0
+    assert ("classes 'a.tif" in capsys.readouterr().out) is False
 
 
 @pytest.mark.parametrize("header, row, told", [
@@ -874,6 +882,15 @@ def test_other_tables_are_named_with_what_to_do(header: str, row: str, told: str
     Path("pred").mkdir()
     Path(f"pred/a{suffix}").write_text(f"{header}\n{row}\n", encoding="utf-8")
     check(compared(capsys), f"no labels, but 'a{suffix}', {told}")
+
+
+def test_results_of_imagej_for_several_images_are_not_put_on_one(capsys) -> None:
+    put("ref/a.tif", R)
+    Path("pred").mkdir()
+    Path("pred/Results.csv").write_text(
+        " ,Label,Area,X,Y\n1,a.tif:1,9,9.5,9.5\n2,b.tif:1,9,35.5,9.5\n3,b.tif:2,9,9,9\n"
+    )
+    check(compared(capsys), "2 images (in the column 'Label')")
 
 
 BOX = "<bndbox><xmin>5</xmin><ymin>5</ymin><xmax>15</xmax><ymax>15</ymax></bndbox>"

@@ -177,7 +177,7 @@ def test_columns_without_a_name_may_occur_twice():
     ("text", "line"),
     [
         ("x;y\n1;2\n", "line 1: columns separated by semicolons; expected columns separated by commas."),
-        ("\nx\ty\n1\t2\n", "line 2: columns separated by tabs"),
+        ("\nx|y\n1|2\n", "line 2: columns separated by bars"),
         ("x|y\n", "line 1: columns separated by bars"),
         ("x,y\n1,2\n3\n", "line 3: 1 cell; expected 2, one for each column."),
         ("x,y\n1,2,3\n3,4\n", "line 2: 3 cells; expected 2"),

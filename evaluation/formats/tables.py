@@ -42,6 +42,7 @@ CLASS_COLUMNS = ("class", "cell_type", "label", "type")
 # The headers of x and y in px, the likeliest first, and those of the class: tables of other tools count px as we do.
 POINT_COLUMNS = (
     ("x", "y", CLASS_COLUMNS),
+    ("xm", "ym", CLASS_COLUMNS),  # ImageJ: centres of mass
     ("axis-1", "axis-0", CLASS_COLUMNS),  # napari: of rows and columns the row comes first
     ("centroid-1", "centroid-0", ("class", "cell_type", "type")),  # scikit-image, whose label is an id
     ("location_center_x", "location_center_y", CLASS_COLUMNS),  # CellProfiler
@@ -52,6 +53,7 @@ POINT_COLUMNS = (
 MORE_AXES = ("axis-2", "vertex-index", "centroid-2")
 IMAGE_NUMBERS = ("imagenumber", "slice", "frame", "timestep")  # count images, which they do not name
 WITH_XY = "with columns x and y in px"
+OF_QUPATH = f"export GeoJSON (File > Export objects as GeoJSON), or divide by the size of a pixel: a table {WITH_XY}"
 ONE_EACH = f"write a table for each image, {WITH_XY}"
 # Headers that all occur in a table that is not read, what it is, and what to do. A micro sign in lower case is a mu.
 OTHER_TABLES = (
@@ -59,8 +61,8 @@ OTHER_TABLES = (
     (("axis-0", "axis-1", "axis-2"), "points of napari with more than two axes", ONE_EACH),
     (("centroid-2",), "a table of scikit-image with more than two axes", ONE_EACH),
     (("position_x", "track_id"), "spots of TrackMate, in units of the image", f"write a table {WITH_XY}"),
-    (("centroid x \u03bcm",), "measurements of QuPath in um", "export GeoJSON (File > Export objects as GeoJSON)"),
-    (("centroid_x_um",), "measurements of QuPath in um", "export GeoJSON (File > Export objects as GeoJSON)"),
+    (("centroid x \u03bcm",), "measurements of QuPath in um", OF_QUPATH),
+    (("centroid_x_um",), "measurements of QuPath in um", OF_QUPATH),
     (("imagenumber",), "a table of CellProfiler without places", "export with MeasureObjectSizeShape"),
     (("xmin", "xmax", "ymin", "ymax"), "a table of boxes without outlines", f"write outlines, or a table {WITH_XY}"),
     (("labelimage_oid",), "a table of ilastik without places", "export the feature 'Center of the object', too"),
@@ -82,7 +84,15 @@ def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
     """
     if names & {*MORE_AXES} and not names >= {"x", "y"}:
         return None
-    return next((of_tool for of_tool in POINT_COLUMNS if names >= {*of_tool[:2]}), None)
+    found = next((of_tool for of_tool in POINT_COLUMNS if names >= {*of_tool[:2]}), None)
+    if found is None or not is_of_imagej(names):
+        return found
+    return (*found[:2], tuple(name for name in found[2] if name != "label"))
+
+
+def is_of_imagej(names: Set[str]) -> bool:
+    """Whether a column ``label`` is that of ImageJ's results: the name of the image, and perhaps that of the ROI."""
+    return "label" in names and not names.isdisjoint(("area", "mean", "perim.", "intden", "%area"))
 
 
 def other_table(names: Set[str]) -> str:
@@ -136,6 +146,10 @@ def rows_of_cases(table: Table, column: int, cases: Mapping[str, Case]) -> CaseR
 
 def check_one_image(table: Table, request: Request) -> None:
     """Refuse a table that has no column of cases and counts several images. Raises InputFault ("other-case")."""
+    if is_of_imagej({name.casefold() for name in table.names}) and (column := table.find(["label"])) is not None:
+        images = {text.partition(":")[0] for text in table.categories(column)[0]}
+        if 1 < len(images) < len(table):
+            raise refused("other-case", request.where, wording="images-in-labels", count=len(images))
     if table.find(NAMED_CASE_COLUMNS) is None and (column := table.find(IMAGE_NUMBERS)) is not None:
         numbers = table.categories(column)[0]
         if len(numbers) > 1:
