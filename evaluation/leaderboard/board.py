@@ -76,7 +76,7 @@ from evaluation.ranking.methods import (
     select_teams,
     unit_values,
 )
-from evaluation.ranking.missing import keep_complete_units
+from evaluation.ranking.missing import has_replaced, keep_complete_units
 from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
 from evaluation.ranking.stability import (
@@ -96,6 +96,8 @@ from evaluation.scoring.score import Result
 EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
 EARLIER_LIMIT = 10_000
 SAME = 2e-6  # up to here numbers differ that were made from values with six decimals
+WITH_TESTS = "'unranked' or 'complete_cases', since values in the place of missing ones hide differences from tests"
+SET_MISSING = "Write the missing values, or --set missing=unranked (or complete_cases)."
 THIS = ""  # stands for the submission among earlier ones; no file has this name
 
 
@@ -359,8 +361,10 @@ def build_board(
     values of units that are not known.
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
-        rule = f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
-        raise WrongUsage(fault("missing-units", "ranking", rule=rule))
+        raise WrongUsage(fault("missing-units", "ranking", rule=rule_by_units(rules)))
+    if has_replaced(table) and (rules.method in BY_MATRIX or rules.ex_aequo):
+        got = f"'worst' for missing values, beside {rule_by_units(rules)}"
+        raise WrongUsage(fault("contradictory-rules", "ranking.missing", got=got, expected=WITH_TESTS, fix=SET_MISSING))
     if rules.missing == "complete_cases":
         table = complete_table(table, rules)
     tests = compare_columns(table, rules, progress) if rules.method == "test_then_rank" else None
@@ -420,6 +424,10 @@ def build_board(
         gaps=gaps_entry(kept, rules, unit_name),
         methods=methods,
     )
+
+
+def rule_by_units(rules: RankingRules) -> str:
+    return f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
 
 
 def complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
@@ -590,11 +598,15 @@ def places_by_methods(
     """The places of the teams under every method that can decide: the one list of leaderboards and audits.
 
     Left out are methods by values of units where these are not known, "absolute" for several columns, and methods by
-    tests under which all teams share a place, as they do where there are too few units. All other rules stay.
+    tests where values stand in the place of missing ones, and where all teams share a place, as they do in too few
+    units. All other rules stay.
     """
     found: dict[RankingMethod, Float64] = {}
+    replaced = has_replaced(table)
     for method in get_args(RankingMethod):
         if (needs_units(method) and table.by_unit is None) or (method == "absolute" and len(table.columns) > 1):
+            continue
+        if method in BY_MATRIX and replaced:
             continue
         places, _ = rank_table(table, rules.model_copy(update={"method": method}), tests)
         if method == rules.method or method not in BY_MATRIX or np.nanmin(places) < np.nanmax(places):

@@ -27,6 +27,7 @@ from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, Missi
 from evaluation.ranking.missing import Settled, settle_gaps
 from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.results.schema import LARGEST
+from evaluation.scoring.columns import worst_by_name
 
 BYTES_LIMIT = 2_000_000_000
 ROWS_LIMIT = 20_000_000
@@ -167,8 +168,9 @@ def table_of_rows(
     draw     as in ``read_scores``
     """
     higher = np.array([column.direction == "descending" for column in columns], np.bool_)
-    raw = fill(rows, len(columns))
-    settled = settle_gaps(raw, higher, missing)
+    worst = worst_by_name(column.path for column in columns)
+    ends = np.array([worst.get(column.path, np.nan) for column in columns])
+    settled = settle_gaps(fill(rows, len(columns)), ends, missing)
     values = settled.values
     units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
     means = [mean or aggregation_of(column.path, unit) for column in columns]
@@ -183,10 +185,10 @@ def table_of_rows(
         by_unit=means_of_groups(values, of_case, len(units)),
         samples=None if draw is None else in_samples(values, rows, unit, means, *draw),
         seed=1 if draw is None else draw[1],
-        gaps=gaps_of(settled, raw, of_case, len(units)),
+        gaps=gaps_of(settled, of_case, len(units)),
     )
     name = "cases" if unit == "case" or len(rows.groups) == len(rows.cases) else "patients"
-    return ScoresInFile(ordered, name, tuple(incomplete(settled, rows, columns, missing, rows.table.where)))
+    return ScoresInFile(ordered, name, tuple(incomplete(settled, rows, columns, missing, ends)))
 
 
 def metrics_in(path: Path) -> list[str]:
@@ -240,6 +242,7 @@ def find_rows(
     group_column = table.find(["group"])
     groups, group_of_row = table.categories(group_column) if group_column is not None else (list(cases), case_of_row)
     value, faults = read_values(table, needed["value"])
+    faults += beyond_worst(table, needed["value"], columns, column_of_row, value)
     faults += name_faults(table, "team", teams, team_of_row) + name_faults(table, "case", cases, case_of_row)
     of_case, group_faults = groups_of_cases(table, cases, case_of_row, groups, group_of_row)
     faults += group_faults
@@ -366,6 +369,21 @@ def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
     named = [fault("invalid-score", table.place(row), value=table.text(row, column)) for row in wrong[:FAULTS_NAMED]]
     value[is_empty] = np.nan
     return value, with_rest(named, len(wrong))
+
+
+def beyond_worst(
+    table: Table, column: int, columns: Sequence[RankingColumn], column_of_row: Int64, value: Float64
+) -> list[Finding]:
+    """Values that are worse than the worst which their metric can have: one that is missing would be better."""
+    worst = worst_by_name(of.path for of in columns)
+    ends = np.array([worst.get(of.path, -np.inf) for of in columns])
+    rows = np.flatnonzero(value < ends[column_of_row])
+    named = []
+    for row in rows[:FAULTS_NAMED].tolist():
+        path = columns[column_of_row[row]].path
+        expected = f"at least {worst[path]:g}, the worst value of {quote(path, 120)}"
+        named.append(fault("invalid-score", table.place(row), value=table.text(row, column), expected=expected))
+    return with_rest(named, len(rows))
 
 
 def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: Int64) -> list[Finding]:
@@ -503,16 +521,16 @@ def in_samples(
     return np.moveaxis(np.round(found, 6), 0, 1)
 
 
-def gaps_of(settled: Settled, values: Float64, group_of_case: Int64, groups: int) -> Gaps | None:
+def gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None:
     """What became of gaps in the values of cases, (T, K, C); None if there are none."""
     if not settled.lacking.any():
         return None
-    own = np.where(np.isnan(values), np.nan, settled.values)
-    replaced = np.isnan(values) & ~np.isnan(settled.values)
+    own = settled.own
+    gaps = np.isnan(own) & ~np.isnan(own).all(axis=0)
     by_unit = means_of_groups(own, group_of_case, groups)
     for group in range(groups):
-        by_unit[..., group][replaced[..., group_of_case == group].any(axis=-1)] = np.nan
-    return Gaps(settled.lacking, settled.left_out, values.shape[-1], by_unit)
+        by_unit[..., group][gaps[..., group_of_case == group].any(axis=-1)] = np.nan
+    return Gaps(settled.lacking, settled.left_out, own.shape[-1], by_unit)
 
 
 def mean_of_known(values: Float64) -> Float64:
@@ -532,24 +550,29 @@ def mean_of(values: Float64, rows: ScoreRows, unit: Unit) -> Float64:
 
 
 def incomplete(
-    settled: Settled, rows: ScoreRows, columns: Sequence[RankingColumn], missing: MissingValues, where: str
+    settled: Settled, rows: ScoreRows, columns: Sequence[RankingColumn], missing: MissingValues, worst: Float64
 ) -> list[Finding]:
-    """Warnings about teams that lack values which other teams have, and what became of them."""
+    """Warnings about teams that lack values which other teams have, and what became of them.
+
+    worst  the worst values that the metrics can have, float64 (K,), NaN where there is none
+    """
     findings = []
     for team, column in np.argwhere(settled.lacking > 0).tolist():
         lacking, path = int(settled.lacking[team, column]), columns[column].path
         cases = counted(int(settled.left_out[column]), "case is", "cases are")
         why = {
-            "worst": f"{settled.worst[column]:g} is used, the worst value of any team",
+            "worst": f"{worst[column]:g} is used, the worst value there is"
+            if np.isfinite(worst[column])
+            else "The team ranks after all others in this column, since no worst value is known",
             "unranked": "The team is not ranked",
             "complete_cases": f"{cases} left out for all teams",
         }[missing]
-        if np.isnan(settled.values[team, column]).all() and missing != "unranked":
+        if np.isnan(settled.own[team, column]).all() and missing != "unranked":
             why = "The team has no value in this column"
         findings.append(
             fault(
                 "incomplete-scores",
-                f"{where}, team {quote(rows.teams[team])}",
+                f"{rows.table.where}, team {quote(rows.teams[team])}",
                 lacking=lacking,
                 cases=len(rows.cases),
                 path=path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 
@@ -78,20 +79,41 @@ def better_by_name(paths: Iterable[str]) -> dict[str, Better]:
     >>> better_by_name(["F1", "hausdorff", "panoptic.pq.group_mean", "price"])
     {'F1': 'higher', 'hausdorff': 'lower', 'panoptic.pq.group_mean': 'higher'}
     """
-    known: dict[str, set[Better]] = {}
+    named = {path: {metric.better for metric in metrics} for path, metrics in metrics_by_name(paths).items()}
+    return {path: better.pop() for path, better in named.items() if len(better) == 1}
+
+
+def worst_by_name(paths: Iterable[str]) -> dict[str, float]:
+    """The worst value that the metric at a path of a table of scores can have, where it is known and there is one.
+
+    >>> worst_by_name(["f1", "kappa", "hausdorff", "price"])
+    {'f1': 0.0, 'kappa': -1.0}
+    """
+    named = {
+        path: {metric.lowest if metric.better == "higher" else math.inf for metric in metrics}
+        for path, metrics in metrics_by_name(paths).items()
+    }
+    return {path: ends.pop() for path, ends in named.items() if len(ends) == 1 and math.isfinite(min(ends))}
+
+
+def metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
+    """The metrics of this program that a path of a table of scores may mean; nothing for other paths."""
+    known: dict[str, list[Metric]] = {}
     for family in METRIC_FAMILIES.values():
         for metric in family:
             name = metric.path[-1]
             for alias in {name, re.sub(r"_(px|um)$", "", name)}:
-                known.setdefault(alias, set()).add(metric.better)
-    found: dict[str, Better] = {}
+                known.setdefault(alias, []).append(metric)
+    found = {}
     for path in paths:
         parts = path.split(".")
-        if parts[-1] in AGGREGATIONS_OF_MEANS:
+        if parts[0] == "alternatives":
+            parts = parts[2:]
+        if parts and parts[-1] in AGGREGATIONS_OF_MEANS:
             parts.pop()
         name = parts[-1].casefold().replace(" ", "_").replace("-", "_") if parts else ""
-        if len(known.get(name, ())) == 1 and (len(parts) == 1 or parts[0] in FAMILIES):
-            (found[path],) = known[name]
+        if name in known and (len(parts) == 1 or parts[0] in FAMILIES):
+            found[path] = known[name]
     return found
 
 

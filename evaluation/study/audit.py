@@ -195,9 +195,12 @@ def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
     table, columns = own.table, own.rules.columns
     for index, column in enumerate(columns if len(columns) > 1 else ()):
         for factor in FACTORS if factors is None else factors:
-            weights, kept = table.weights.copy(), np.ones(len(columns), np.bool_)
+            gaps, weights, kept = table.gaps, table.weights.copy(), np.ones(len(columns), np.bool_)
             weights[index] *= factor
             kept[index] = factor > 0
+            if gaps is not None:
+                lacking, left_out, by_unit = gaps.lacking[:, kept], gaps.left_out[kept], gaps.by_unit[:, kept]
+                gaps = replace(gaps, lacking=lacking, left_out=left_out, by_unit=by_unit)
             changed = replace(
                 table,
                 columns=tuple(path for path, is_in in zip(table.columns, kept, strict=True) if is_in),
@@ -205,6 +208,7 @@ def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
                 weights=weights[kept],
                 overall=table.overall[:, kept],
                 by_unit=None if table.by_unit is None else table.by_unit[:, kept],
+                gaps=gaps,
             )
             left = tuple(of for of, is_in in zip(columns, kept, strict=True) if is_in)
             name = f"{column.path} x {factor:g}" if factor else f"{column.path} without"
