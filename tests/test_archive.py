@@ -71,7 +71,7 @@ def test_a_public_archive_holds_nothing_that_tells_the_reference(scored: Path, t
     capfd.readouterr()
     assert run(["verify", str(path)]) == 0
     told = capfd.readouterr().out
-    assert "same to the digit: the ranking in leaderboard.json (places and values; tests need details.json)" in told
+    assert "same to the digit: the ranking in leaderboard.json (ranks and values alone; tests and samples need details.json)" in told
     assert "cannot be checked: counts of finder" in told
 
 

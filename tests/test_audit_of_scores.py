@@ -214,7 +214,7 @@ def test_a_verdict_counts_different_rankings_and_shared_first_places_apart() -> 
     )
     document = leaderboard_document(build_board(of, rules))
     assert any(
-        "The 3 methods of ranking give 2 different orders: the first rank is shared otherwise in 1 "
-        "(median of ranks)." in sentence
+        "The 3 methods of ranking give 2 different orders: only some of those who share the first rank "
+        "are first in 1 (median of ranks)." in sentence
         for sentence in verdict_sentences(document)
     )

@@ -125,7 +125,7 @@ def test_nothing_is_green_without_a_test() -> None:
 def test_one_team_and_no_team_have_a_page() -> None:
     one = made([[1]] * 4, ["A"])
     assert len(part(audit_page(one), "audit-teams").rows) == 1
-    nobody = made(np.empty((4, 0)), [], unranked=[Unranked("A", "no-value", "no place in any variant")])
+    nobody = made(np.empty((4, 0)), [], unranked=[Unranked("A", "no-value", "no rank in any variant")])
     page = audit_page(nobody)
     assert [row[0] for row in part(page, "unranked").rows] == ["A"]
     for found in (one, nobody):

@@ -60,7 +60,7 @@ def test_each_sentence_that_counts_is_right(name: str, seed: int) -> None:
     text, names = " ".join(document["verdict"]), [f"T{team}" for team in range(len(values))]
     units = values.shape[-1]
     first = {names[team] for team in np.flatnonzero(places(mean(values)) == 1)}
-    said = re.match(r"(.*?) (?:is|are) first of", document["verdict"][0])
+    said = re.match(r"(.*?) (?:is first|share the first rank) of", document["verdict"][0])
     assert (
         said
         and set(re.findall(r"'(T\d)'", said[1])) <= first
@@ -114,6 +114,32 @@ def test_significance_is_claimed_where_the_intervals_of_all_columns_say_so(name:
         assert any(what in of for of in found.values()) == bool(re.search(pattern, sentence)), sentence
     open_ = any(of == {"open"} for of in found.values())
     assert ("not significant" in sentence) == open_, sentence
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_sentence_about_methods_counts_orders_and_who_is_first(name: str, seed: int) -> None:
+    """Counted again from the ranks under each method: orders, others alone, others beside, some of the same."""
+    _, document = drawn_board(name, 300 + seed)
+    names = [team["name"] for team in document["teams"]]
+    first = {team["name"] for team in document["teams"] if team["position"] == document["teams"][0]["position"]}
+    orders: dict[tuple[int, ...], set[str]] = {}
+    for method in document["methods"]:
+        places = [np.inf if place is None else place for place in method["places"]]
+        order = tuple(int(place) for place in rankdata(places, method="min"))
+        orders[order] = {name for name, place in zip(names, order, strict=True) if place == 1}
+    sentence = next(of for of in document["verdict"] if "methods of ranking" in of)
+    if all(of == first for of in orders.values()):
+        assert sentence == f"All {len(document['methods'])} methods of ranking agree on the first rank."
+        return
+    assert f"{len(document['methods'])} methods of ranking give {len(orders)} different orders" in sentence
+    for words, expected in (
+        ("another team is first", sum(not of & first for of in orders.values())),
+        ("others share the first rank", sum(bool(of & first and of - first) for of in orders.values())),
+        ("only some of those who share the first rank are first", sum(of < first for of in orders.values())),
+    ):
+        found = re.search(rf"{words} in (\d+)", sentence)
+        assert (int(found[1]) if found else 0) == expected, (sentence, orders)
 
 
 def test_the_share_of_samples_is_no_forecast() -> None:

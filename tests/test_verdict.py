@@ -94,7 +94,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
         lambda: board(OUTLIER),
         [
             "'A' is first of 2",
-            "The difference from 'B' is not significant, and it is ahead in 29 of 30 patients.",
+            "The difference from 'B' is not significant, and 'B' is ahead in 29 of 30 patients.",
             "Without patient P29 the first rank would change.",
         ],
         ["better than", "agree", "would show it"],
@@ -141,7 +141,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
     "ties": (
         lambda: board([LEVELS, LEVELS, LEVELS - 0.2]),
         [
-            "'A' and 'B' are first of 3 teams",
+            "'A' and 'B' share the first rank of 3 teams.",
             "'B' has the same values as 'A'.",
             "In 100 % of the bootstrap samples of these 30 patients the teams have this order.",
         ],
@@ -149,7 +149,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], list[str], list[str]]] = {
     ),
     "all equal": (
         lambda: board([LEVELS] * 3),
-        ["'A', 'B' and 'C' are first of 3 teams", "'B' and 'C' have the same values as 'A'."],
+        ["'A', 'B' and 'C' share the first rank of 3 teams", "'B' and 'C' have the same values as 'A'."],
         ["better than"],
     ),
     "one column decides": (

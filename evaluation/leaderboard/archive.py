@@ -351,7 +351,7 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
         return Checked(what, "differs", f"{BOARD_FILE} is damaged")
     different = first_difference(before, after)
     if different is None:
-        why = "" if isinstance(before, dict) else "places and values; tests need details.json"
+        why = "" if isinstance(before, dict) else "ranks and values alone; tests and samples need details.json"
         return Checked(what, "same to the digit", why)
     return Checked(what, "differs", different)
 

@@ -22,6 +22,8 @@ NO_SAMPLES = {
     "no-teams": "no team is ranked",
     "not-resampled": "{columns} cannot be computed again for samples of the patients",
 }
+OTHERS_FIRST, OTHERS_SHARE = "another team is first", "others share the first rank"
+SOME_ARE_FIRST = "only some of those who share the first rank are first"
 GAPS = {
     "worst": "{lack}; these count as the worst",
     "complete_cases": "{left_out} {kind} in which a team lacks a value are left out for all",
@@ -42,8 +44,8 @@ def verdict_sentences(document: Document, tricks: str = "", who: str = "team", u
     if not teams:
         return ["No team is ranked."]
     first = [team["name"] for team in teams if team["position"] == teams[0]["position"]]
-    are = "are" if len(first) > 1 else "is"
-    sentences = [f"{names_of(first)} {are} first of {counted(len(teams), who)}{about_gaps(document)}."]
+    are = "share the first rank" if len(first) > 1 else "is first"
+    sentences = [f"{names_of(first)} {are} of {counted(len(teams), who)}{about_gaps(document)}."]
     if len(teams) > 1:
         sentences += [
             *about_differences(document, first, who),
@@ -136,7 +138,7 @@ def about_differences(document: Document, first: Sequence[str], who: str) -> lis
         words = words.format(lead=lead, s=s, have=have)
         parts.append(f"{names_of(equal)} {words}")
     if open_:
-        facts = what_is_open(document, pairs[open_[0]]) if len(open_) == 1 else ""
+        facts = what_is_open(document, open_[0], pairs[open_[0]]) if len(open_) == 1 else ""
         parts.append(f"the difference from {names_of(open_, 'or')} is not significant{facts}")
     if rest := [name for name in others if name not in tested]:
         most = max(pairs[name].common for name in rest)
@@ -179,11 +181,11 @@ def in_columns(pairs: Mapping[str, Pair], names: Iterable[str], columns: Sequenc
     return f" in {titles.pop()}" if len(titles) == 1 else f" in at least one of {len(columns)} columns"
 
 
-def what_is_open(document: Document, pair: Pair) -> str:
+def what_is_open(document: Document, name: str, pair: Pair) -> str:
     """In how many units a team that is not significantly worse is ahead, or how many units would show a difference."""
     kind = document["units"]["kind"]
     if pair.behind and 2 * pair.behind[0] > pair.behind[1] and pair.behind[0].is_integer():
-        return f", and it is ahead in {pair.behind[0]:,.0f} of {pair.behind[1]:,} {kind}"
+        return f", and {quote(name, 40)} is ahead in {pair.behind[0]:,.0f} of {pair.behind[1]:,} {kind}"
     if math.isfinite(pair.needed):
         return f"; if it stays as large, {round_up(pair.needed)} {kind} would show it"
     return ""
@@ -277,17 +279,16 @@ def about_methods(document: Document, first: set[str], tricks: str) -> list[str]
     rankings: dict[tuple[int | None, ...], str] = {}
     for of in methods:
         rankings.setdefault(order_of(of["places"]), of["method"].replace("_", " "))
-    changed: list[str] = []
-    shared: list[str] = []
+    changed: dict[str, list[str]] = {}
     for places, method in rankings.items():
         found = {name for name, place in zip(names, places, strict=True) if place == 0}
         if found != first:
-            (shared if found & first else changed).append(method)
+            of_others = OTHERS_SHARE if found & first else OTHERS_FIRST
+            changed.setdefault(SOME_ARE_FIRST if found < first else of_others, []).append(method)
     end = f"; {tricks}." if tricks else "."
-    if not changed and not shared:
+    if not changed:
         return [f"All {len(methods)} methods of ranking agree on the first rank{end}"]
-    parts = [f"another team is first in {len(changed)} ({in_words(changed)})"] if changed else []
-    parts += [f"the first rank is shared otherwise in {len(shared)} ({in_words(shared)})"] if shared else []
+    parts = [f"{what} in {len(of)} ({in_words(of)})" for what, of in sorted(changed.items())]
     return [f"The {len(methods)} methods of ranking give {len(rankings)} different orders: {', '.join(parts)}{end}"]
 
 
