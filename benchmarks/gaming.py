@@ -15,8 +15,9 @@ import argparse
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +29,31 @@ from evaluation.authoring.synthesis import Mistakes, draw_nuclei, join_outlines,
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import resolve_preset
 from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.perturb import dilate_instances, erode_instances
+from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import empty_region, select_instances
-from evaluation.model import Case, Instances
-from evaluation.study.tricks import TRICKS, Field, Play, Played, Trick, TrickCase, best_iou, play_all, read_field
+from evaluation.model import Case, Instances, Int64
+from evaluation.study.tricks import (
+    CHOSEN,
+    TRICKS,
+    Field,
+    Play,
+    Played,
+    Trick,
+    TrickCase,
+    best_iou,
+    of_data_set,
+    play_all,
+    read_field,
+    renamed,
+    together,
+)
 
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
 SPACING_UM = 0.25
 IMAGES_OF_REAL = 30
 BY_NAME = {trick.name: trick for trick in TRICKS}
+KEEP = "recommended, copies kept"
 LEFT_OUT = {"monusac2020_as_published": "its faults depend on the ids of files; its column is that of a clean PQ"}
 BY_CENTROIDS = (
     "recommended, by centroids"  # the same with its second matching rule, centroid_closest_first, in the first place
@@ -310,6 +326,66 @@ def play_presets(
     return found
 
 
+# --- copies ---------------------------------------------------------------------------------------------------------
+
+CHANGES: Mapping[str, Callable[[Instances], Instances]] = {
+    "a pixel larger": dilate_instances,
+    "two pixels larger": lambda nuclei: dilate_instances(nuclei, 2),
+    "a pixel smaller": erode_instances,
+    "a pixel to the right": lambda nuclei: shift_instances(nuclei, 0, 1),
+    "two pixels down": lambda nuclei: shift_instances(nuclei, 2, 0),
+}
+CLASSES_OF_COPIES: Mapping[str, Callable[[Instances, int], Int64]] = {
+    "": lambda copy, classes: copy.class_id.astype(np.int64),
+    ", as another class": lambda copy, classes: copy.class_id.astype(np.int64) % classes + 1,
+}
+NUMBERS = (1, 3)  # of copies of a nucleus, each as much further from it
+
+
+def copy_trick(chosen: str, change: str, as_class: str, number: int) -> Trick:
+    """The chosen nuclei again, ``number`` times: changed once, twice, …; keys of CHOSEN, CHANGES, CLASSES_OF_COPIES."""
+    words, choose = CHOSEN[chosen]
+
+    def apply(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
+        copies = [choose(nuclei, case, common, rare)]
+        for _ in range(number):
+            copy = CHANGES[change](copies[-1])
+            copies.append(renamed(copy, CLASSES_OF_COPIES[as_class](copy, case.classes)))
+        return together(nuclei, *copies[1:])
+
+    words += f" {number} times more, each {change}{as_class}"
+    return Trick(words, words, of_data_set(apply))
+
+
+def copy_tricks() -> list[Trick]:
+    """Every kind of copy: which nuclei, how they differ, of which class, and how many."""
+    return [copy_trick(*kind) for kind in product(CHOSEN, CHANGES, CLASSES_OF_COPIES, NUMBERS)]
+
+
+def play_copies(seeds: int, *, tricks: Sequence[Trick], plans: Sequence[str] = tuple(PLANS)) -> list[Found]:
+    """Copies of every kind, of every team in every made field, under ``recommended``: its rule and without it."""
+    found = []
+    for name, seed in product(plans, range(1, seeds + 1)):
+        field = made_field(PLANS[name], seed)
+        counted, rankings = counted_rules(["recommended"], CLASSES, field.cases)
+        own = rankings["recommended"]
+        keep = own.model_copy(update={"submission": own.submission.model_copy(update={"duplicates": "keep"})})
+        for preset, played in play_rankings(field, counted, {"recommended": own, KEEP: keep}, tricks).items():
+            found += [Found(preset, f"{name} {seed}", play) for play in played.plays()]
+    return found
+
+
+def copies_words(found: Sequence[Found]) -> str:
+    """How many plays of copies pay, with and without the rule about own duplicates."""
+    of = {preset: [each.play for each in found if each.preset == preset] for preset in ("recommended", KEEP)}
+    kinds, fields = (len({*values}) for values in ((of.play.trick for of in found), (of.field for of in found)))
+    paying = {preset: sum(play.pays for play in plays) for preset, plays in of.items()}
+    return (
+        f"{kinds} kinds of copies in {fields} made fields: {paying['recommended']} of {len(of['recommended']):,} plays work, "
+        f'{paying[KEEP]} where `duplicates = "keep"`.'
+    )
+
+
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 INTRODUCTION = """\
@@ -340,18 +416,21 @@ What this says:
 
 - **Scores of matched pairs** (three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
   best nuclei loses in one column and gains in the others. It also works to empty the hardest cases, and to submit a nucleus in
-  several sizes: the best of them is matched.
+  several sizes: the best of them is matched. One larger copy of the surest half also works under glas2015 and midog2021.
 - **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) reward emptying images. An image whose
   reference is empty counts 0 with a single false positive and drops out without; and a class, or the nuclei, of one image
   weigh as much as those of any other.
 - **Class-aware matching** (conic2022, pannuke, puma2024) rewards leaving out the nuclei that are named wrong: a wrong name is
-  two errors, silence is one. Only the reference knows which they are, but a cut by the confidence of the class comes near it.
-- **One class only** (the column of monkey2024): all nuclei of other classes may be thrown away.
+  two errors, silence is one. Only the reference knows which they are.
+- **One class only** (the column of monkey2024): losing nuclei of the other classes costs nothing there, so that keeping the
+  largest nuclei works.
 - Rankings that ignore classes do not notice when a rare class is dropped.
 
 Under `recommended` of a nucleus and its copies one at most takes part in matching
 ([own duplicates](matching.md#own-duplicates)): of two that would match the one with the lower IoU, whatever their confidences. So nobody
 chooses which one counts, as one could by confidence, or by handing in a smaller copy where the inner one counts.
+{copies} (`python -m benchmarks.gaming --copies`: every nucleus, the surest half, or all but the commonest class; a pixel or two
+larger, smaller or aside; of the same or another class; once or three times, each further from it.)
 
 That few tricks of this list work under `recommended` in these fields is no proof for all; what is proved, and where it fails,
 stands with the [covered](metrics.md#covered-how-good-is-the-better-half-and-are-the-classes-right) and
@@ -380,7 +459,7 @@ In brackets: for how many teams of all fields.
 """
 
 
-def page(found: Sequence[Found], presets: Sequence[str], seeds: int, simulated: Simulated) -> str:
+def page(found: Sequence[Found], presets: Sequence[str], seeds: int, simulated: Simulated, copies: str) -> str:
     """docs/gaming.md."""
     names = list(dict.fromkeys(of.field for of in found))
     words = f"{IMAGES_OF_REAL} images of the Data Science Bowl 2018 with the submissions of two teams, and three made of them"
@@ -396,7 +475,11 @@ def page(found: Sequence[Found], presets: Sequence[str], seeds: int, simulated: 
     rows = [summary_row(preset, [of for of in found if of.preset == preset]) for preset in presets]
     of_few = [value for (_, of), value in simulated.found.items() if "few" in of]
     reading = READING.format(
-        fields=simulated.fields, class_columns="\n".join(simulated.rows()), lowest=min(of_few), highest=max(of_few)
+        copies=copies,
+        fields=simulated.fields,
+        class_columns="\n".join(simulated.rows()),
+        lowest=min(of_few),
+        highest=max(of_few),
     )
     return "\n".join([head + "\n".join(rows), reading + "\n".join(trick_row(trick, found) for trick in TRICKS), ""])
 
@@ -429,14 +512,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="of each made field")
     parser.add_argument("--presets", nargs="+", default=ranked_presets())
     parser.add_argument("--tricks", default="", help="only those with this in their names")
+    parser.add_argument("--copies", action="store_true", help="only copies of every kind, under 'recommended'")
     parser.add_argument("--write", type=Path, help="docs/gaming.md")
     arguments = parser.parse_args()
+    if arguments.copies:
+        tricks = [trick for trick in copy_tricks() if arguments.tricks in trick.name]
+        print(copies_words(play_copies(arguments.seeds, tricks=tricks)))
+        return
     tricks = [trick for trick in TRICKS if arguments.tricks in trick.name]
     found = play_presets(arguments.presets, arguments.seeds, tricks=tricks)
     for preset in arguments.presets:
         print(summary_row(preset, [of for of in found if of.preset == preset]))
     if arguments.write:
-        arguments.write.write_text(page(found, arguments.presets, arguments.seeds, Simulated()))
+        copies = copies_words(play_copies(arguments.seeds, tricks=copy_tricks()))
+        arguments.write.write_text(page(found, arguments.presets, arguments.seeds, Simulated(), copies))
 
 
 if __name__ == "__main__":
