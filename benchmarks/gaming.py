@@ -53,7 +53,7 @@ CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
 SPACING_UM = 0.25
 IMAGES_OF_REAL = 30
 BY_NAME = {trick.name: trick for trick in TRICKS}
-KEEP = "recommended, copies kept"
+RECOMMENDED, KEPT, BY_RECALL = "recommended", "copies kept", "copies kept, class recall"
 LEFT_OUT = {"monusac2020_as_published": "its faults depend on the ids of files; its column is that of a clean PQ"}
 BY_CENTROIDS = (
     "recommended, by centroids"  # the same with its second matching rule, centroid_closest_first, in the first place
@@ -363,26 +363,37 @@ def copy_tricks() -> list[Trick]:
 
 
 def play_copies(seeds: int, *, tricks: Sequence[Trick], plans: Sequence[str] = tuple(PLANS)) -> list[Found]:
-    """Copies of every kind, of every team in every made field, under ``recommended``: its rule and without it."""
+    """Copies of every kind, of every team in every made field: under ``recommended``, and what it was without."""
     found = []
     for name, seed in product(plans, range(1, seeds + 1)):
         field = made_field(PLANS[name], seed)
-        counted, rankings = counted_rules(["recommended"], CLASSES, field.cases)
-        own = rankings["recommended"]
-        keep = own.model_copy(update={"submission": own.submission.model_copy(update={"duplicates": "keep"})})
-        for preset, played in play_rankings(field, counted, {"recommended": own, KEEP: keep}, tricks).items():
+        counted, presets = counted_rules(["recommended"], CLASSES, field.cases)
+        rankings = rankings_of_copies(presets["recommended"])
+        for preset, played in play_rankings(field, counted, rankings, tricks).items():
             found += [Found(preset, f"{name} {seed}", play) for play in played.plays()]
     return found
 
 
+def rankings_of_copies(own: Challenge) -> dict[str, Challenge]:
+    """``recommended``; where own duplicates are kept; and where, besides, recall ranks the classes."""
+    kept = own.model_copy(update={"submission": own.submission.model_copy(update={"duplicates": "keep"})})
+    assert own.ranking is not None
+    columns = [
+        column.model_copy(update={"path": column.path.replace("detection.macro_f1", "covered.class_recall")})
+        for column in own.ranking.columns
+    ]
+    ranking = own.ranking.model_copy(update={"columns": tuple(columns)})
+    return {RECOMMENDED: own, KEPT: kept, BY_RECALL: kept.model_copy(update={"ranking": ranking})}
+
+
 def copies_words(found: Sequence[Found]) -> str:
-    """How many plays of copies pay, with and without the rule about own duplicates."""
-    of = {preset: [each.play for each in found if each.preset == preset] for preset in ("recommended", KEEP)}
+    """How many plays of copies pay under each of ``rankings_of_copies``."""
     kinds, fields = (len({*values}) for values in ((of.play.trick for of in found), (of.field for of in found)))
-    paying = {preset: sum(play.pays for play in plays) for preset, plays in of.items()}
+    plays = {preset: [of.play.pays for of in found if of.preset == preset] for preset in (RECOMMENDED, KEPT, BY_RECALL)}
     return (
-        f"{kinds} kinds of copies in {fields} made fields: {paying['recommended']} of {len(of['recommended']):,} plays work, "
-        f'{paying[KEEP]} where `duplicates = "keep"`.'
+        f"{kinds} kinds of copies in {fields} made fields: {sum(plays[RECOMMENDED])} of {len(plays[RECOMMENDED]):,} plays "
+        f'work; {sum(plays[KEPT])} where `duplicates = "keep"`, and {sum(plays[BY_RECALL])} where `covered.class_recall` '
+        "ranks the classes, besides."
     )
 
 

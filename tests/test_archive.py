@@ -7,11 +7,14 @@ import json
 import shutil
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evaluation.commands.main import run
+from evaluation.leaderboard.archive import verify_archive
 
 FROZEN = Path(__file__).parent / "golden" / "frozen"
 
@@ -100,6 +103,47 @@ def test_what_was_changed_is_found_although_its_checksum_was_changed_too(
     assert run(["verify", str(path)]) == 1
     told = capfd.readouterr().out
     assert line in told and "same to the byte: " in told
+
+
+def leaves(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all values of a JSON document."""
+    nodes = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    found = [leaf for key, node in nodes for leaf in leaves(node, (*path, key))]
+    return iter(found or [path])
+
+
+def change_value(tree: Any, path: tuple[Any, ...]) -> None:
+    *steps, last = path
+    for step in steps:
+        tree = tree[step]
+    old = tree[last]
+    is_number = isinstance(old, int | float) and not isinstance(old, bool)
+    tree[last] = old + 1 if is_number else f"{old}x" if isinstance(old, str) else 0.123
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_one_value_that_was_changed_with_its_checksum_is_found_or_named_as_not_checked(
+    scored: Path, tmp_path: Path, private: bool
+) -> None:
+    """In every JSON file, some values spread over it."""
+    path = archived(scored, tmp_path / "a.zip", *(["--private"] if private else []))
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name).decode() for name in archive.namelist()}
+    changed, unseen, tried = tmp_path / "changed.zip", set(), set()
+    for name in [of for of in contents if of.endswith(".json") and "namer" not in of]:
+        every = list(leaves(json.loads(contents[name])))
+        for leaf in every[3 :: max(1, len(every) // 4)]:
+            document = json.loads(contents[name])
+            change_value(document, leaf)
+            shutil.copy(path, changed)
+            rewritten(changed, name, None, json.dumps(document))
+            checked = verify_archive(changed, tmp_path / f"{len(tried)}")
+            tried.add((name, leaf))
+            if all(of.outcome != "differs" for of in checked):
+                unseen.add((name, leaf[0]))
+    assert {name for name, _ in tried} >= {"zenodo.json", "leaderboard.json", "results/finder/metrics.json"}
+    not_checked = {"archive.json"} if private else {"archive.json", "leaderboard.json"}
+    assert {of for of in unseen if of[0] not in not_checked and of[1] not in ("software", "findings", "key")} == set()
 
 
 @pytest.mark.parametrize(

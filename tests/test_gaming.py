@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,22 @@ from findings import Bench
 from literal import instances_of, masks_of
 
 from benchmarks.class_column import Simulated
-from benchmarks.gaming import CLASSES, LEFT_OUT, Found, Plan, counted_rules, made_field, page, play_rankings
+from benchmarks.gaming import (
+    CLASSES,
+    KEPT,
+    LEFT_OUT,
+    RECOMMENDED,
+    Found,
+    Plan,
+    copies_words,
+    copy_trick,
+    copy_tricks,
+    counted_rules,
+    made_field,
+    page,
+    play_rankings,
+    rankings_of_copies,
+)
 from evaluation.challenge import Challenge, preset_names
 from evaluation.model import Instances
 from evaluation.report.html import page_html
@@ -172,6 +188,42 @@ def test_under_monusac2020_silence_pays() -> None:
     assert {"best_one", "best_25"} & set(paying("monusac2020"))
 
 
+KINDS = (
+    ("", "a pixel larger", "", 1),
+    ("_surest", "a pixel to the right", ", as another class", 3),
+    ("_rare", "a pixel smaller", "", 3),
+)
+
+
+def test_copies_are_those_that_their_words_say() -> None:
+    assert len({trick.name for trick in copy_tricks()}) == 60
+    (case, *_) = field().trick_cases("team 1", len(CLASSES))
+    larger, aside, _ = (copy_trick(*kind).apply([case])[0] for kind in KINDS)
+    own = case.prediction
+    assert own is not None and larger is not None and aside is not None and len(own) > 1
+    assert len(larger) == 2 * len(own) and (larger.areas_px()[len(own) :] > own.areas_px()).all()
+    half = (len(aside) - len(own)) // 3
+    assert half == -(-len(own) // 2)
+    first, second = (slice(len(own) + place * half, len(own) + (place + 1) * half) for place in (0, 1))
+    assert (aside.class_id[first] % len(CLASSES) + 1 == aside.class_id[second]).all()
+    inside = aside.centroids_yx()[second, 1] < case.reference.shape_yx[1] - 20
+    assert ((aside.centroids_yx()[second] - aside.centroids_yx()[first])[inside] == [0, 1]).all()
+
+
+def test_copies_do_not_pay_under_recommended() -> None:
+    """Three kinds; ``python -m benchmarks.gaming --copies`` plays sixty."""
+    counted, presets = counted_rules([RECOMMENDED], CLASSES, field().cases)
+    rankings = rankings_of_copies(presets[RECOMMENDED])
+    assert [of.submission.duplicates for of in rankings.values()] == ["spurious", "keep", "keep"]
+    found = play_rankings(field(), counted, rankings, [copy_trick(*kind) for kind in KINDS])
+    plays = [Found(preset, "small 1", play) for preset, of in found.items() for play in of.plays()]
+    assert copies_words(plays).startswith("3 kinds of copies in 1 made fields: 0 of 12 plays work; ")
+    f1 = {preset: [of.play.f1 for of in plays if of.preset == preset] for preset in (RECOMMENDED, KEPT)}
+    assert max(f1[RECOMMENDED]) < -0.005  # each of them is worse than what it was made of
+    paid = [replace(of, play=replace(of.play, before=2, after=1)) if of.preset != RECOMMENDED else of for of in plays]
+    assert "; 12 where `duplicates" in copies_words(paid) and "and 12 where `covered" in copies_words(paid)
+
+
 def test_a_trick_pays_only_if_the_submission_became_worse() -> None:
     for of in played().values():
         for p in of.plays():
@@ -180,7 +232,8 @@ def test_a_trick_pays_only_if_the_submission_became_worse() -> None:
 
 def test_the_page_counts_what_pays_under_every_preset_and_of_every_trick() -> None:
     found = [Found(preset, "small 1", p) for preset, of in played().items() for p in of.plays()]
-    text = page(found, PRESETS, 1, Simulated(1))
+    text = page(found, PRESETS, 1, Simulated(1), "0 of 9 plays of copies work.")
+    assert "0 of 9 plays of copies work." in text
     for preset in PRESETS:
         assert row_of(text, preset).split("|")[2].split()[0] == str(len(paying(preset)))
     often = Counter(paying("monusac2020"))

@@ -444,7 +444,7 @@ def archive(
 @click.option("--submissions", type=FolderPath, help="Score these again; needs an archive with the reference.")
 @Workers
 def verify(archive: Path, submissions: Path | None, workers: int | None) -> None:
-    """Compute again what an ARCHIVE allows: the checksums, the hash of the rules, the ranking, the counts of nuclei.
+    """Compute again what an ARCHIVE allows: checksums, metadata, rules, the ranking, the numbers of teams.
 
     With --submissions and the reference in it every result, too. Says of each whether it is the same to the byte, the
     same to the digit, or cannot be checked; exit code 1 if one differs.

@@ -15,10 +15,12 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import orjson
 
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRules
@@ -27,15 +29,30 @@ from evaluation.findings import fault, quote
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, SubmissionRejected, WrongUsage
 from evaluation.leaderboard.board import load_ranked, rank_folder
 from evaluation.leaderboard.document import leaderboard_json
+from evaluation.leaderboard.resampled import columns_in_samples, stored_tables
 from evaluation.leaderboard.team_scores import (
     DETAILS_BYTES,
     METRICS_BYTES,
+    all_metrics,
+    every_column,
+    groups_of,
+    number_at,
     plan_columns,
     read_board,
     read_details,
     read_metrics,
+    values_of_units,
 )
-from evaluation.leaderboard.teams import KEY_FILE, RESULT_FILES, ResultFolder, hashed, reference_names, score_teams
+from evaluation.leaderboard.teams import (
+    KEY_FILE,
+    RESULT_FILES,
+    ResultFolder,
+    file_hash,
+    hashed,
+    read_key,
+    reference_names,
+    score_teams,
+)
 from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically
 from evaluation.results.version import __version__
@@ -44,6 +61,7 @@ from evaluation.submission import SubmissionFiles, open_submission
 SUMS_FILE = "SHA256SUMS"
 BOARD_FILE = "leaderboard.json"
 LOCK_FILE = "requirements/run.lock"
+NOT_COMPARED = ("software", "findings")  # of leaderboard.json: programs of other versions may differ in them
 DIGITS = 1e-6  # results have six decimals
 COUNTS = {"matched": "true_positives", "missed": "false_negatives", "spurious": "false_positives"}
 
@@ -127,7 +145,7 @@ def made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
     return {"date": date, "left_out": list(left_out), "software": software}
 
 
-def datacite(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[str, Any]:
+def datacite(challenge: Challenge, date: str, creators: Sequence[str], program: str = __version__) -> dict[str, Any]:
     """Metadata of DataCite 4; the DOI is given at publication."""
     return {
         "schemaVersion": "http://datacite.org/schema/kernel-4",
@@ -137,7 +155,7 @@ def datacite(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[s
         "publicationYear": date[:4],
         "dates": [{"date": date, "dateType": "Issued"}],
         "version": challenge.version,
-        "descriptions": [{"description": described(challenge), "descriptionType": "Abstract"}],
+        "descriptions": [{"description": described(challenge, program), "descriptionType": "Abstract"}],
     }
 
 
@@ -157,7 +175,7 @@ def citation(challenge: Challenge, date: str, creators: Sequence[str]) -> str:
     return "".join(f"{key}: {orjson.dumps(value).decode()}\n" for key, value in keys.items())
 
 
-def zenodo(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[str, Any]:
+def zenodo(challenge: Challenge, date: str, creators: Sequence[str], program: str = __version__) -> dict[str, Any]:
     """Metadata as Zenodo's deposit interface takes them."""
     return {
         "upload_type": "dataset",
@@ -165,14 +183,14 @@ def zenodo(challenge: Challenge, date: str, creators: Sequence[str]) -> dict[str
         "creators": [{"name": name} for name in creators],
         "publication_date": date,
         "version": challenge.version,
-        "description": described(challenge),
+        "description": described(challenge, program),
     }
 
 
-def described(challenge: Challenge) -> str:
+def described(challenge: Challenge, program: str) -> str:
     return (
         f"Results of the challenge {challenge.name}, version {challenge.version}: rules, scores and ranking, with "
-        f"checksums. Rules {challenge.hash}, ranking {challenge.ranking_hash}, nuclei-evaluation {__version__}."
+        f"checksums. Rules {challenge.hash}, ranking {challenge.ranking_hash}, nuclei-evaluation {program}."
     )
 
 
@@ -205,7 +223,8 @@ def verify_archive(
                         write_atomically(archive / name, stream.read())
     except (SubmissionRejected, InputFault) as error:
         raise WrongUsage(*error.findings) from None
-    return [sums, *check_content(archive), *check_scores(archive, submissions, work / "again", workers)]
+    content = [*check_metadata(archive), *check_content(archive)]
+    return [sums, *content, *check_scores(archive, submissions, work / "again", workers)]
 
 
 def most_bytes(name: str) -> int:
@@ -238,8 +257,29 @@ def check_sums(files: SubmissionFiles) -> Checked:
     return Checked(what, "differs" if wrong else "same to the byte", ", ".join(wrong[:10]))
 
 
+def check_metadata(folder: Path) -> Iterator[Checked]:
+    """The documents that follow from the rules, as far as they do; what was noted of a machine does not."""
+    names = ("CITATION.cff", "datacite.json", "zenodo.json")
+    what = ", ".join(names)
+    try:
+        stored = {name: (folder / name).read_bytes() for name in names}
+        made, cited = (orjson.loads((folder / name).read_bytes()) for name in ("archive.json", "datacite.json"))
+        date, creators = made["date"], [each["name"] for each in cited["creators"]]
+        challenge, version = Challenge.load(folder / "challenge"), made["software"]["version"]
+        found = (citation(challenge, date, creators), *(
+            as_json(of(challenge, date, creators, version)) for of in (datacite, zenodo)
+        ))  # fmt: skip
+    except (OSError, EvaluationError, KeyError, TypeError, AttributeError, orjson.JSONDecodeError):
+        yield Checked(what, "cannot be checked", "archive.json or a file of the challenge is missing or damaged")
+        return
+    other = [name for name, text in zip(names, found, strict=True) if stored[name] != text.encode()]
+    yield Checked(what, "differs" if other else "same to the byte", ", ".join(other))
+    believed = f"software, image and date in archive.json, and the key in every {KEY_FILE}"
+    yield Checked(believed, "cannot be checked", "nothing else tells them")
+
+
 def check_content(folder: Path) -> Iterator[Checked]:
-    """The rules, the ranking, and the counts of each team from its nuclei."""
+    """The rules, the ranking, and of each team its files, its numbers, and its counts of nuclei."""
     results = results_in(folder)
     try:
         challenge = Challenge.load(folder / "challenge")
@@ -254,6 +294,8 @@ def check_content(folder: Path) -> Iterator[Checked]:
     yield check_board(folder, results)
     for file in files:
         table, details = file.metrics.with_name("objects.csv"), file.details
+        yield check_key(file.name, file.metrics.parent)
+        yield check_numbers(file.name, challenge, file.metrics, details)
         what = f"counts of {file.name}, from its nuclei"
         if details is None or not table.is_file():
             yield Checked(what, "cannot be checked", "objects.csv or details.json is left out")
@@ -343,31 +385,36 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
         after = orjson.loads(found)
         if stored == found:
             return Checked(what, "same to the byte")
+        why = f"{' and '.join(NOT_COMPARED)} are not compared"
         if all(file.details is None for file in results.find()[0]):
-            before, after = ([place_of(team) for team in each["teams"]] for each in (before, after))
+            before, after = (without_details(each) for each in (before, after))
+            why = "ranks and values alone; tests and samples need details.json"
     except EvaluationError as error:
         return Checked(what, "cannot be checked", str(error.findings[0]))
     except (KeyError, TypeError):
         return Checked(what, "differs", f"{BOARD_FILE} is damaged")
     different = first_difference(before, after)
-    if different is None:
-        why = "" if isinstance(before, dict) else "ranks and values alone; tests and samples need details.json"
-        return Checked(what, "same to the digit", why)
-    return Checked(what, "differs", different)
+    return Checked(what, "differs" if different else "same to the digit", different or why)
 
 
-def place_of(team: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a team on a board its metrics.json alone decides."""
-    cells = [{key: cell[key] for key in ("path", "value", "rank")} for cell in team["columns"]]
-    return {"name": team["name"], "position": team["position"], "columns": cells}
+def without_details(board: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a board the rules and metrics.json of the teams decide."""
+    kept = {
+        "columns": ("path", "direction", "weight"),
+        "teams": ("name", "position", "combined", "equal", "floors", "below_floor"),
+        "not_ranked": ("name", "code", "reason"),
+        "shown": ("name",),
+    }
+    found = {name: [{key: of.get(key) for key in keys} for of in board[name]] for name, keys in kept.items()}
+    cells = [[{key: cell[key] for key in ("path", "value", "rank")} for cell in of["columns"]] for of in board["teams"]]
+    rules = {key: value for key, value in board["ranking"].items() if key != "in_words"}
+    return {"challenge": board["challenge"], "ranking": rules, "cells": cells, **found}
 
 
 def first_difference(before: Any, after: Any, path: str = "") -> str | None:
     """Where two documents differ by more than a digit, and how; None: nowhere. Programs and findings may differ."""
     if isinstance(before, dict) and isinstance(after, dict):
-        keys = before.keys() | after.keys()
-        if not path:
-            keys -= {"software", "findings"}
+        keys = (before.keys() | after.keys()) - (set() if path else set(NOT_COMPARED))
         pairs = [(f"{path}.{key}".lstrip("."), before.get(key), after.get(key)) for key in sorted(keys)]
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(zip(before, after, strict=True))]
@@ -376,6 +423,43 @@ def first_difference(before: Any, after: Any, path: str = "") -> str | None:
     else:
         return None if before == after else f"{path}: {str(before)[:60]} in the archive, {str(after)[:60]} now"
     return next((found for where, one, other in pairs if (found := first_difference(one, other, where))), None)
+
+
+def check_key(name: str, folder: Path) -> Checked:
+    """The files of a team, as they were when it was scored, by its key.json."""
+    hashes = read_key(folder).get("files")
+    names = [file for file in RESULT_FILES if (folder / file).is_file()]
+    what = f"{', '.join(names)} of {name}, by {KEY_FILE}"
+    if not isinstance(hashes, dict):
+        return Checked(what, "cannot be checked", f"there is no {KEY_FILE}, or it is damaged")
+    other = [file for file in names if hashes.get(file) != file_hash(folder / file)]
+    return Checked(what, "differs" if other else "same to the byte", ", ".join(other))
+
+
+def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path | None) -> Checked:
+    """The numbers of metrics.json that follow from the scores of cases and groups, the counts and the matched pairs."""
+    what = f"numbers of {name} in metrics.json, from details.json and objects.csv"
+    if details is None:
+        return Checked(what, "cannot be checked", "details.json is left out")
+    try:
+        stored, cases = read_metrics(metrics, where="'metrics.json'"), read_details(details, where="'details.json'")
+        columns, every = every_column(challenge), all_metrics(stored, cases)
+        tables, once = stored_tables(challenge, cases, metrics.with_name("objects.csv")), len(groups_of(challenge))
+        values = partial(values_of_units, challenge, cases)
+        found = columns_in_samples(challenge, columns, values, tables, np.ones((1, once), np.int64))[0].tolist()
+        published, kept = ([number_at(of, column.path) for column in columns] for of in (stored, every))
+    except InputFault as error:
+        return Checked(what, "cannot be checked", str(error))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return Checked(what, "cannot be checked", "metrics.json or details.json has another form")
+    for column, *numbers in zip(columns, published, kept, found, strict=True):
+        known = [value for value in numbers if not math.isnan(value)]
+        if known and not math.isclose(min(known), max(known), rel_tol=2 * DIGITS, abs_tol=2 * DIGITS):
+            return Checked(what, "differs", f"{column.path}: {known[0]:g} in the archive, {known[-1]:g} now")
+    total = sum(not math.isnan(value) for value in kept)
+    again = sum(not math.isnan(one) and not math.isnan(other) for one, other in zip(kept, found, strict=True))
+    more = "" if again == total else "; what the others rest on is not in these files"
+    return Checked(what, "same to the digit", f"{again:,} of {total:,}{more}")
 
 
 def check_counts(what: str, table: Path, path: Path) -> Checked:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -40,6 +41,7 @@ from evaluation.model import (
 from evaluation.ranking.methods import needs_units
 from evaluation.ranking.stability import sample_weights
 from evaluation.results.schema import LARGEST, DetailsFile, LeaderboardFile, MetricsFile
+from evaluation.scoring.score import aggregations_of
 
 METRICS_BYTES = 10_000_000
 DETAILS_BYTES = 500_000_000
@@ -160,17 +162,27 @@ def as_columns(paths: Iterable[str]) -> tuple[RankingColumn, ...]:
 
 def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list[PlannedColumn]:
     """The columns of a ranking of results of a challenge, which must have them (``check_columns``)."""
-    rules = challenge.matching.passes
-    known = {}
-    for index, (rule, class_aware) in enumerate(rules):
-        prefix = ("alternatives", rule) if index else ()
-        for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0):
-            known[".".join((*prefix, *metric.path))] = (metric, rule)
-    planned = []
+    known, planned = metrics_by_path(challenge), []
     for column in columns:
         of_metric, _, aggregation = column.path.rpartition(".")
         planned.append(PlannedColumn(column.path, *known[of_metric], aggregation))
     return planned
+
+
+def every_column(challenge: Challenge) -> list[PlannedColumn]:
+    """All numbers that a result of a challenge has."""
+    pairs = product(metrics_by_path(challenge).items(), aggregations_of(challenge))
+    return [PlannedColumn(f"{path}.{name}", metric, rule, name) for (path, (metric, rule)), name in pairs]
+
+
+def metrics_by_path(challenge: Challenge) -> dict[str, tuple[Metric, str]]:
+    """The metrics of a challenge and their matching rules, by their paths in metrics.json without the aggregation."""
+    known = {}
+    for index, (rule, class_aware) in enumerate(challenge.matching.passes):
+        prefix = ("alternatives", rule) if index else ()
+        for metric in metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0):
+            known[".".join((*prefix, *metric.path))] = (metric, rule)
+    return known
 
 
 def team_of_documents(
