@@ -339,7 +339,7 @@ CLASSES_OF_COPIES: Mapping[str, Callable[[Instances, int], Int64]] = {
     "": lambda copy, classes: copy.class_id.astype(np.int64),
     ", as another class": lambda copy, classes: copy.class_id.astype(np.int64) % classes + 1,
 }
-NUMBERS = (1, 3)  # of copies of a nucleus, each as much further from it
+NUMBERS = {1: "once", 3: "three times"}  # copies of a nucleus, each as much further from it
 
 
 def copy_trick(chosen: str, change: str, as_class: str, number: int) -> Trick:
@@ -353,7 +353,7 @@ def copy_trick(chosen: str, change: str, as_class: str, number: int) -> Trick:
             copies.append(renamed(copy, CLASSES_OF_COPIES[as_class](copy, case.classes)))
         return together(nuclei, *copies[1:])
 
-    words += f" {number} times more, each {change}{as_class}"
+    words += f" {NUMBERS[number]} more, {change}{as_class}"
     return Trick(words, words, of_data_set(apply))
 
 

@@ -214,7 +214,7 @@ def test_copies_do_not_pay_under_recommended() -> None:
     """Three kinds; ``python -m benchmarks.gaming --copies`` plays sixty."""
     counted, presets = counted_rules([RECOMMENDED], CLASSES, field().cases)
     rankings = rankings_of_copies(presets[RECOMMENDED])
-    assert [of.submission.duplicates for of in rankings.values()] == ["spurious", "keep", "keep"]
+    assert [of.submission.duplicates for of in rankings.values()] == ["false_positive", "keep", "keep"]
     found = play_rankings(field(), counted, rankings, [copy_trick(*kind) for kind in KINDS])
     plays = [Found(preset, "small 1", play) for preset, of in found.items() for play in of.plays()]
     assert copies_words(plays).startswith("3 kinds of copies in 1 made fields: 0 of 12 plays work; ")
