@@ -146,6 +146,26 @@ def test_one_value_that_was_changed_with_its_checksum_is_found_or_named_as_not_c
     assert {of for of in unseen if of[0] not in not_checked and of[1] not in ("software", "findings", "key")} == set()
 
 
+@pytest.mark.parametrize(("file", "path"), [("metrics.json", ["panoptic", "sq"]), ("details.json", ["cases"])])
+def test_a_number_is_computed_again_although_the_key_and_the_checksums_follow_it(
+    scored: Path, tmp_path: Path, capfd, file: str, path: list[str]
+) -> None:
+    """A pooled number that does not rank, and a score of a case."""
+    archive = archived(scored, tmp_path / "a.zip", "--private")
+    with zipfile.ZipFile(archive) as found:
+        before = found.read(f"results/finder/{file}")
+    document = json.loads(before)
+    leaf = next(of for of in leaves(document) if list(of[: len(path)]) == path and of[-1] in ("f1", "pooled"))
+    change_value(document, leaf)
+    rewritten(archive, f"results/finder/{file}", None, text := json.dumps(document))
+    hashes = (hashlib.sha256(of).hexdigest() for of in (before, text.encode("latin-1")))
+    rewritten(archive, "results/finder/key.json", *hashes)
+    assert run(["verify", str(archive)]) == 1
+    told = capfd.readouterr().out
+    assert "same to the byte: metrics.json, details.json, objects.csv of finder, by key.json" in told
+    assert "differs: numbers of finder in metrics.json" in told
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

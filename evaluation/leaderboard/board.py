@@ -56,13 +56,7 @@ from evaluation.leaderboard.team_scores import (
 )
 from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
-from evaluation.ranking.differences import (
-    BETTER,
-    Differences,
-    across_columns,
-    better_in_samples,
-    paired_differences,
-)
+from evaluation.ranking.differences import BETTER, Differences, across_columns, better_in_samples, paired_differences
 from evaluation.ranking.kendall import kendall_tau
 from evaluation.ranking.methods import (
     BY_MATRIX,
@@ -151,10 +145,7 @@ def score_and_rank(
 
 
 def rank_folder(
-    challenge_folder: Path,
-    results: ResultFolder,
-    settings: Mapping[str, Any],
-    progress: Progress | None = None,
+    challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any], progress: Progress | None = None
 ) -> Board:
     """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
     challenge, rules = load_ranked(challenge_folder)
@@ -186,12 +177,7 @@ def with_moves(board: Board, old: Mapping[str, Any] | None) -> Board:
 
 
 def with_pairs(
-    board: Board,
-    challenge: Challenge,
-    rules: RankingRules,
-    objects: Mapping[str, Path | None],
-    *,
-    alike: bool = True,
+    board: Board, challenge: Challenge, rules: RankingRules, objects: Mapping[str, Path | None], *, alike: bool = True
 ) -> Board:
     """The board with its ranked teams in pairs: its second table and, if ``alike``, which share their errors.
 

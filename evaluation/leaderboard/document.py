@@ -304,12 +304,7 @@ def leaderboard_csv(board: Board) -> str:
 
 # --- words ---------------------------------------------------------------------------------------------------------
 
-COMBINED = {
-    "sum_of_ranks": "sum",
-    "median_of_ranks": "median",
-    "absolute": "rank",
-    "ranked_pairs": "teams before",
-}
+COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank", "ranked_pairs": "teams before"}
 
 
 NO_TEST = {

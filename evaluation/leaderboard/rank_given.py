@@ -14,14 +14,7 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
-from evaluation.leaderboard.board import (
-    changed_rules,
-    load_ranked,
-    older_board,
-    rank_folder,
-    rank_scores,
-    with_moves,
-)
+from evaluation.leaderboard.board import changed_rules, load_ranked, older_board, rank_folder, rank_scores, with_moves
 from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.score_csv import Unit, metrics_in, read_scores
 from evaluation.leaderboard.teams import ResultFolder

@@ -23,21 +23,9 @@ from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
-from evaluation.leaderboard.resampled import (
-    Tables,
-    bare_table,
-    columns_in_samples,
-    is_empty,
-    ordered_cases,
-)
+from evaluation.leaderboard.resampled import Tables, bare_table, columns_in_samples, is_empty, ordered_cases
 from evaluation.metrics import Metric, metrics_of
-from evaluation.model import (
-    OF_STRATA,
-    UNDEFINED_REASONS,
-    Float64,
-    Scores,
-    ScoreTable,
-)
+from evaluation.model import OF_STRATA, UNDEFINED_REASONS, Float64, Scores, ScoreTable
 from evaluation.ranking.methods import needs_units
 from evaluation.ranking.stability import sample_weights
 from evaluation.results.schema import LARGEST, DetailsFile, LeaderboardFile, MetricsFile

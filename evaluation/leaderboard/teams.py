@@ -247,13 +247,7 @@ def read_team(folder: Path, name: str, challenge: Challenge, columns: list[Plann
 
 
 def score_team(
-    challenge_folder: Path,
-    challenge: Challenge,
-    name: str,
-    path: Path,
-    folder: Path,
-    key: str,
-    kept: Kept,
+    challenge_folder: Path, challenge: Challenge, name: str, path: Path, folder: Path, key: str, kept: Kept
 ) -> Job[Unranked | None]:
     """Score one submission and keep the result under a key, or why there is none.
 

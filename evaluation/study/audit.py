@@ -49,14 +49,7 @@ from evaluation.leaderboard.team_scores import (
 from evaluation.leaderboard.teams import Kept, Note, Outcome, score_teams
 from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
-from evaluation.model import (
-    AGGREGATIONS,
-    WITH_FRACTION,
-    Float64,
-    MissingValues,
-    RankingMethod,
-    ScoreTable,
-)
+from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues, RankingMethod, ScoreTable
 from evaluation.ranking.missing import keep_complete_units
 from evaluation.ranking.significance import Comparison
 from evaluation.results.documents import as_json

@@ -128,11 +128,7 @@ class CaseStudy:
 
 
 def study_case(
-    rules: Sequence[AnyMatchingRule],
-    challenge: Challenge,
-    folder: Path,
-    case: Case,
-    content: Annotations | None,
+    rules: Sequence[AnyMatchingRule], challenge: Challenge, folder: Path, case: Case, content: Annotations | None
 ) -> CaseStudy | tuple[Finding, ...]:
     """Change the reference of a case in every way, and compare. Faults of its files come back as data."""
     try:
