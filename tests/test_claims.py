@@ -35,7 +35,7 @@ def test_a_difference_that_is_there_is_found() -> None:
 def drawn_board(name: str, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
     """Teams and patients in number by chance, and how much better each team is."""
     random = np.random.default_rng([seed, BOARDS.index(name)])
-    teams, units, columns = random.integers(2, 7), random.integers(4, 30), random.integers(1, 4)
+    teams, units, columns = random.integers(2, 11), random.integers(4, 51), random.integers(1, 4)
     values = board_of_equals(name, random, teams, units, columns) + random.normal(0, 0.03, (teams, columns, 1))
     return values, board_document(values)
 
