@@ -396,3 +396,9 @@ def test_one_unit_is_called_what_it_is_and_one_team_is_one_team() -> None:
     document["units"]["kind"] = "cases"
     assert why_no_samples(document) == "there is one case only"
     assert "1 case is too few" in " ".join(verdict_sentences(document))
+
+
+def test_of_one_common_patient_the_difference_is_known_and_its_interval_is_not() -> None:
+    found = paired_differences(np.array([[0.9, np.nan], [0.8, 0.7]]), higher_is_better=True, level=0.05)
+    assert found.mean[0, 1] == pytest.approx(0.1) and np.isnan(found.low[0, 1])
+    assert (found.units[0, 1], VERDICTS[found.verdict[0, 1]]) == (1, "undecided")
