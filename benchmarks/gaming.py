@@ -392,8 +392,8 @@ def copies_words(found: Sequence[Found]) -> str:
     plays = {preset: [of.play.pays for of in found if of.preset == preset] for preset in (RECOMMENDED, KEPT, BY_RECALL)}
     return (
         f"{kinds} kinds of copies in {fields} made fields: {sum(plays[RECOMMENDED])} of {len(plays[RECOMMENDED]):,} plays "
-        f'work; {sum(plays[KEPT])} where `duplicates = "keep"`, and {sum(plays[BY_RECALL])} where `covered.class_recall` '
-        "ranks the classes, besides."
+        f'work; {sum(plays[KEPT])} where `duplicates = "keep"`, and {sum(plays[BY_RECALL])} where, besides, '
+        "`covered.class_recall` ranks the classes in the place of `detection.macro_f1`."
     )
 
 
@@ -440,7 +440,8 @@ What this says:
 Under `recommended` of a nucleus and its copies one at most takes part in matching
 ([own duplicates](matching.md#own-duplicates)): of two that would match the one with the lower IoU, whatever their confidences. So nobody
 chooses which one counts, as one could by confidence, or by handing in a smaller copy where the inner one counts.
-{copies} (`python -m benchmarks.gaming --copies`: every nucleus, the surest half, or all but the commonest class; a pixel or two
+{copies}
+(`python -m benchmarks.gaming --copies`: every nucleus, the surest half, or all but the commonest class; a pixel or two
 larger, smaller or aside; of the same or another class; once or three times, each further from it.)
 
 That few tricks of this list work under `recommended` in these fields is no proof for all; what is proved, and where it fails,

@@ -221,7 +221,7 @@ def test_copies_do_not_pay_under_recommended() -> None:
     f1 = {preset: [of.play.f1 for of in plays if of.preset == preset] for preset in (RECOMMENDED, KEPT)}
     assert max(f1[RECOMMENDED]) < -0.005  # each of them is worse than what it was made of
     paid = [replace(of, play=replace(of.play, before=2, after=1)) if of.preset != RECOMMENDED else of for of in plays]
-    assert "; 12 where `duplicates" in copies_words(paid) and "and 12 where `covered" in copies_words(paid)
+    assert "; 12 where `duplicates" in copies_words(paid) and "and 12 where, besides, `covered" in copies_words(paid)
 
 
 def test_a_trick_pays_only_if_the_submission_became_worse() -> None:
