@@ -81,7 +81,7 @@ def test_runs_that_are_sorted_already_change_no_digit(pairs):
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(several_pairs, st.integers(1, 3), st.sampled_from(["open", "closed"]))
 def test_bands_of_several_images_are_those_of_each(pairs, width_px, border):
     """Open borders are those of each image, however large the others are."""
@@ -99,7 +99,7 @@ def test_bands_of_several_images_are_those_of_each(pairs, width_px, border):
     assert list(zip(together.intersection_px.tolist(), together.union_px.tolist(), strict=True)) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(several_pairs, st.sampled_from(["open", "closed"]))
 def test_boundaries_of_several_images_are_those_of_each(pairs, border):
     images = [

@@ -109,7 +109,7 @@ def test_splitting_an_image_of_a_patient_into_tiles_changes_no_pooled_or_group_s
 # --- properties -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(pairs_of_images(overlap=True, most=4), min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_the_order_of_cases_changes_no_byte(images, random):
     cases = {
