@@ -1057,6 +1057,28 @@ def test_what_is_told_of_any_files_speaks_of_no_challenge(name, side, options, c
     assert not INSIDE.search(printed.out + printed.err), printed.out + printed.err
 
 
+@pytest.mark.parametrize("form", ["labels", "points", "two models", "shifted outlines"])
+def test_notes_and_the_page_of_a_comparison_speak_of_no_challenge_that_was_made(form: str, capsys) -> None:
+    if form == "points":
+        dump("ref/a.csv", 0)
+        dump("pred/a.csv", 0)
+        Path("ref/a.csv").write_text("x,y\n9,9\n35,9\n14,29\n")
+        Path("pred/a.csv").write_text("x,y\n9,9\n36,9\n")
+    else:
+        for name in "ab":
+            put(f"ref/{name}.tif", R)
+        put("pred/a.tif", P)
+        put("pred/strange.tif", P)
+        put("other/a_masks.tif", np.where(R == 1, 255, R).astype(np.uint8))
+        features = [of_qupath("annotation", square(x + 1, y + 1, x + 11, y + 11)) for y, x in ((5, 5), (5, 30))]
+        dump("outlines/a.geojson", {"type": "FeatureCollection", "features": features})
+    models = {"two models": ["pred", "other"], "shifted outlines": ["outlines"]}.get(form, ["pred"])
+    assert run(["compare", "ref", *models, "--report", "--output", "out"]) == 0
+    page = re.sub(r"(?s)<(script|style).*?</\1>|base64,[A-Za-z0-9+/=]*", "", Path("out/compare.html").read_text())
+    assert not INSIDE.search(capsys.readouterr().out)
+    assert not INSIDE.search(re.sub("<[^>]*>", " ", page))
+
+
 @pytest.mark.parametrize("command", ["validate", "score"])
 def test_a_wrong_folder_for_the_challenge_is_named(command: str, capsys) -> None:
     put("photos/a.tif", R)
