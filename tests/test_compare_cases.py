@@ -927,6 +927,21 @@ def test_points_of_images_that_are_only_counted_are_not_put_on_one(column: str, 
     check(compared(capsys), 0.8 if second == 1 else f"2 images by number (in the column '{column}')")
 
 
+@pytest.mark.parametrize("side", ["ref", "pred"])
+def test_labels_of_cells_and_nuclei_are_not_taken_for_ids_and_classes(side: str, capsys) -> None:
+    from scipy.ndimage import grey_dilation
+
+    for own, labels in (("ref", R), ("pred", P)):
+        cells = grey_dilation(labels, size=(5, 5))
+        np.save(put_folder(own) / "y.npy", np.stack([np.dstack([cells, labels])] * 2 if own == side else [labels] * 2))
+    check(compared(capsys), "labels of two kinds in two channels")
+
+
+def put_folder(name: str) -> Path:
+    Path(name).mkdir()
+    return Path(name)
+
+
 def test_probabilities_are_no_volume_and_no_labels(capsys) -> None:
     put("ref/a.tif", R)
     put("pred/a.tif", np.dstack([(P > 0) * 0.9 + 0.05, (P == 0) * 0.9 + 0.05]).astype(np.float32))

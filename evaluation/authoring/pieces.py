@@ -67,6 +67,7 @@ OF_CLASSES = (
     "classes are read in a challenge, see 'colour_map' in docs/formats.md."
 )
 FRACTIONS = "an array of numbers that are not whole, as probabilities are: write labels, a number for each nucleus"
+TWO_KINDS = "labels of two kinds in two channels, as Mesmer's of cells and nuclei: save one of them, N x H x W"
 GREY_PICTURE = "a picture, since its values change from pixel to pixel as those of labels do not"
 
 
@@ -99,6 +100,9 @@ def unfold(files: Files, sizes: Collection[Size]) -> None:
     folder = Path(tempfile.mkdtemp(dir=files.workspace))
     images = [file for file in files.read if may_be_images(file)]
     files.read = [file for file in files.read if not may_be_images(file)]
+    for file in [file for file in files.read if file.detected.format == "conic_array" and are_two_kinds(file)]:
+        files.read.remove(file)
+        files.left_out.append((file.name, TWO_KINDS))
     stacks = [file for file in images if has_planes(file)]
     for stack in stacks:
         unstack(stack, files, folder, sizes, alone=len(stacks) == 1)
@@ -106,6 +110,17 @@ def unfold(files: Files, sizes: Collection[Size]) -> None:
     files.pictures = pictures_among(flat)
     files.left_out += files.pictures.items()
     files.read += join_masks([file for file in flat if file.name not in files.pictures], files, folder)
+
+
+def are_two_kinds(one: SourceFile) -> bool:
+    """Whether the two channels of an array are labels of two kinds, and not ids and their classes: where nuclei are
+    differs by more than a tenth.
+    """
+    array = pixels_of(one)
+    if array is None or array.ndim != 4:
+        return False
+    first, second = (array[..., channel] != 0 for channel in (0, 1))
+    return int((first != second).sum()) > SHARED_PIXELS * int((first | second).sum())
 
 
 def may_be_images(one: SourceFile) -> bool:
