@@ -27,6 +27,7 @@ from evaluation.aggregation.resampling import (
     together,
 )
 from evaluation.model import Bool, CaseTable, Float64, Int64, Interval
+from evaluation.model.arrays import blocks
 
 Method = Literal["percentile", "bca", "studentised", "by_groups"]
 FEWEST_GROUPS = 5  # of "by_groups": none below
@@ -265,8 +266,7 @@ def nested_jackknife(weights: Int64, groups: Int64, score: Callable[[Iterable[Sa
     times = distinct[row, left_out].astype(np.float64)[:, None]
     units = group_units(groups)
     values = []
-    for first in range(0, len(row), SAMPLES_AT_ONCE):
-        part = slice(first, first + SAMPLES_AT_ONCE)
+    for part in blocks(len(row), SAMPLES_AT_ONCE):
         drawn = distinct[row[part]]
         drawn[np.arange(len(drawn)), left_out[part]] -= 1
         values.append(score([Samples(scipy.sparse.csr_array(drawn), units)]))

@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from evaluation.model import AggregationUnit, Bool, CaseTable, Float64, Int64, Units
+from evaluation.model.arrays import blocks
 from evaluation.model.random_integers import RandomIntegers
 
 Stages = Literal["groups", "groups_and_cases", "groups_in_strata"]
@@ -232,8 +233,8 @@ def evaluate_units(table: CaseTable, weights: Any, evaluate: Evaluate) -> Float6
     NaN for units without a case, which a metric is never asked for.
     """
     present = np.flatnonzero(np.diff(weights.indptr))
-    parts = [present[first : first + UNITS_AT_ONCE] for first in range(0, len(present), UNITS_AT_ONCE)]
-    values = np.concatenate([evaluate(Units(table, weights[part])) for part in parts])
+    parts = blocks(len(present), UNITS_AT_ONCE)
+    values = np.concatenate([evaluate(Units(table, weights[present[part]])) for part in parts])
     if len(present) == weights.shape[0]:
         return values
     found = np.full((weights.shape[0], values.shape[1]), np.nan)

@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.table import is_disjoint, overlap_table
-from evaluation.model import Bool, Float64, Instances, Int64, OverlapTable
+from evaluation.model import Bool, Float64, Instances, Int64
 
 MOST_POINTS = 20_000_000  # pairs of points that are looked at
 
@@ -27,8 +27,9 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
     """
     none = np.empty(0, np.int64)
     if instances.point_yx is not None:
-        found = radius_px and len(instances) > 1
-        return close_points(instances, radius_px or 0, min(most or MOST_POINTS, MOST_POINTS)) if found else (none, none)
+        if not radius_px or len(instances) < 2:
+            return none, none
+        return close_points(instances, radius_px, min(most or MOST_POINTS, MOST_POINTS))
     if is_disjoint(instances):
         return none, none
     start, stop, area = instances.run_start, instances.run_stop, instances.areas_px()
@@ -73,8 +74,8 @@ def close_points(instances: Instances, radius_px: float, most: int) -> tuple[Int
     reach = radius_px / 2 * (1 - 1e-9)  # less than half: a rounded distance of exactly half is not
     if (pairs := int(tree.count_neighbors(tree, reach))) > most + len(instances):
         raise TooManyPairs("points close to each other", pairs, most, by_reference=False)
-    found = tree.query_pairs(reach, output_type="ndarray").astype(np.int64)
-    return found[:, 0], found[:, 1]
+    close = tree.query_pairs(reach, output_type="ndarray").astype(np.int64)
+    return close[:, 0], close[:, 1]
 
 
 def duplicates_among(instances: Instances, twins: tuple[Int64, Int64], matched: Bool, fit: Float64) -> Bool:
@@ -99,14 +100,3 @@ def duplicates_among(instances: Instances, twins: tuple[Int64, Int64], matched: 
     for worse, better in ends[:, np.lexsort(ends[::-1])].T.tolist():
         leaves[better] = leaves[better] or not leaves[worse]
     return np.array(leaves, np.bool_)[rank]
-
-
-def without_duplicates(table: OverlapTable, takes_part: Bool) -> OverlapTable:
-    """The table without the pairs of some predictions, which stay what they are otherwise: they match nothing."""
-    kept = takes_part[table.prediction_index]
-    return replace(
-        table,
-        reference_index=table.reference_index[kept],
-        prediction_index=table.prediction_index[kept],
-        intersection_px=table.intersection_px[kept],
-    )

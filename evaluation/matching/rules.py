@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ from evaluation.matching.distances import (
 from evaluation.matching.table import Candidates, as_fraction, candidate_pairs, has_rival, matches_of
 from evaluation.metrics.surfaces import hausdorff_distances
 from evaluation.model import Bool, BorderRule, Boundaries, Float64, Instances, Int32, Int64, Matches, OverlapTable
+from evaluation.model.arrays import blocks
 
 # --- pairs taken one after the other ----------------------------------------------------------------------------------
 
@@ -111,24 +113,43 @@ def match_iou_above_many(
     >>> [len(matches) for matches in found]
     [1, 0]
     """
+
+    def settle(rivals: Candidates, left: Int64, right: Int64) -> Bool:
+        return best_assignment(left, right, rivals.iou(), most_pairs=True)
+
+    pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
+    return match_at_each(thresholds, pairs, Candidates.above, reference, prediction, settle)
+
+
+def match_at_each(
+    thresholds: Sequence[float],
+    pairs: Candidates,
+    reach: Callable[[Candidates, Fraction], Bool],
+    reference: Instances,
+    prediction: Instances,
+    settle: Callable[[Candidates, Int64, Int64], Bool],
+) -> list[Matches]:
+    """The matches at each threshold: pairs that reach it and have no rival, and those of the rivals that are chosen.
+
+    reach    which pairs reach a threshold, bool (P,)
+    settle   which of the pairs with rivals are matches, from the ranks of their two instances, bool (P,)
+    """
     if not thresholds:
         return []
     limits = [as_fraction(threshold) for threshold in thresholds]
-    pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    pairs = pairs.part(pairs.above(min(limits)))  # the comparison: IoU > threshold, in integers
+    pairs = pairs.part(reach(pairs, min(limits)))
     contested = np.flatnonzero(has_rival(pairs.reference_index, pairs.prediction_index))
     if len(contested) == 0:
-        return [pairs.matches(pairs.above(limit)) for limit in limits]
-    left = reference.position_rank()[pairs.reference_index[contested]]
-    right = prediction.position_rank()[pairs.prediction_index[contested]]
-    iou = pairs.iou()[contested]
-    found = []
+        return [pairs.matches(reach(pairs, limit)) for limit in limits]
+    left = reference.position_rank()[pairs.reference_index]
+    right = prediction.position_rank()[pairs.prediction_index]
+    matches = []
     for limit in limits:
-        kept = pairs.above(limit)
-        fought = kept[contested]
-        kept[contested[fought]] = best_assignment(left[fought], right[fought], iou[fought], most_pairs=True)
-        found.append(pairs.matches(kept))
-    return found
+        is_match = reach(pairs, limit)
+        rivals = contested[is_match[contested]]
+        is_match[rivals] = settle(pairs.part(rivals), left[rivals], right[rivals])
+        matches.append(pairs.matches(is_match))
+    return matches
 
 
 def match_iou_assignment(
@@ -475,8 +496,11 @@ def boundary_boxes(boundaries: Boundaries) -> Int32:
 
 def boxes_of(runs: RunsByInstance, border: BorderRule) -> Int32:
     """``boundary_boxes`` of all instances; only some boundaries are in memory at a time."""
-    instances = len(runs.bound) - 1
-    parts = [boundary_boxes(boundaries_of(runs, part, border=border)) for part in parts_of(np.arange(instances))]
+    indices = np.arange(len(runs.bound) - 1)
+    parts = [
+        boundary_boxes(boundaries_of(runs, indices[block], border=border))
+        for block in blocks(len(indices), BOUNDARIES_AT_ONCE)
+    ]
     return np.concatenate([np.empty((0, 4), np.int32), *parts])
 
 
@@ -485,15 +509,13 @@ def distances_of(
 ) -> Float64:
     """Hausdorff distances of pairs, px; only some boundaries are in memory at a time."""
     parts = [
-        hausdorff_distances(boundaries_of(left, i, border=border), boundaries_of(right, j, border=border))[0]
-        for i, j in zip(parts_of(reference_index), parts_of(prediction_index), strict=True)
+        hausdorff_distances(
+            boundaries_of(left, reference_index[block], border=border),
+            boundaries_of(right, prediction_index[block], border=border),
+        )[0]
+        for block in blocks(len(reference_index), BOUNDARIES_AT_ONCE)
     ]
     return np.concatenate([np.empty(0), *parts])
-
-
-def parts_of(index: npt.NDArray[np.integer[Any]]) -> Iterator[npt.NDArray[np.integer[Any]]]:
-    for first in range(0, len(index), BOUNDARIES_AT_ONCE):
-        yield index[first : first + BOUNDARIES_AT_ONCE]
 
 
 # --- the most probable prediction first -------------------------------------------------------------------------------
@@ -594,24 +616,13 @@ def match_confidence_first_iou_many(
     >>> [len(matches) for matches in found]
     [2, 1]
     """
-    if not thresholds:
-        return []
-    limits = [as_fraction(threshold) for threshold in thresholds]
+
+    def settle(rivals: Candidates, left: Int64, right: Int64) -> Bool:
+        confidence = confidences(prediction)[rivals.prediction_index]
+        return take_in_order(left, right, [left, -rivals.iou(), right, -confidence])
+
     pairs = candidate_pairs(table, reference, prediction, class_aware=class_aware)
-    pairs = pairs.part(pairs.at_least(min(limits)))
-    contested = np.flatnonzero(has_rival(pairs.reference_index, pairs.prediction_index))
-    if len(contested) == 0:
-        return [pairs.matches(pairs.at_least(limit)) for limit in limits]
-    left = reference.position_rank()[pairs.reference_index[contested]]
-    right = prediction.position_rank()[pairs.prediction_index[contested]]
-    keys = [left, -pairs.iou()[contested], right, -confidences(prediction)[pairs.prediction_index[contested]]]
-    found = []
-    for limit in limits:
-        kept = pairs.at_least(limit)
-        fought = kept[contested]
-        kept[contested[fought]] = take_in_order(left[fought], right[fought], [key[fought] for key in keys])
-        found.append(pairs.matches(kept))
-    return found
+    return match_at_each(thresholds, pairs, Candidates.at_least, reference, prediction, settle)
 
 
 def confidences(prediction: Instances) -> Float64:

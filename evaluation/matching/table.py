@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings.errors import TooManyPairs
-from evaluation.model import Bool, Float64, Instances, Int32, Int64, Matches, OverlapTable
+from evaluation.model import Bool, Float64, Instances, Int32, Int64, Matches, OverlapTable, Pairs
 from evaluation.model.arrays import give_memory_back
 from evaluation.model.intervals import count_before, expand, overlaps, row_bands
 
@@ -174,16 +174,8 @@ FINEST = 1_000_000  # thresholds are fractions with at most this denominator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
-    """Pairs that share a pixel and may match, (P,), sorted by reference, prediction; columns as in ``Matches``."""
-
-    reference_index: Int32
-    prediction_index: Int32
-    intersection_px: Int64
-    union_px: Int64
-
-    def __len__(self) -> int:
-        return len(self.union_px)
+class Candidates(Pairs):
+    """Pairs that share a pixel and may match, (P,), sorted by reference, then prediction."""
 
     def iou(self) -> Float64:
         """Equal fractions give equal numbers."""
@@ -199,21 +191,11 @@ class Candidates:
 
     def part(self, wanted: npt.NDArray[Any]) -> Candidates:
         """The pairs at these indices, or where it is true."""
-        return Candidates(
-            self.reference_index[wanted],
-            self.prediction_index[wanted],
-            self.intersection_px[wanted],
-            self.union_px[wanted],
-        )
+        return Candidates(*self.columns(wanted))
 
     def matches(self, wanted: Bool) -> Matches:
         """The matches that are the pairs where it is true."""
-        return Matches(
-            self.reference_index[wanted],
-            self.prediction_index[wanted],
-            self.intersection_px[wanted],
-            self.union_px[wanted],
-        )
+        return Matches(*self.columns(wanted))
 
 
 def candidate_pairs(

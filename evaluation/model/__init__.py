@@ -59,6 +59,7 @@ from evaluation.model.counts import (
     NoInterval,
     ObjectList,
     OverlapTable,
+    Pairs,
     PairSamples,
     PredictionList,
     PredictionSamples,

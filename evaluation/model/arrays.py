@@ -19,9 +19,13 @@ VERY_MANY = 1 << 20  # elements
 BLOCK = 1 << 18  # elements; what is computed of a block stays in the cache, and its memory is used again
 
 
-def blocks(elements: int) -> list[slice]:
-    """So many elements, a block at a time: new memory for all at once costs more than most arithmetic."""
-    return [slice(first, min(first + BLOCK, elements)) for first in range(0, elements, BLOCK)]
+def blocks(elements: int, size: int = BLOCK) -> list[slice]:
+    """The slices that cut so many elements into blocks: new memory for all at once costs more than most arithmetic.
+
+    >>> blocks(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(first, min(first + size, elements)) for first in range(0, elements, size)]
 
 
 def um_to_px(um: float | Float64, spacing_um: float | Float64) -> Any:

@@ -517,10 +517,15 @@ class OverlapTable:
         areas = self.reference_area_px[self.reference_index] + self.prediction_area_px[self.prediction_index]
         return areas - self.intersection_px
 
+    def part(self, chosen: Bool) -> OverlapTable:
+        """The table with the chosen pairs alone, bool (P,); the instances of both sides stay what they are."""
+        pairs = self.reference_index[chosen], self.prediction_index[chosen], self.intersection_px[chosen]
+        return OverlapTable(*pairs, self.reference_area_px, self.prediction_area_px)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Matches:
-    """The matched pairs of one image under one rule; each instance is in one pair at the most.
+class Pairs:
+    """Pairs of one instance of the reference and one of the prediction of an image, and how they overlap.
 
     reference_index, prediction_index   int32 (T,), sorted by reference_index
     intersection_px, union_px           int64 (T,); 0 if one side is points
@@ -533,3 +538,13 @@ class Matches:
 
     def __len__(self) -> int:
         return len(self.reference_index)
+
+    def columns(self, chosen: npt.NDArray[Any]) -> tuple[Int32, Int32, Int64, Int64]:
+        """The four columns of some pairs: of those at these indices, or where it is true."""
+        indices = self.reference_index[chosen], self.prediction_index[chosen]
+        return *indices, self.intersection_px[chosen], self.union_px[chosen]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches(Pairs):
+    """The matched pairs of one image under one rule; each instance is in one pair at the most."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import orjson
 
 from evaluation.model import CaseResult, Float64, Int32, Int64, MatchCounts, ObjectList
+from evaluation.model.arrays import blocks
 from evaluation.results.documents import rounded_list
 
 CELL_CHARACTERS = 200
@@ -110,6 +111,8 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
 
 
 Column = Iterable[str]
+Indices = Int32 | Int64  # of instances of a side
+BLANK: list[Column] = [repeat("")]
 Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
 
 
@@ -127,27 +130,23 @@ def object_columns(
     """The columns of a case under a rule, for some rows at a time; a text that all rows have is endless."""
     matches, counts = result.matches[rule], result.counts[rule]
     start = ",".join(map(cell_text, (result.case.name, result.case.group, rule)))
-    blank = [repeat("")]
-    for rows in batches(np.arange(len(matches))):
-        values = measure_columns(counts, rows, measures)
-        indices = (matches.reference_index[rows], matches.prediction_index[rows])
-        sides = list(zip((result.reference, result.prediction), indices, strict=True))
-        cells = [
-            column
-            for of, (side, index) in zip(texts, sides, strict=True)
-            for column in side_columns(of, side, index, counts)
-        ]
-        of_shapes = [column for side, index in sides for column in shape_columns(side, index, shapes)]
-        yield [repeat(f"{start},matched"), *cells, *values, *of_shapes]
-    no_shapes = len(shapes) * blank
-    for rows in batches(others(len(result.reference.area_px), matches.reference_index)):
-        cells = side_columns(texts[0], result.reference, rows, counts)
-        shown = shape_columns(result.reference, rows, shapes)
-        yield [repeat(f"{start},missed"), *cells, *(3 + len(measures)) * blank, *shown, *no_shapes]
-    for rows in batches(others(len(result.prediction.area_px), matches.prediction_index)):
-        cells = side_columns(texts[1], result.prediction, rows, counts)
-        shown = shape_columns(result.prediction, rows, shapes)
-        yield [repeat(f"{start},spurious"), *3 * blank, *cells, *len(measures) * blank, *no_shapes, *shown]
+    sides = list(zip((result.reference, result.prediction), texts, strict=True))
+    matched = matches.reference_index, matches.prediction_index
+    missed, spurious = (others(len(side.area_px), index) for (side, _), index in zip(sides, matched, strict=True))
+    outcomes: tuple[tuple[str, tuple[Indices | None, Indices | None], int], ...] = (
+        ("matched", matched, len(matches)),
+        ("missed", (missed, None), len(missed)),
+        ("spurious", (None, spurious), len(spurious)),
+    )
+    for outcome, indices, number in outcomes:
+        for rows in blocks(number, ROWS_AT_ONCE):
+            chosen = [None if index is None else index[rows] for index in indices]
+            cells, of_shapes = list[Column](), list[Column]()
+            for (side, of_side), index in zip(sides, chosen, strict=True):
+                cells += side_columns(of_side, side, index, counts)
+                of_shapes += shape_columns(side, index, shapes)
+            values = measure_columns(counts, rows, measures) if outcome == "matched" else len(measures) * BLANK
+            yield [repeat(f"{start},{outcome}"), *cells, *values, *of_shapes]
 
 
 def others(count: int, matched: Int32) -> Int64:
@@ -157,27 +156,27 @@ def others(count: int, matched: Int32) -> Int64:
     return np.flatnonzero(~is_matched)
 
 
-def batches(rows: Int64) -> Iterator[Int64]:
-    for first in range(0, len(rows), ROWS_AT_ONCE):
-        yield rows[first : first + ROWS_AT_ONCE]
-
-
-def side_columns(texts: Texts, side: ObjectList, index: Int32 | Int64, counts: MatchCounts) -> list[Column]:
-    """Id, class and area in px of the chosen instances of a side; points have no area."""
-    ids, classes, areas = (of[index].tolist() for of in texts)
+def side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts: MatchCounts) -> list[Column]:
+    """Id, class and area in px of the chosen instances of a side, empty for None; points have no area."""
+    if index is None:
+        return 3 * BLANK
+    ids, classes, areas = (column[index].tolist() for column in texts)
     are_points = not counts.outlines and not side.area_px.any()
     return [ids, classes, repeat("") if are_points else areas]
 
 
-def measure_columns(counts: MatchCounts, pairs: Int64, measures: Sequence[str]) -> list[Column]:
-    """The measures of the chosen pairs, all written at once; empty cells for what was not measured."""
+def measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) -> list[Column]:
+    """The measures of some pairs, all written at once; empty cells for what was not measured."""
+    number = pairs.stop - pairs.start
     known = [counts.measures[name][pairs] for name in measures if name in counts.measures]
     texts = iter(number_texts(rounded_list(np.concatenate([np.empty(0), *known]))))
-    return [list(islice(texts, len(pairs))) if name in counts.measures else repeat("") for name in measures]
+    return [list(islice(texts, number)) if name in counts.measures else repeat("") for name in measures]
 
 
-def shape_columns(side: ObjectList, index: Int32 | Int64, shapes: Sequence[str]) -> list[Column]:
-    """The shapes of the chosen instances of a side; what has no pixels has none."""
+def shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]) -> list[Column]:
+    """The shapes of the chosen instances of a side, empty for None; what has no pixels has none."""
+    if index is None:
+        return len(shapes) * BLANK
     return [shape_texts(side.shapes[name][index]) for name in shapes if name in side.shapes]
 
 

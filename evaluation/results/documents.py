@@ -53,8 +53,8 @@ def metrics_document(
                 if mean.score.value is None:
                     put(undefined, path, mean.score.undefined)
     for path, interval in intervals.items():
-        for end in ("low", "high"):
-            put(document, ("confidence_intervals", *path, end), rounded(getattr(interval, end)))
+        ends = {"low": rounded(interval.low), "high": rounded(interval.high)}
+        put(document, ("confidence_intervals", *path), ends)
         if interval.reason is not None:
             put(undefined, ("confidence_intervals", *path), interval.reason)
     document["undefined"] = undefined
@@ -67,16 +67,16 @@ def published_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict
 
     Raises pydantic's ValidationError as ``metrics_document`` does.
     """
-    kept = {key: document[key] for key in ("challenge", "software", "leaderboard") if key in document}
-    kept["undefined"] = {key: of for key, of in document["undefined"].items() if key == "leaderboard"}
+    public = {key: document[key] for key in ("challenge", "software", "leaderboard") if key in document}
+    public["undefined"] = {key: why for key, why in document["undefined"].items() if key == "leaderboard"}
     for path in chain.from_iterable(map(with_parts, paths)):
         for table in ((), ("undefined",), ("confidence_intervals",), ("undefined", "confidence_intervals")):
             try:
-                put(kept, (*table, *path), reduce(getitem, (*table, *path), document))
+                put(public, (*table, *path), reduce(getitem, (*table, *path), document))
             except KeyError:  # no interval, nothing undefined, or no such part
                 continue
-    MetricsFile.model_validate(kept)
-    return kept
+    MetricsFile.model_validate(public)
+    return public
 
 
 def with_parts(path: str) -> list[tuple[str, ...]]:
@@ -137,10 +137,10 @@ def rounded_list(values: Float64) -> list[float]:
         scaled = values * 10**DECIMALS
         whole = np.rint(scaled)
         is_sure = (np.abs(np.abs(scaled - whole) - 0.5) > 1e-3) & (np.abs(scaled) < 2**40)
-    found: list[float] = (whole / 10**DECIMALS + 0.0).tolist()
+    numbers: list[float] = (whole / 10**DECIMALS + 0.0).tolist()
     for index in np.flatnonzero(~is_sure).tolist():
-        found[index] = round_one(float(values[index]))
-    return found
+        numbers[index] = round_one(float(values[index]))
+    return numbers
 
 
 def number(value: float | None) -> float | int | None:
@@ -170,7 +170,7 @@ def encoded(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         return encoded(value._asdict())
     if isinstance(value, Mapping):
-        return {key: encoded(of) for key, of in value.items()}
+        return {key: encoded(item) for key, item in value.items()}
     return list(map(encoded, value)) if isinstance(value, list | tuple) else value
 
 
@@ -198,20 +198,15 @@ def details_document(
     units   ``units[rule]["cases" | "groups" | "pooled" | "strata"]``
     scores  as in metrics.json; from here come the numbers of units that were left out of a mean, or penalised
     """
-    group_of = {result.case.name: result.case.group for result in cases}
-    entries = {
-        kind: {
-            rule: unit_entries(
-                of_kind[kind], paired=rule != COUNTED, measures=challenge.metrics.measures if kind == "cases" else None
-            )
-            for rule, of_kind in units.items()
-        }
-        for kind in next(iter(units.values()))
-    }
-
-    def rules_of(kind: str, name: str) -> dict[str, Any]:
-        return {rule: of_rule[name] for rule, of_rule in entries[kind].items()}
-
+    members: dict[str, list[str]] = {}
+    for result in cases:
+        members.setdefault(result.case.group, []).append(result.case.name)
+    rules: dict[str, dict[str, Any]] = {}  # by kind and name of the unit
+    for rule, kinds in units.items():
+        for kind, scored in kinds.items():
+            measures = challenge.metrics.measures if kind == "cases" else None
+            for name, entry in unit_entries(scored, paired=rule != COUNTED, measures=measures).items():
+                put(rules, (kind, name, rule), entry)
     document = {
         "challenge": {**identity(challenge), "rules": challenge.model_dump(mode="json", exclude={"cases"})},
         "software": {**software(), **({"unconfined": missing} if (missing := missing_here()) else {})},
@@ -219,29 +214,24 @@ def details_document(
         "findings": render_findings(findings),
         "cases": {
             result.case.name: {
-                "group": group_of[result.case.name],
+                "group": result.case.group,
                 "submitted": not result.missing,
                 "ignored_predictions": result.ignored_predictions,
                 "rasterisation": None if result.rasterisation is None else asdict(result.rasterisation),
-                "rules": rules_of("cases", result.case.name),
+                "rules": rules["cases"][result.case.name],
             }
             for result in cases
         },
         "groups": {
-            group: {
-                "cases": sorted(name for name, its_group in group_of.items() if its_group == group),
-                "rules": rules_of("groups", group),
-            }
-            for group in sorted(set(group_of.values()))
+            group: {"cases": sorted(members[group]), "rules": of_rules} for group, of_rules in rules["groups"].items()
         },
-        "pooled": {"rules": rules_of("pooled", "all")},
+        "pooled": {"rules": rules["pooled"]["all"]},
         "means": {rule: means_entry(metrics) for rule, metrics in scores.items()},
     }
     if "covered" in challenge.metrics.families:
         document["coverage_curves"] = coverage_curves(challenge, units)
-    if "strata" in entries:
-        strata = sorted({result.case.stratum for result in cases})
-        document["strata"] = {stratum: {"rules": rules_of("strata", stratum)} for stratum in strata}
+    if "strata" in rules:
+        document["strata"] = {stratum: {"rules": of_rules} for stratum, of_rules in rules["strata"].items()}
     return document
 
 
@@ -312,7 +302,7 @@ def unit_entries(
 
 def rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """From nested tables of columns, at least one, to the same tables with one value of each, row by row."""
-    values = [rows_of(of) if isinstance(of, dict) else of for of in columns.values()]
+    values = [rows_of(column) if isinstance(column, dict) else column for column in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 

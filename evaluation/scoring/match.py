@@ -15,7 +15,7 @@ from evaluation.instances.ignore import apply_ignore_region, more_than_fraction_
 from evaluation.instances.parts import join_instances
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import cover_depth, select_instances
-from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins, without_duplicates
+from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins
 from evaluation.matching.rules import match_iou_above
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.counts import class_counts
@@ -100,7 +100,7 @@ def match_case(
         reference=reference,
         prediction=predicted,
         submitted=None if prediction is None else len(submitted),
-        table=sides.table if takes_part is None else without_duplicates(sides.table, takes_part),
+        table=sides.table if takes_part is None else sides.table.part(takes_part[sides.table.prediction_index]),
         matches={rule.name: match(rule, sides, takes_part) for rule in rules},
         reference_counts=(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
@@ -218,7 +218,7 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
     """
     if takes_part is not None:
         index = np.flatnonzero(takes_part)
-        table = without_duplicates(sides.table, takes_part)
+        table = sides.table.part(takes_part[sides.table.prediction_index])
         new_index = (np.cumsum(takes_part) - 1).astype(np.int32)[table.prediction_index]
         table = replace(table, prediction_index=new_index, prediction_area_px=table.prediction_area_px[index])
         found = match(rule, replace(sides, table=table, prediction=select_instances(sides.prediction, takes_part)))

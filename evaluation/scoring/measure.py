@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -42,7 +42,6 @@ from evaluation.model import (
     Matches,
     Measure,
     ObjectList,
-    OverlapTable,
     PredictionList,
     SharedCounts,
 )
@@ -345,23 +344,13 @@ def matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[floa
     """At each threshold, the most confident first: pairs with nuclei of a size; and what is left with other nuclei."""
     sides, table = (cases.reference, cases.prediction), cases.table
     of_size = inside(table.reference_area_px[table.reference_index], limits)
-    first = match_confidence_first_iou_many(part_of(table, of_size), *sides, thresholds, class_aware=True)
+    first = match_confidence_first_iou_many(table.part(of_size), *sides, thresholds, class_aware=True)
     found = []
     for threshold, right in zip(thresholds, first, strict=True):
-        left = ~of_size & ~np.isin(table.prediction_index, right.prediction_index)
-        (ignored,) = match_confidence_first_iou_many(part_of(table, left), *sides, [threshold], class_aware=True)
+        of_others = ~of_size & ~np.isin(table.prediction_index, right.prediction_index)
+        (ignored,) = match_confidence_first_iou_many(table.part(of_others), *sides, [threshold], class_aware=True)
         found.append((right, ignored))
     return found
-
-
-def part_of(table: OverlapTable, chosen: Bool) -> OverlapTable:
-    """Some of the pairs of a table."""
-    return replace(
-        table,
-        reference_index=table.reference_index[chosen],
-        prediction_index=table.prediction_index[chosen],
-        intersection_px=table.intersection_px[chosen],
-    )
 
 
 def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
