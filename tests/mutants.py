@@ -188,7 +188,7 @@ MUTANTS: Sequence[Mutant] = [
     *of(
         "ignore", "ignore",
         ("dropped = instances.areas_px() == 0", "dropped = instances.areas_px() < 0"),
-        ("inside * exact.denominator > instances", "inside * exact.denominator >= instances"),
+        ("* exact.denominator > instances", "* exact.denominator >= instances"),
         ("limit_denominator(10**9)", "limit_denominator(10)"),
         ("np.floor(instances.centroids_yx() + 0.5)", "np.floor(instances.centroids_yx())"),
     ),
@@ -226,7 +226,10 @@ MUTANTS: Sequence[Mutant] = [
         "runs", "overlap ignore run_lengths",
         ("return flat + flat // width", "return flat"),
         ("kept = piece_start < piece_stop", "kept = piece_start <= piece_stop"),
-        ("np.maximum(overshoot, 0)", "np.maximum(overshoot, 1)"),
+    ),
+    *of("instances", "ignore overlap_metrics",
+        ("np.maximum(beyond, 0)", "np.maximum(beyond, 1)"),
+        ("np.searchsorted(self.run_start, pixel)", "np.searchsorted(self.run_stop, pixel)"),
     ),
     # --- reading ------------------------------------------------------------------------------------------------------
     *of(
@@ -299,9 +302,9 @@ MUTANTS: Sequence[Mutant] = [
         "confidence_first", "matching_rules",
         ("take_in_order(i, j, [i, squared, j])", "take_in_order(i, j, [i, j, squared])"),
         ("-rivals.iou(), right, -confidence]", "-rivals.iou(), right, confidence]"),
-        ("rivals = contested[is_match[contested]]", "rivals = contested"),
         ("is_match[rivals] = settle", "settle"),
     ),
+    *of("confidence_first", "matching_rules joined", ("rivals = contested[is_match[contested]]", "rivals = contested")),
     *of("kept_references", "kept_references",
         ("        if key[-1]:\n", "        if True:\n"),
         ("if other[:2] == key[:2]}", "}"),

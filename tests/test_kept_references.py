@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from evaluation import Challenge
+from evaluation.model import Case
 from evaluation.scoring import kept_references as module
-from evaluation.scoring.kept_references import KeptReferences, rules_of_references
+from evaluation.scoring.kept_references import KeptReferences, file_states, rules_of_references
 from evaluation.scoring.street import score_submission
+from evaluation.submission import CaseFile
 
 FROZEN = Path(__file__).parent / "golden/frozen"
 
@@ -88,3 +90,29 @@ def test_the_memory_is_bounded_and_goes_to_the_rules_in_use(monkeypatch: pytest.
     assert [key[2] for key in kept.pickled] == ["a", "b"] and kept.size == 80
     kept.add(("others", "folder", "c", "state"), bytes(40))
     assert [key[2] for key in kept.pickled] == ["c"] and kept.size == 40
+
+
+def test_a_reference_that_may_change_unseen_is_never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "reference_files", lambda *case: ())
+    monkeypatch.setattr(module, "read_reference", lambda *case: "read")
+    case = Case("a", "a", 5, 5)
+    for state, entries in (("", 0), ("a state", 1)):
+        monkeypatch.setattr(module, "file_states", lambda *case, state=state: state)
+        kept = KeptReferences()
+        assert [kept.read(None, Path("folder"), case, "rules") for _ in range(3)] == ["read"] * 3  # type: ignore[arg-type]
+        assert len(kept.pickled) == entries
+
+
+def test_another_file_with_the_size_and_the_time_of_the_old_one_has_another_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SETTLED_SECONDS", 0)
+    files = [CaseFile("a.xml", 0)]
+    for name, text in (("a.xml", "old"), ("b.xml", "new")):
+        (tmp_path / name).write_text(text)
+        os.utime(tmp_path / name, ns=(0, 10**18))
+    before = file_states(tmp_path, files)
+    (tmp_path / "b.xml").replace(tmp_path / "a.xml")
+    assert "" != before != file_states(tmp_path, files)
+    monkeypatch.setattr(module, "SETTLED_SECONDS", 3600)
+    assert file_states(tmp_path, files) == ""

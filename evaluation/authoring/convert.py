@@ -327,12 +327,7 @@ def readers_of_cases(
             readers = [reader(side, case, shared.cases[case.name]) for case in challenge.cases]
             return readers, shared.warnings, resolved(folder, names)
         files = {case: reference_files(challenge, folder, case) for case in challenge.cases}
-        names = [
-            name
-            for case_files in files.values()
-            for file in case_files
-            for name in (file.name, *file.companions.values())
-        ]
+        names = [name for case_files in files.values() for file in case_files for name in file.names]
         return [reader(side, case, case_files) for case, case_files in files.items()], [], resolved(folder, names)
     received = receive_submission(challenge, source, folder)
     if received.has_errors:

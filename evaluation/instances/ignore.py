@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from evaluation.instances.runs import pixels_inside, select_instances, subtract_region
+from evaluation.instances.runs import select_instances, subtract_region
 from evaluation.model import Bool, IgnorePolicy, Instances, Int64, Region
 
 
@@ -52,8 +52,7 @@ def apply_ignore_region(
 def more_than_fraction_inside(instances: Instances, region: Region, fraction: float) -> Bool:
     """Whether ``inside / area > fraction``, compared in whole numbers, bool (N,)."""
     exact = Fraction(str(fraction)).limit_denominator(10**9)
-    inside = pixels_inside(instances, region)
-    return np.asarray(inside * exact.denominator > instances.areas_px() * exact.numerator)
+    return np.asarray(region.pixels_of(instances) * exact.denominator > instances.areas_px() * exact.numerator)
 
 
 def centroid_inside(instances: Instances, region: Region) -> Bool:

@@ -101,21 +101,6 @@ def join_regions(regions: list[Region], width: int) -> Region:
     return region_of_positions(position, position + (stop - start), width)
 
 
-def pixels_inside(instances: Instances, region: Region) -> Int64:
-    """How many pixels of each instance lie in the region, int64 (N,)."""
-
-    def region_pixels_before(position: Int64) -> Int64:
-        index = np.searchsorted(region.run_start, position, "right")
-        covered = np.concatenate([[0], np.cumsum(region.run_stop - region.run_start)])
-        overshoot = np.concatenate([[0], region.run_stop])[index] - position
-        return np.asarray(covered[index] - np.maximum(overshoot, 0), np.int64)
-
-    inside = np.zeros(len(instances), np.int64)
-    counts = region_pixels_before(instances.run_stop) - region_pixels_before(instances.run_start)
-    np.add.at(inside, instances.run_instance, counts)
-    return inside
-
-
 def subtract_region(instances: Instances, region: Region) -> Instances:
     """The instances without their pixels in the region; some may be left without pixels."""
     run, start, stop = subtract_runs(instances.run_start, instances.run_stop, region.run_start, region.run_stop)

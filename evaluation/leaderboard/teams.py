@@ -41,7 +41,7 @@ from evaluation.leaderboard.team_scores import (
 from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically, write_together
 from evaluation.results.version import __version__
-from evaluation.scoring.memory import memory_needs, names_of
+from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.receive import rejection
@@ -306,7 +306,7 @@ def reference_names(challenge: Challenge, folder: Path) -> set[str]:
         patterns = [rules.files.replace("{class}", "*")]
         return {path.relative_to(folder).as_posix() for pattern in patterns for path in folder.glob(pattern)}
     files = [file for case in challenge.cases for file in reference_files(challenge, folder, case)]
-    return {name for file in files for name in names_of(file)}
+    return {name for file in files for name in file.names}
 
 
 def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from evaluation.findings.errors import TooManyPairs
-from evaluation.matching.table import is_disjoint, overlap_table
+from evaluation.matching.table import overlap_table
 from evaluation.model import Bool, Float64, Instances, Int64
 
 MOST_POINTS = 20_000_000  # pairs of points that are looked at
@@ -30,7 +30,7 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
         if not radius_px or len(instances) < 2:
             return none, none
         return close_points(instances, radius_px, min(most or MOST_POINTS, MOST_POINTS))
-    if is_disjoint(instances):
+    if instances.is_disjoint():
         return none, none
     start, stop, area = instances.run_start, instances.run_stop, instances.areas_px()
     shares = np.zeros(len(start), np.bool_)

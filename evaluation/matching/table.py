@@ -77,7 +77,7 @@ def shared_in_bands(reference: Instances, prediction: Instances, most: int | Non
             raise too_many_rows(reference, prediction, most)
 
     for left, right in bands_of(reference, prediction):
-        if is_disjoint(left) and is_disjoint(right):
+        if left.is_disjoint() and right.is_disjoint():
             a, b, start, stop = overlaps(left.run_start, left.run_stop, right.run_start, right.run_stop)
             count(len(a))
             yield left.run_instance[a], right.run_instance[b], stop - start
@@ -98,7 +98,7 @@ def shared_in_bands(reference: Instances, prediction: Instances, most: int | Non
 def runs_that_begin_inside(inner: Instances, outer: Instances, *, ties: bool) -> tuple[Int64, Int64]:
     """First and last + 1 of the inner runs that begin inside each outer run; with ``ties`` also where it begins."""
     first = count_before(outer.run_start, inner.run_start, ties_count=not ties)
-    if is_disjoint(outer):  # so its stops ascend
+    if outer.is_disjoint():  # so its stops ascend
         last = count_before(outer.run_stop, inner.run_start, ties_count=False)
     else:
         last = np.searchsorted(inner.run_start, outer.run_stop, "left")
@@ -108,11 +108,6 @@ def runs_that_begin_inside(inner: Instances, outer: Instances, *, ties: bool) ->
 def bands_of(reference: Instances, prediction: Instances) -> Iterator[tuple[Instances, Instances]]:
     for left, right in row_bands([reference.run_start, prediction.run_start], reference.shape_yx[1]):
         yield reference.part(left), prediction.part(right)
-
-
-def is_disjoint(instances: Instances) -> bool:
-    """Whether no pixel belongs to two instances."""
-    return bool(np.all(instances.run_start[1:] >= instances.run_stop[:-1]))
 
 
 def count_shared_rows(reference: Instances, prediction: Instances) -> int:

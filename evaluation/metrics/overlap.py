@@ -237,7 +237,7 @@ def compare_foregrounds(cases: JoinedCases) -> Foregrounds:
     """Compare the foregrounds of both sides; from the table alone unless instances overlap on their own side."""
     table, bounds = cases.table, (cases.reference_bound, cases.prediction_bound)
     outside_reference, outside_prediction = table.reference_area_px.copy(), table.prediction_area_px.copy()
-    if is_disjoint(cases.reference) and is_disjoint(cases.prediction):
+    if cases.reference.is_disjoint() and cases.prediction.is_disjoint():
         np.subtract.at(outside_reference, table.reference_index, table.intersection_px)
         np.subtract.at(outside_prediction, table.prediction_index, table.intersection_px)
         return Foregrounds(
@@ -251,38 +251,17 @@ def compare_foregrounds(cases: JoinedCases) -> Foregrounds:
     *_, start, stop = overlaps(left.run_start, left.run_stop, right.run_start, right.run_stop)
     ends = np.concatenate([[0], np.cumsum(cases.shapes_yx[:, 0])]) * cases.reference.shape_yx[1]
     return Foregrounds(
-        np.diff(pixels_before(left, ends)),
-        np.diff(pixels_before(right, ends)),
-        np.diff(pixels_before(Region(start, stop), ends)),
-        outside_reference - pixels_inside(cases.reference, right),
-        outside_prediction - pixels_inside(cases.prediction, left),
+        np.diff(left.pixels_before(ends)),
+        np.diff(right.pixels_before(ends)),
+        np.diff(Region(start, stop).pixels_before(ends)),
+        outside_reference - right.pixels_of(cases.reference),
+        outside_prediction - left.pixels_of(cases.prediction),
     )
-
-
-def is_disjoint(instances: Instances) -> bool:
-    """Whether no pixel belongs to two instances."""
-    return bool(np.all(instances.run_start[1:] >= instances.run_stop[:-1]))
 
 
 def foreground(instances: Instances) -> Region:
     """The pixels that belong to any instance."""
     return Region(*merge_runs(instances.run_start, instances.run_stop))
-
-
-def pixels_inside(instances: Instances, region: Region) -> Int64:
-    """Pixels of each instance inside a region, int64 (N,)."""
-    inside = np.zeros(len(instances), np.int64)
-    of_runs = pixels_before(region, instances.run_stop) - pixels_before(region, instances.run_start)
-    np.add.at(inside, instances.run_instance, of_runs)
-    return inside
-
-
-def pixels_before(region: Region, pixel: Int64) -> Int64:
-    """How many pixels of a region come before each pixel, int64."""
-    before = np.concatenate([[0], np.cumsum(region.run_stop - region.run_start)])
-    runs = np.searchsorted(region.run_start, pixel)
-    beyond = np.append(0, region.run_stop)[runs] - pixel  # of the last run that begins before the pixel
-    return np.asarray(before[runs] - np.maximum(beyond, 0))
 
 
 # --- objects ----------------------------------------------------------------------------------------------------------

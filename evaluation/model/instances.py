@@ -60,6 +60,10 @@ class Instances:
         number = np.arange(runs, dtype=np.int32 if runs < 1 << 31 else np.int64)
         return np.asarray(csr_array((number, self.run_instance, [0, runs]), shape=(1, len(self))).tocsc().data)
 
+    def is_disjoint(self) -> bool:
+        """Whether no pixel belongs to two instances."""
+        return bool(np.all(self.run_start[1:] >= self.run_stop[:-1]))
+
     def areas_px(self) -> Int64:
         """Number of pixels of each instance, int64 (N,). Summed as integers, so exact."""
         totals = np.zeros(len(self), np.int64)
@@ -183,6 +187,20 @@ class Region:
 
     def area_px(self) -> int:
         return int((self.run_stop - self.run_start).sum())
+
+    def pixels_before(self, pixel: Int64) -> Int64:
+        """How many pixels of the region come before each pixel (a flat index), int64."""
+        before = np.concatenate([[0], np.cumsum(self.run_stop - self.run_start)])
+        runs = np.searchsorted(self.run_start, pixel)
+        beyond = np.append(0, self.run_stop)[runs] - pixel  # of the last run that begins before the pixel
+        return np.asarray(before[runs] - np.maximum(beyond, 0))
+
+    def pixels_of(self, instances: Instances) -> Int64:
+        """How many pixels of each instance lie in the region, int64 (N,)."""
+        pixels = np.zeros(len(instances), np.int64)
+        of_runs = self.pixels_before(instances.run_stop) - self.pixels_before(instances.run_start)
+        np.add.at(pixels, instances.run_instance, of_runs)
+        return pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

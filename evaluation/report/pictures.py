@@ -44,7 +44,6 @@ from evaluation.report.scenes import (
 from evaluation.report.tissue import Rgb, Tissue, open_tissue
 from evaluation.results.files import write_atomically
 from evaluation.scoring.measure import measure_cases
-from evaluation.scoring.memory import names_of
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
@@ -80,7 +79,7 @@ def own_files(challenge: Challenge, folder: Path, case: Case) -> list[Path]:
     if challenge.reference.is_shared:
         return [folder / challenge.reference.files]
     with suppress(InputFault):
-        return [folder / name for file in reference_files(challenge, folder, case) for name in names_of(file)]
+        return [folder / name for file in reference_files(challenge, folder, case) for name in file.names]
     return []
 
 

@@ -35,8 +35,7 @@ def check_columns(challenge: Challenge) -> None:
     }
     known = {f"{metric}.{aggregation}" for metric in metrics for aggregation in aggregations_of(challenge)}
     faults = [
-        family_not_listed(challenge, f"challenge.toml: {key}", path)
-        or unknown_column(f"challenge.toml: {key}", path, metrics, known)
+        unknown_column(challenge, f"challenge.toml: {key}", path, metrics, known)
         for key, paths in columns.items()
         for path in paths
         if path not in known or (key == "confidence.columns" and path.endswith((WORST_GROUP, WORST_STRATUM)))
@@ -122,20 +121,17 @@ def is_floor(metric: Metric) -> bool:
     return metric.better == "higher" and metric.highest == 1.0
 
 
-def unknown_column(where: str, path: str, metrics: Collection[str], known: Collection[str]) -> Finding:
-    """The finding for a path that no result has: a mean over strata without strata, or anything else."""
+def unknown_column(
+    challenge: Challenge, where: str, path: str, metrics: Collection[str], known: Collection[str]
+) -> Finding:
+    """The finding for a path that no result of a challenge has.
+
+    Its family is not asked for, it is a mean over strata without strata, or anything else.
+    """
+    family, listed = path.partition(".")[0], challenge.metrics.family_names
+    if family in FAMILIES and family not in listed:
+        return fault("invalid-rule", where, wording="family-not-listed", path=path, family=family, listed=listed)
     metric, _, aggregation = path.rpartition(".")
     if aggregation in OF_STRATA and metric in metrics:
         return fault("contradictory-rules", where, wording="cases-without-stratum", path=path)
     return fault("invalid-rule", where, wording="unknown-column", name=path, known=known)
-
-
-def family_not_listed(challenge: Challenge, where: str, path: str) -> Finding | None:
-    """The finding for a path of a family that there is, but that the challenge does not ask for."""
-    family = path.partition(".")[0]
-    listed = challenge.metrics.family_names
-    return (
-        fault("invalid-rule", where, wording="family-not-listed", path=path, family=family, listed=listed)
-        if family in FAMILIES and family not in listed
-        else None
-    )

@@ -68,7 +68,7 @@ def file_states(folder: Path, files: Sequence[CaseFile]) -> str:
     """A text that changes with every file of a reference; "" if a file may change and the text would not."""
     states = []
     for file in files:
-        for name in (file.name, *file.companions.values()):
+        for name in file.names:
             try:
                 state = os.lstat(folder / name)
             except OSError:

@@ -75,14 +75,15 @@ def match_case(
     try:
         table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
     except TooManyPairs as error:
-        where = f"case {quote(case.name)}"
-        deepest = int(cover_depth(predicted.run_start, predicted.run_stop).depth.max(initial=0))
         to_organisers = fault(
-            "too-many-overlaps", where, wording="reference", pairs=error.pairs, what=error.what, limit=error.most
+            "too-many-overlaps",
+            f"case {quote(case.name)}",
+            wording="reference",
+            pairs=error.pairs,
+            what=error.what,
+            limit=error.most,
         )
-        raise refusal(
-            error, to_organisers, fault("too-many-overlaps", where, nuclei=len(predicted), deepest=deepest)
-        ) from error
+        raise refusal(error, to_organisers, too_many_overlaps(case, predicted)) from error
     rules = challenge.matching.rules
     if "file_order" in challenge.matching.published_faults:
         rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
@@ -142,9 +143,13 @@ def twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int)
     try:
         return find_twins(prediction, radius_px=radius_px, most=most)
     except TooManyPairs as error:
-        deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
-        where = f"case {quote(case.name)}"
-        raise InputFault(fault("too-many-overlaps", where, nuclei=len(prediction), deepest=deepest)) from error
+        raise InputFault(too_many_overlaps(case, prediction)) from error
+
+
+def too_many_overlaps(case: Case, prediction: Instances) -> Finding:
+    """The finding for predicted nuclei of which too many lie on each other."""
+    deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
+    return fault("too-many-overlaps", f"case {quote(case.name)}", nuclei=len(prediction), deepest=deepest)
 
 
 @dataclass(frozen=True, slots=True)

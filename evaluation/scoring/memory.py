@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from evaluation.challenge import Challenge, FormatRules
@@ -40,12 +41,16 @@ def memory_needs(
         if shared is not None:
             sides.append(BYTES_PER_TEXT_BYTE * array_bytes(shared.cases[case.name]))
         elif folder is not None:
-            sides.append(side_bytes(challenge.reference, case, reference_bytes(challenge, folder, case)))
+            of_reference: Sequence[CaseFile] = ()
+            with suppress(InputFault):  # told when they are read
+                of_reference = reference_files(challenge, folder, case)
+            file_bytes = unpacked_bytes(of_reference, partial(size_of, folder))
+            sides.append(side_bytes(challenge.reference, case, file_bytes))
         content = (contents or {}).get(case.name)
         if isinstance(content, Annotations):
             sides.append(BYTES_PER_TEXT_BYTE * array_bytes(content))
         elif content is not None and files is not None:
-            sides.append(side_bytes(challenge.submission, case, submission_bytes(files, content)))
+            sides.append(side_bytes(challenge.submission, case, unpacked_bytes(content, files.size)))
         needs.append(CASE_BYTES + 3 * max(sides) // 2)
     return needs
 
@@ -68,31 +73,17 @@ def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
     return BYTES_PER_TEXT_BYTE * file_bytes
 
 
-def reference_bytes(challenge: Challenge, folder: Path, case: Case) -> int:
-    """Bytes of the reference files of a case, unpacked; 0 where they cannot be opened."""
-    total = 0
-    with suppress(InputFault, OSError):
-        for file in reference_files(challenge, folder, case):
-            total += sum(unpacked_bytes(name, (folder / name).stat().st_size) for name in names_of(file))
-    return total
+def size_of(folder: Path, name: str) -> int:
+    return (folder / name).stat().st_size
 
 
-def submission_bytes(files: SubmissionFiles, content: Sequence[CaseFile]) -> int:
-    """Bytes of the files that a submission has for a case, unpacked; 0 where they cannot be opened."""
+def unpacked_bytes(files: Sequence[CaseFile], size: Callable[[str], int]) -> int:
+    """Bytes of the files of a case, up to one that cannot be opened; of one packed with gzip about what is in it."""
     total = 0
     with suppress(InputFault, OSError, RuntimeError):
-        for file in content:
-            total += sum(unpacked_bytes(name, files.size(name)) for name in names_of(file))
+        for name in (name for file in files for name in file.names):
+            total += size(name) * (GZIP_RATIO if name.endswith(".gz") else 1)
     return total
-
-
-def names_of(file: CaseFile) -> list[str]:
-    return [file.name, *file.companions.values()]
-
-
-def unpacked_bytes(name: str, size: int) -> int:
-    """Bytes of a file, or about what is in it if it is packed with gzip."""
-    return size * GZIP_RATIO if name.endswith(".gz") else size
 
 
 def array_bytes(annotations: Annotations) -> int:

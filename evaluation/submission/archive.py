@@ -25,6 +25,7 @@ from evaluation.submission.files import (
     ROOT,
     Faults,
     SubmissionFiles,
+    check_bytes,
     check_total,
     checked_names,
     is_litter,
@@ -99,6 +100,7 @@ class ZipFiles(SubmissionFiles):
 
     def open(self, name: str) -> BinaryIO:
         member = self.members[name]
+        check_bytes(name, member.size, self.limits)
         if problem := why_not_opened(member, self.limits):
             raise InputFault(problem)
         content = room_for(member)
@@ -114,11 +116,7 @@ class ZipFiles(SubmissionFiles):
 
 
 def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
-    """What is wrong with a member before a byte of it is read, or None."""
-    if member.size > limits.bytes_per_file:
-        return fault(
-            "too-large", quote(member.name), wording="too-many-bytes", size=member.size, limit=limits.bytes_per_file
-        )
+    """Why a member is not unpacked, whatever its size; None if it is."""
     if member.is_encrypted:
         return unreadable(member.name, "encrypted with a password")
     if member.method not in (STORED, DEFLATED):

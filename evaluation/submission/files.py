@@ -81,12 +81,7 @@ class FolderFiles(SubmissionFiles):
     def open(self, name: str) -> BinaryIO:
         try:
             path = self.locate(name)
-            if (size := path.stat().st_size) > self.limits.bytes_per_file:
-                raise InputFault(
-                    fault(
-                        "too-large", quote(name), wording="too-many-bytes", size=size, limit=self.limits.bytes_per_file
-                    )
-                )
+            check_bytes(name, path.stat().st_size, self.limits)
             return path.open("rb")
         except OSError as error:
             raise InputFault(unreadable(name, why_unreadable(error))) from None
@@ -115,10 +110,7 @@ class CsvFile(SubmissionFiles):
         return self.path.stat().st_size
 
     def open(self, name: str) -> BinaryIO:
-        if (size := self.size(name)) > self.limits.bytes_per_file:
-            raise InputFault(
-                fault("too-large", quote(name), wording="too-many-bytes", size=size, limit=self.limits.bytes_per_file)
-            )
+        check_bytes(name, self.size(name), self.limits)
         try:
             return self.path.open("rb")
         except OSError as error:
@@ -228,6 +220,13 @@ def checked_names(names: Iterable[str], faults: Faults, limits: LimitRules) -> t
     return tuple(sorted(safe))
 
 
+def check_bytes(name: str, size: int, limits: LimitRules) -> None:
+    """Raise InputFault for a file that is larger than one may be."""
+    if size > limits.bytes_per_file:
+        most = limits.bytes_per_file
+        raise InputFault(fault("too-large", quote(name), wording="too-many-bytes", size=size, limit=most))
+
+
 def check_total(sizes: Iterable[int], limits: LimitRules) -> None:
     """Refuse files whose sizes add up to more than a submission may have. Raises SubmissionRejected."""
     if (total := sum(sizes)) > limits.bytes_per_submission:
@@ -283,6 +282,11 @@ class CaseFile:
     name: str
     class_id: int
     companions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its own name and those of the files that go with it."""
+        return self.name, *self.companions.values()
 
 
 @dataclass(frozen=True, slots=True)
