@@ -460,7 +460,11 @@ MUTANTS: Sequence[Mutant] = [
         ('kind = "strata" if unit == "pooled" else KINDS[unit]', 'kind = KINDS["group"]')),
     *of("metrics_json", "golden", ("DECIMALS = 6", "DECIMALS = 5")),
     *of("cases", "challenge", ("key=lambda case: (case.group, case.name)", "key=lambda case: case.name"),
-        ("SMALLEST <= number <= LARGEST", "0 < number <= LARGEST")),
+        ("SMALLEST <= number <= LARGEST", "0 < number <= LARGEST"),
+        ("number and number <= LONGEST_SIDE_PX", "number"),
+        ('(column == "index" and values[column] in indices)', "False"),
+        ('return 0 if text == "0" else', "return"),
+        ('texts.get("group") or name', "name")),
     # --- ranking ------------------------------------------------------------------------------------------------------
     *of(
         "ranks", "ranks ranks_of_teams ranking_methods",

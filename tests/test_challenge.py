@@ -208,6 +208,13 @@ def test_the_hash_knows_every_rule_and_every_case_but_not_their_order():
         ("case,height,width\n../a,5,5\n", "[invalid-cases] cases.csv, line 2: case '../a'"),
         ("case,height,width\na,5\n", "[invalid-cases] cases.csv, line 2: another number of values"),
         ("case,height,width,spacing_um\na,5,5,nan\n", "[invalid-cases] cases.csv, line 2: spacing_um 'nan'"),
+        ("case,height,width,area_mm2\na,5,5,0\n", "[invalid-cases] cases.csv, line 2: area_mm2 '0'; expected the"),
+        ("case,height,width,index\na,5,5,0\nb,5,5,0\n", "[invalid-cases] cases.csv, line 3: index '0'; expected its"),
+        ("case,height,width,index\na,5,5,-1\n", "[invalid-cases] cases.csv, line 2: index '-1'; expected its position"),
+        ("case,height,width,offset_y\na,5,5,inf\n", "[invalid-cases] cases.csv, line 2: offset_y 'inf'; expected px"),
+        ("case,height,width,stratum\na,5,5,a/b\n", "[invalid-cases] cases.csv, line 2: stratum 'a/b'; expected a name"),
+        ("case,group,height,width\na,a/b,5,5\n", "[invalid-cases] cases.csv, line 2: group 'a/b'; expected a name of"),
+        ("case,height,width\na,4000001,5\n", "[invalid-cases] cases.csv, line 2: height '4000001'; expected a whole"),
     ],
 )
 def test_a_bad_row_is_named_by_its_line(text, line):
@@ -222,6 +229,8 @@ def test_cases_are_in_the_order_of_their_groups_then_names():
 def test_a_case_without_group_is_a_group_of_its_own():
     assert read_cases("case,height,width\na,5,6\n") == (Case("a", "a", 5, 6),)
     assert read_cases("case, group ,height,width\na,,5,6\n") == (Case("a", "a", 5, 6),)
+    cells = "case,height,width,offset_y,index,stratum,area_mm2\na, 5,6,-2.5,0,colon,1.5\n"
+    assert read_cases(cells) == (Case("a", "a", 5, 6, None, 0, (0.0, -2.5), "colon", 1.5),)
     assert read_cases("\ufeffcase,height,width,spacing_um\na,5,6,0.25\n".lstrip("\ufeff"))[0].spacing_um == 0.25
 
 

@@ -6,7 +6,8 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from evaluation.challenge.documents import CASES_FILE
 from evaluation.findings import Finding, did_you_mean, fault, listed, quote
@@ -30,69 +31,48 @@ def read_cases(text: str) -> tuple[Case, ...]:
             fault("invalid-cases", f"{CASES_FILE}, line 1", got=str(error), expected="comma-separated values")
         ) from None
     rows.fieldnames = header
-    known = ["case", "group", "height", "width", "spacing_um", "index", "offset_x", "offset_y", "stratum", "area_mm2"]
     faults: list[Finding] = []
 
     def fault_at(where: str, got: str, expected: str, fix: str = "") -> None:
         faults.append(fault("invalid-cases", f"{CASES_FILE}{where}", got=got, expected=expected, fix=fix))
 
-    for column in ("case", "height", "width"):
+    for column in REQUIRED:
         if column not in header:
-            fault_at(", line 1", f"no column {quote(column)}", f"the columns {listed(known, last='and')}")
+            fault_at(", line 1", f"no column {quote(column)}", f"the columns {listed(COLUMNS, last='and')}")
     for column in header:
-        if column not in known:
-            fault_at(", line 1", f"column {quote(column)}", f"one of {listed(known)}", did_you_mean(column, known))
+        if column not in COLUMNS:
+            suggestion = did_you_mean(column, COLUMNS)
+            fault_at(", line 1", f"column {quote(column)}", f"one of {listed(COLUMNS)}", suggestion)
     if len(set(header)) < len(header):
         fault_at(", line 1", "a column twice", "every column once")
     if faults:
         raise ChallengeBroken(*faults)
 
     cases: dict[str, Case] = {}
+    indices: set[int] = set()
     for row in lines_of(rows, faults):
         where = f", line {rows.line_num}"
         if None in row or None in row.values():
             fault_at(where, "another number of values than the header", "one value for each column")
             continue
-        name = row["case"].strip()
-        group = row.get("group", "").strip() or name
-        for column, value in (("case", name), ("group", group)):
-            if not is_safe_name(value):
-                fault_at(where, f"{column} {quote(value)}", "a name of letters, digits and any of ' _-.+@', up to 200")
-        sides = (whole_number(row[column]) for column in ("height", "width"))
-        height, width = (side if side and side <= LONGEST_SIDE_PX else None for side in sides)
-        for column, number in (("height", height), ("width", width)):
-            if number is None:
-                expected = f"a whole number of pixels, 1 to {LONGEST_SIDE_PX:,}"
-                fault_at(where, f"{column} {quote(row[column])}", expected)
+        texts = {column: text.strip() for column, text in row.items()}
+        values: dict[str, Any] = {}
+        for column, (read, expected) in COLUMNS.items():
+            if (text := texts.get(column, "")) or column in REQUIRED:
+                values[column] = read(text)
+                if values[column] is None or (column == "index" and values[column] in indices):
+                    fault_at(where, f"{column} {quote(text)}", expected)
+        name, height, width = texts["case"], values["height"], values["width"]
         if height and width and height * width > MOST_PIXELS:
             fault_at(where, f"{height * width:,} pixels", f"at most {MOST_PIXELS:,}")
-        stratum = row.get("stratum", "").strip()
-        if stratum and not is_safe_name(stratum):
-            fault_at(where, f"stratum {quote(stratum)}", "a name of letters, digits and any of ' _-.+@', up to 200")
-        sizes: dict[str, float | None] = {"spacing_um": None, "area_mm2": None}
-        for column, meaning in (("spacing_um", "the size of a pixel in um"), ("area_mm2", "the annotated area in mm2")):
-            if row.get(column, "").strip():
-                sizes[column] = positive_number(row[column])
-                if sizes[column] is None:
-                    fault_at(where, f"{column} {quote(row[column])}", f"{meaning}, 0.000001 to 1,000,000")
-        index = None
-        if text := row.get("index", "").strip():
-            index = whole_number(text) if text != "0" else 0
-            if index is None or index in {case.index for case in cases.values()}:
-                fault_at(where, f"index {quote(text)}", "its position in arrays of all cases: 0, 1, 2, …, each once")
-        offset_xy = tuple(finite_number(row.get(column, "").strip() or "0") for column in ("offset_x", "offset_y"))
-        if None in offset_xy:
-            fault_at(
-                where,
-                f"offset {quote(row.get('offset_x'))}, {quote(row.get('offset_y'))}",
-                "px from the slide's corner",
-            )
         if name in cases:
             fault_at(where, f"case {quote(name)} again", "every case once")
-        if height is not None and width is not None:
-            offset = offset_xy[0] or 0.0, offset_xy[1] or 0.0
-            spacing, area = sizes["spacing_um"], sizes["area_mm2"]
-            cases[name] = Case(name, group, height, width, spacing, index, offset, stratum, area)
+        if height and width:
+            spacing, index, stratum = values.get("spacing_um"), values.get("index"), texts.get("stratum", "")
+            offset_xy = values.get("offset_x", 0.0), values.get("offset_y", 0.0)
+            area, group = values.get("area_mm2"), texts.get("group") or name
+            cases[name] = Case(name, group, height, width, spacing, index, offset_xy, stratum, area)
+            indices.update(() if index is None else {index})
     for group, stratum in {case.group: case.stratum for case in cases.values()}.items():
         others = sorted({case.stratum for case in cases.values() if case.group == group} - {stratum})
         if others:
@@ -111,14 +91,8 @@ def lines_of(rows: csv.DictReader[str], faults: list[Finding]) -> Iterator[dict[
     try:
         yield from rows
     except csv.Error as error:
-        faults.append(
-            fault(
-                "invalid-cases",
-                f"{CASES_FILE}, line {rows.line_num}",
-                got=str(error),
-                expected="comma-separated values",
-            )
-        )
+        where = f"{CASES_FILE}, line {rows.line_num}"
+        faults.append(fault("invalid-cases", where, got=str(error), expected="comma-separated values"))
 
 
 def is_safe_name(name: object) -> bool:
@@ -131,8 +105,21 @@ def is_safe_name(name: object) -> bool:
     )
 
 
+def safe_name(text: str) -> str | None:
+    return text if is_safe_name(text) else None
+
+
 def whole_number(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"\s*0*[1-9][0-9]{0,8}\s*", text, re.ASCII) else None
+    return int(text) if re.fullmatch(r"0*[1-9][0-9]{0,8}", text, re.ASCII) else None
+
+
+def length_of_side(text: str) -> int | None:
+    number = whole_number(text)
+    return number if number and number <= LONGEST_SIDE_PX else None
+
+
+def case_index(text: str) -> int | None:
+    return 0 if text == "0" else whole_number(text)
 
 
 def positive_number(text: str) -> float | None:
@@ -146,3 +133,23 @@ def finite_number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
+
+
+NAME = "a name of letters, digits and any of ' _-.+@', up to 200"
+SIDE = f"a whole number of pixels, 1 to {LONGEST_SIDE_PX:,}"
+INDEX = "its position in arrays of all cases: 0, 1, 2, …, each once"
+OFFSET = "px from the slide's corner"
+REQUIRED = ("case", "height", "width")
+# How the cells of each column are read, None where that cannot be, and what is expected in them.
+COLUMNS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "case": (safe_name, NAME),
+    "group": (safe_name, NAME),
+    "height": (length_of_side, SIDE),
+    "width": (length_of_side, SIDE),
+    "spacing_um": (positive_number, "the size of a pixel in um, 0.000001 to 1,000,000"),
+    "index": (case_index, INDEX),
+    "offset_x": (finite_number, OFFSET),
+    "offset_y": (finite_number, OFFSET),
+    "stratum": (safe_name, NAME),
+    "area_mm2": (positive_number, "the annotated area in mm2, 0.000001 to 1,000,000"),
+}

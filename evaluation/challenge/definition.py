@@ -135,18 +135,8 @@ class Challenge(Rules):
                 ("units", rules.value("units") not in (None, "px"), "spacing_um"),
                 ("format", rules.needs_index, "index"),
             ):
-                lacking = [case.name for case in self.cases if getattr(case, column) is None]
-                if is_used and lacking:
-                    raise RuleFault(
-                        fault(
-                            "contradictory-rules",
-                            f"{side}.{key}",
-                            wording="empty-column",
-                            setting=repr(getattr(rules, key)),
-                            column=column,
-                            cases=len(lacking),
-                        )
-                    )
+                if is_used:
+                    self.check_column(f"{side}.{key}", repr(getattr(rules, key)), column)
             too_large = [case.name for case in self.cases if case.height * case.width > self.limits.pixels_per_image]
             if rules.dense and too_large:
                 raise contradiction(
@@ -167,6 +157,13 @@ class Challenge(Rules):
                 "reference.ignore.classes",
                 "given for points",
                 "none, since points mark no region; skip_classes leaves annotations out",
+            )
+
+    def check_column(self, key: str, setting: str, column: str) -> None:
+        """Refuse a rule that needs a column of cases.csv which is empty for some cases."""
+        if lacking := sum(getattr(case, column) is None for case in self.cases):
+            raise RuleFault(
+                fault("contradictory-rules", key, wording="empty-column", setting=setting, column=column, cases=lacking)
             )
 
     def check_counts(self) -> None:
@@ -223,18 +220,8 @@ class Challenge(Rules):
         needs |= {f"metrics.measures: {name}": name.endswith("_um") for name in self.metrics.measures}
         needs["metrics.tolerance_um"] = self.metrics.tolerance_um is not None
         for key, is_used in needs.items():
-            lacking = [case.name for case in self.cases if case.spacing_um is None]
-            if is_used and lacking:
-                raise RuleFault(
-                    fault(
-                        "contradictory-rules",
-                        key,
-                        wording="empty-column",
-                        setting="given",
-                        column="spacing_um",
-                        cases=len(lacking),
-                    )
-                )
+            if is_used:
+                self.check_column(key, "given", "spacing_um")
         if self.metrics.false_positives and self.metrics.per == "mm2":
             lacking = [case.name for case in self.cases if self.area_mm2(case) is None]
             if lacking:
@@ -399,10 +386,7 @@ def of_preset(problem: Finding, path: Path) -> Finding:
         return problem
     node: Any = written
     for key in keys.split("."):
-        if not isinstance(node, dict) or key not in node:
-            node = None
-            break
-        node = node[key]
+        node = node.get(key) if isinstance(node, dict) else None
     is_own = node is not None or problem.got.startswith("missing")
     return problem if is_own else replace(problem, where=f"{problem.where}, of the preset {quote(written['preset'])}")
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from inspect import cleandoc
-from typing import Any, get_args
 
 from pydantic import BaseModel
 
 from evaluation import matching
-from evaluation.challenge.definition import Challenge
+from evaluation.challenge.definition import Challenge, models_in
 from evaluation.challenge.matching_rules import MATCHING_RULES
 
 
@@ -48,15 +47,7 @@ def tables() -> Iterator[tuple[str, type[BaseModel]]]:
         name, table = waiting.pop(0)
         yield name, table
         for key, field in table.model_fields.items():
-            waiting += [(".".join(filter(None, (name, key))), kind) for kind in tables_in(field.annotation)]
-
-
-def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The tables that a value may hold, whatever it is wrapped in."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from tables_in(part)
+            waiting += [(".".join(filter(None, (name, key))), kind) for kind in models_in(field.annotation)]
 
 
 def entries(table: type[BaseModel]) -> Mapping[str, str]:
