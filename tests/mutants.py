@@ -209,7 +209,7 @@ MUTANTS: Sequence[Mutant] = [
     *of(
         "masks", "compare",
         ("source_id=np.flatnonzero(chosen) + 1", "source_id=np.arange(int(chosen.sum())) + 1"),
-        ("return found.clip(0, 1)", "return found"),
+        ("return confidences.clip(0, 1)", "return confidences"),
     ),
     *of("prepare", "overlap ignore rasterise pipeline layout",
         ("join_regions([region, resolved.ignored]", "join_regions([region]")),
@@ -225,7 +225,7 @@ MUTANTS: Sequence[Mutant] = [
     *of(
         "runs", "overlap ignore run_lengths",
         ("return flat + flat // width", "return flat"),
-        ("kept = piece_start < piece_stop", "kept = piece_start <= piece_stop"),
+        ("some = piece_start < piece_stop", "some = piece_start <= piece_stop"),
     ),
     *of("instances", "ignore overlap_metrics",
         ("np.maximum(beyond, 0)", "np.maximum(beyond, 1)"),
@@ -366,13 +366,13 @@ MUTANTS: Sequence[Mutant] = [
         ('value = 1 - cases * units.sum("count_squared_error")', 'value = 1 - units.sum("count_squared_error")'),
         ('difference.astype(np.float64) ** 2', 'np.abs(difference).astype(np.float64)')),
     *of("counts", "metrics metric_properties presets_of_segmentation",
-        ("absent = (references == 0) & (found.reason == 0)", "absent = (references < 0) & (found.reason == 0)"),
+        ("absent = (references == 0) & (score.reason == 0)", "absent = (references < 0) & (score.reason == 0)"),
         ("confusion[:, :, class_id].sum(axis=1) - tp, confusion[:, class_id].sum(axis=1) - tp",
          "confusion[:, class_id].sum(axis=1) - tp, confusion[:, :, class_id].sum(axis=1) - tp")),
     *of(
         "detection", "metrics metric_properties presets_of_segmentation",
-        ("return ratio(found, found + beta**2 * of.fn + of.fp", "return ratio(found, found + beta**2 * of.fp + of.fp"),
-        ("return ratio(of.tp, of.tp + of.fn, of", "return ratio(of.tp, of.tp + of.fp, of"),
+        ("return ratio(weighted, weighted + beta**2 * counts.fn + counts.fp", "return ratio(weighted, weighted + beta**2 * counts.fp + counts.fp"),
+        ("return ratio(counts.tp, counts.tp + counts.fn, counts", "return ratio(counts.tp, counts.tp + counts.fp, counts"),
         ("2 * both.tp + 2 * wrong + spurious", "2 * both.tp + wrong + spurious"),
     ),
     *of("measure", "metrics pipeline situations",
@@ -386,11 +386,11 @@ MUTANTS: Sequence[Mutant] = [
         ('np.stack([paired, area - paired], axis=1)', 'np.stack([paired, area], axis=1)'),
     ),
     *of("panoptic", "metrics metric_properties",
-        ("return ratio(2 * total_iou, 2 * of.tp + of.fp + of.fn", "return ratio(2 * total_iou, 2 * of.tp + of.fp")),
+        ("return ratio(2 * total_iou, 2 * counts.tp + counts.fp + counts.fn", "return ratio(2 * total_iou, 2 * counts.tp + counts.fp")),
     *of(
         "segmentation", "metrics metric_properties boundaries situations",
         ("total, number = units.sum(measure).sum(axis=2), pairs", "total, number = units.sum(measure)[:, :, 1], pairs"),
-        ("lacking = np.isnan(found.value) & (found.reason == 0)", "lacking = np.isnan(found.value)"),
+        ("lacking = np.isnan(score.value) & (score.reason == 0)", "lacking = np.isnan(score.value)"),
     ),
     *of(
         "surfaces", "boundaries",
@@ -418,7 +418,7 @@ MUTANTS: Sequence[Mutant] = [
     # --- aggregation --------------------------------------------------------------------------------------------------
     *of(
         "units", "pipeline metrics metric_properties golden",
-        ("(1 - missing) * found.value + missing * worst", "found.value"),
+        ("(1 - missing) * scores.value + missing * worst", "scores.value"),
         ('((missing > 0) | (undefined == "worst"))', '(undefined == "worst")'),
         ("if np.any(reason == POINTS_ONLY):", "if np.all(reason == POINTS_ONLY):"),
         ("(missing > 0) & (not counts_missed)", "(missing > 0)"),

@@ -109,10 +109,10 @@ def bootstrap(
         samples = list(samples)
     of_data = [everything(groups)] if method == "percentile" else leave_one_out(groups)
     if rules.stages == "groups_and_cases":
-        found = np.concatenate([score(samples, None), score(of_data, of_group)])
+        values_of_samples = np.concatenate([score(samples, None), score(of_data, of_group)])
     else:
-        found = score(together(chain(samples, of_data)), of_group)
-    replicates, estimate, jackknife = np.split(found, [rules.samples, rules.samples + 1])
+        values_of_samples = score(together(chain(samples, of_data)), of_group)
+    replicates, estimate, jackknife = np.split(values_of_samples, [rules.samples, rules.samples + 1])
     estimate = estimate[0]
     if method == "percentile":
         ends = percentile_interval(replicates, rules.level)
@@ -194,9 +194,9 @@ def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, lev
     score = bias + scipy.special.ndtri([tail, 1 - tail])
     # 0 or below only beyond the point where the quantile has reached 0 or 1
     stretch = np.maximum(1 - acceleration(jackknife)[:, None] * score, TIE)
-    found = quantiles(replicates, scipy.special.ndtr(bias + score / stretch))
-    found[~inside] = np.nan
-    return found
+    ends = quantiles(replicates, scipy.special.ndtr(bias + score / stretch))
+    ends[~inside] = np.nan
+    return ends
 
 
 def studentised_interval(
@@ -216,9 +216,9 @@ def studentised_interval(
     steps = np.where(spreads, (replicates - estimate) / np.where(spreads, errors, 1.0), np.nan)
     tail = (1 - level) / 2
     ends = quantiles(steps, np.broadcast_to([1 - tail, tail], (len(estimate), 2)), defined=often_defined(replicates))
-    found: Float64 = np.where(own[:, None] > 0, estimate[:, None] - ends * own[:, None], estimate[:, None])
-    found[np.isnan(steps).all(axis=0) & (own > 0)] = np.nan
-    return found
+    interval: Float64 = np.where(own[:, None] > 0, estimate[:, None] - ends * own[:, None], estimate[:, None])
+    interval[np.isnan(steps).all(axis=0) & (own > 0)] = np.nan
+    return interval
 
 
 def standard_errors(
@@ -320,9 +320,9 @@ def quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = No
     before = np.floor(position).astype(np.int64)
     low = np.take_along_axis(ordered, before, axis=1)
     high = np.take_along_axis(ordered, np.minimum(before + 1, last), axis=1)
-    found: Float64 = low + (high - low) * (position - before)
-    found[~(often_defined(replicates) if defined is None else defined)] = np.nan
-    return found
+    values: Float64 = low + (high - low) * (position - before)
+    values[~(often_defined(replicates) if defined is None else defined)] = np.nan
+    return values
 
 
 def often_defined(replicates: Float64) -> Bool:

@@ -160,8 +160,8 @@ def leave_one_out(groups: Int64) -> Iterator[Samples]:
     number = units.shape[0]
     for first in range(-1, number, SAMPLES_AT_ONCE):
         left_out = np.arange(first, min(first + SAMPLES_AT_ONCE, number))
-        kept = np.arange(number) != left_out[:, None]
-        yield Samples(scipy.sparse.csr_array(kept.astype(np.int64)), units)
+        is_drawn = np.arange(number) != left_out[:, None]
+        yield Samples(scipy.sparse.csr_array(is_drawn.astype(np.int64)), units)
 
 
 def together(parts: Iterable[Samples]) -> Iterator[Samples]:
@@ -208,23 +208,23 @@ def score_samples(
     def within(unit: AggregationUnit, part: Bool) -> Float64:
         """All metrics aggregated over the cases that are in a part of the data set, (S, M)."""
         if unit == "pooled":
-            kept = keep_cases(cases, part)
-            if kept.nnz == 0:  # none of these samples has a case of the stratum
-                return np.full((kept.shape[0], of_case.shape[1]), np.nan)
-            return evaluate_units(table, kept, evaluate)
+            weights = keep_cases(cases, part)
+            if weights.nnz == 0:  # none of these samples has a case of the stratum
+                return np.full((weights.shape[0], of_case.shape[1]), np.nan)
+            return evaluate_units(table, weights, evaluate)
         if unit == "group":
             return weighted_mean(samples.drawn, np.where(part[group_first_case, None], of_group, np.nan))
         return weighted_mean(cases, np.where(part[:, None], of_case, np.nan))
 
-    found = np.empty((cases.shape[0], len(columns)))
+    scored = np.empty((cases.shape[0], len(columns)))
     for unit, of_strata in sorted({(column.unit, column.of_strata) for column in columns}):
         if of_strata:
             values = mean_of_parts(within(unit, strata == stratum) for stratum in range(int(strata.max()) + 1))
         else:
             values = within(unit, np.ones(len(table), np.bool_))
         indices = [k for k, column in enumerate(columns) if (column.unit, column.of_strata) == (unit, of_strata)]
-        found[:, indices] = values[:, [columns[k].metric for k in indices]]
-    return found
+        scored[:, indices] = values[:, [columns[k].metric for k in indices]]
+    return scored
 
 
 def evaluate_units(table: CaseTable, weights: Any, evaluate: Evaluate) -> Float64:
@@ -237,20 +237,20 @@ def evaluate_units(table: CaseTable, weights: Any, evaluate: Evaluate) -> Float6
     values = np.concatenate([evaluate(Units(table, weights[present[part]])) for part in parts])
     if len(present) == weights.shape[0]:
         return values
-    found = np.full((weights.shape[0], values.shape[1]), np.nan)
-    found[present] = values
-    return found
+    complete = np.full((weights.shape[0], values.shape[1]), np.nan)
+    complete[present] = values
+    return complete
 
 
 def keep_cases(weights: Any, part: Bool) -> Any:
     """Weights over cases (S, U) without those that are outside a part, bool (U,)."""
     if part.all():
         return weights
-    kept = scipy.sparse.csr_array(
+    inside = scipy.sparse.csr_array(
         (weights.data * part[weights.indices], weights.indices, weights.indptr), shape=weights.shape, copy=True
     )
-    kept.eliminate_zeros()
-    return kept
+    inside.eliminate_zeros()
+    return inside
 
 
 def weighted_mean(weights: Any, values: Float64) -> Float64:

@@ -71,9 +71,9 @@ def is_empty(counts: MatchCounts) -> bool:
 
 
 def stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairSamples:
-    given = [c.pair_probability for c in counts if len(c.pair_class)]
-    known = [p for p in given if p is not None]
-    complete = len(known) == len(given) > 0
+    probabilities = [c.pair_probability for c in counts if len(c.pair_class)]
+    known = [p for p in probabilities if p is not None]
+    complete = len(known) == len(probabilities) > 0
     areas = [c.pair_area_px for c in counts if c.pair_area_px is not None]
     return PairSamples(
         case=np.repeat(np.arange(len(counts)), [len(c.pair_class) for c in counts]),
@@ -155,7 +155,7 @@ class PenalisedScores:
 
 
 def penalise(
-    found: Scores, units: Units, worst: Float64, *, undefined: UndefinedRule, counts_missed: bool
+    scores: Scores, units: Units, worst: Float64, *, undefined: UndefinedRule, counts_missed: bool
 ) -> PenalisedScores:
     """The value of each unit that enters a mean.
 
@@ -175,11 +175,11 @@ def penalise(
     absent = units.sum("missing") + (units.sum("empty") if undefined == "worst" else 0)
     missing = absent / units.sum("cases")
     can_penalise = ~np.isnan(worst)
-    costly = (found.reason == COSTLY[0]) | (found.reason == COSTLY[1])
+    costly = (scores.reason == COSTLY[0]) | (scores.reason == COSTLY[1])
     instead = can_penalise & costly & ((missing > 0) | (undefined == "worst"))
-    mixed = can_penalise & (found.reason == 0) & (missing > 0) & (not counts_missed)
-    value = np.where(mixed, (1 - missing) * found.value + missing * worst, found.value)
-    return PenalisedScores(np.where(instead, worst, value), instead | mixed, found)
+    mixed = can_penalise & (scores.reason == 0) & (missing > 0) & (not counts_missed)
+    value = np.where(mixed, (1 - missing) * scores.value + missing * worst, scores.value)
+    return PenalisedScores(np.where(instead, worst, value), instead | mixed, scores)
 
 
 def mean_of_units(
@@ -198,8 +198,8 @@ def mean_of_units(
         return UnitMean(Score(None, "points-only"), 0, len(value), 0)
     entered = ~np.isnan(value)
     parts = [value] if strata is None else [value[np.asarray(stratum)] for stratum in strata]
-    kept = [part[~np.isnan(part)].tolist() for part in parts]
-    means = [math.fsum(values) / len(values) for values in kept if values]
+    defined = [part[~np.isnan(part)].tolist() for part in parts]
+    means = [math.fsum(values) / len(values) for values in defined if values]
     if means and worst is not None:
         mean = Score(worst_value(means, worst))
     elif means:

@@ -75,12 +75,12 @@ def boundaries_of_runs(runs: ChosenRuns, *, border: BorderRule) -> Boundaries:
     """The boundaries of chosen runs, of one image or of several."""
     entries = len(runs.images_yx)
     crowded = crowded_entries(runs, entries)[runs.entry]
-    found = [
+    pieces = [
         find(select_runs(runs, kind), border)
         for kind, find in ((~crowded, boundary_of_lonely), (crowded, boundary_of_any))
         if kind.any()
     ]
-    boundaries = points_of_pieces(found, entries)
+    boundaries = points_of_pieces(pieces, entries)
     if border == "open" and not boundaries.size.all():
         return add_image_borders(boundaries, runs)
     return boundaries
@@ -212,8 +212,8 @@ def boundary_of_any(runs: ChosenRuns, border: BorderRule) -> Pieces:
     base = runs.line() * width
     start, stop = base + runs.begin, base + runs.end
     begin, end = runs.inner(border)
-    kept = begin < end
-    inner = between_rows(((base + begin)[kept], (base + end)[kept]), (start, stop), runs, border)
+    some = begin < end
+    inner = between_rows(((base + begin)[some], (base + end)[some]), (start, stop), runs, border)
     start, stop = without(start, stop, *inner)
     entry, row = np.divmod(start // width, height + 2)
     base = (start // width) * width
@@ -264,12 +264,12 @@ def merged(lists: Sequence[Int64]) -> Int64:
     return np.sort(np.concatenate(lists), kind="stable")
 
 
-def points_of_pieces(found: list[Pieces], entries: int) -> Boundaries:
+def points_of_pieces(lists: list[Pieces], entries: int) -> Boundaries:
     """The pixels of the pieces as points; each entry is in one of the lists only."""
     first, size = np.zeros((2, entries), np.int64)
     points = [np.empty((2, 0), np.int32)]
     offset = 0
-    for pieces in found:
+    for pieces in lists:
         length = pieces.end - pieces.begin
         before = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
         bounds = before[np.searchsorted(pieces.entry, np.arange(entries + 1))]

@@ -45,19 +45,19 @@ def instances_from_labels(
     if len(runs.value) and not 0 < runs.value.min() <= runs.value.max() <= np.iinfo(np.int64).max:
         raise ValueError(f"labels are from {runs.value.min()} to {runs.value.max()}, not from 0 to 2^63 - 1")
     instances = instances_from_runs(runs, 0)
-    given = np.full(len(instances), class_id) if class_of_instance is None else class_of_instance
-    return replace(instances, class_id=checked_class_ids(given, len(instances)))
+    class_ids = np.full(len(instances), class_id) if class_of_instance is None else class_of_instance
+    return replace(instances, class_id=checked_class_ids(class_ids, len(instances)))
 
 
 def checked_class_ids(class_ids: npt.ArrayLike, instances: int) -> Int16:
     """The class id of each of N instances, int16 (N,). Raises ValueError for other shapes, types and numbers."""
-    given = as_array(class_ids, "classes")
-    if given.shape != (instances,) or (given.size and given.dtype.kind not in "iu"):
-        raise ValueError(f"{given.shape} classes of {given.dtype} for {instances} instances; one integer for each")
+    array = as_array(class_ids, "classes")
+    if array.shape != (instances,) or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"{array.shape} classes of {array.dtype} for {instances} instances; one integer for each")
     most = np.iinfo(np.int16).max
-    if given.size and not 0 <= given.min() <= given.max() <= most:
-        raise ValueError(f"class ids are from {given.min()} to {given.max()}; expected 1 to C, C up to {most:,}")
-    return given.astype(np.int16)
+    if array.size and not 0 <= array.min() <= array.max() <= most:
+        raise ValueError(f"class ids are from {array.min()} to {array.max()}; expected 1 to C, C up to {most:,}")
+    return array.astype(np.int16)
 
 
 def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
@@ -85,12 +85,12 @@ def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
     return whole
 
 
-def as_array(given: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
+def as_array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
     """An array of what was given. Raises ValueError for what cannot be one: ragged rows, masks, tensors of a GPU."""
-    if np.ma.is_masked(given):
+    if np.ma.is_masked(values):
         raise ValueError(f"{what} are masked; fill what does not count, for labels with 0: labels.filled(0)")
     try:
-        return np.asarray(given)
+        return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{what} cannot become an array: {error}") from None
 

@@ -33,11 +33,11 @@ def instances_from_masks(masks: Any, class_of_instance: npt.ArrayLike | None = N
     if not hasattr(masks, "__iter__") or isinstance(masks, Mapping | str):
         raise ValueError(f"masks are of type {type(masks).__name__}; {EXPECTED}")
     stack = None if isinstance(masks, list | tuple) else as_array(masks, "masks")
-    given = list(masks if stack is None else stack)
-    if not given and (stack is None or stack.ndim != 3):
+    entries = list(masks if stack is None else stack)
+    if not entries and (stack is None or stack.ndim != 3):
         raise ValueError(f"there is no mask, so the size of the image is not known; {EXPECTED}")
-    planes = [mask_of(one, number) for number, one in enumerate(given, start=1)]
-    shape_yx = planes[0].shape if stack is None or given else stack.shape[1:]
+    planes = [mask_of(one, number) for number, one in enumerate(entries, start=1)]
+    shape_yx = planes[0].shape if stack is None or entries else stack.shape[1:]
     if other := [plane.shape for plane in planes if plane.shape != shape_yx]:
         raise ValueError(f"masks of different sizes, {shape_yx} and {other[0]} px (height, width); expected one size")
     chosen = np.array([plane.any() for plane in planes], np.bool_)
@@ -51,7 +51,7 @@ def instances_from_masks(masks: Any, class_of_instance: npt.ArrayLike | None = N
     start, stop, instance = np.concatenate(starts), np.concatenate(stops), np.repeat(numbers, sizes)
     order = np.argsort(start, kind="stable")
     ids = np.full(len(planes), class_id) if class_of_instance is None else class_of_instance
-    confidences = confidences_of(given)
+    confidences = confidences_of(entries)
     return Instances(
         shape_yx=(int(shape_yx[0]), int(shape_yx[1])),
         class_id=checked_class_ids(ids, len(planes))[chosen],
@@ -63,16 +63,16 @@ def instances_from_masks(masks: Any, class_of_instance: npt.ArrayLike | None = N
     )
 
 
-def mask_of(given: Any, number: int) -> npt.NDArray[np.bool_]:
+def mask_of(entry: Any, number: int) -> npt.NDArray[np.bool_]:
     """A mask (H, W), of a record the one of its ``segmentation``. Raises ValueError."""
-    if isinstance(given, Mapping):
-        if "segmentation" not in given:
+    if isinstance(entry, Mapping):
+        if "segmentation" not in entry:
             raise ValueError(f"record {number} has no 'segmentation'; {EXPECTED}")
-        given = given["segmentation"]
-        if isinstance(given, Mapping):
+        entry = entry["segmentation"]
+        if isinstance(entry, Mapping):
             do = "output_mode='binary_mask', or pycocotools.mask.decode(record['segmentation']) of each"
             raise ValueError(f"record {number} has a run-length code for its 'segmentation'; expected a mask: {do}")
-    array = as_array(given, f"mask {number}")
+    array = as_array(entry, f"mask {number}")
     if array.ndim == 3 and len(array) == 1:
         array = array[0]  # torchvision's masks are (N, 1, H, W)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
@@ -85,16 +85,16 @@ def mask_of(given: Any, number: int) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def are_records(given: Any) -> bool:
+def are_records(entries: Any) -> bool:
     """Whether it is the list of records that Segment Anything gives."""
-    return isinstance(given, list) and bool(given) and all(isinstance(one, Mapping) for one in given)
+    return isinstance(entries, list) and bool(entries) and all(isinstance(one, Mapping) for one in entries)
 
 
-def confidences_of(given: list[Any]) -> Float64 | None:
+def confidences_of(entries: list[Any]) -> Float64 | None:
     """``predicted_iou`` of each record, which may be a little above 1; None if one has none."""
-    if not are_records(given) or not all("predicted_iou" in record for record in given):
+    if not are_records(entries) or not all("predicted_iou" in record for record in entries):
         return None
-    found: Float64 = np.array([float(record["predicted_iou"]) for record in given])
-    if not np.isfinite(found).all():
+    confidences: Float64 = np.array([float(record["predicted_iou"]) for record in entries])
+    if not np.isfinite(confidences).all():
         raise ValueError("a record has a 'predicted_iou' that is no finite number")
-    return found.clip(0, 1)
+    return confidences.clip(0, 1)

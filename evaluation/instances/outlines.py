@@ -251,10 +251,10 @@ class Corners:
         for is_left, ends in ((False, runs.stop), (True, runs.start)):
             upper, lower = ends, ends + runs.line
             for is_upper, here, there in ((True, upper, lower), (False, lower, upper)):
-                kept = np.flatnonzero(~is_among(here, there))
-                positions.append(here[kept])
-                owners.append(kept)
-                kinds.append(np.full(len(kept), 2 * is_left + is_upper, np.int8))
+                alone = np.flatnonzero(~is_among(here, there))
+                positions.append(here[alone])
+                owners.append(alone)
+                kinds.append(np.full(len(alone), 2 * is_left + is_upper, np.int8))
         position, run, kind = np.concatenate(positions), np.concatenate(owners), np.concatenate(kinds)
         order = np.argsort(position, kind="stable")
         position, run, kind = position[order], run[order], kind[order]

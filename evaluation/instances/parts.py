@@ -151,8 +151,8 @@ def join_instances(parts: Sequence[Instances], shape_yx: tuple[int, int]) -> Ins
 
 def joined_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
     """Arrays one after the other; None if there are none, or if one of them is None."""
-    given = [array for array in arrays if array is not None]
-    return np.concatenate(given) if given and len(given) == len(arrays) else None
+    known = [array for array in arrays if array is not None]
+    return np.concatenate(known) if known and len(known) == len(arrays) else None
 
 
 def joined(arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -47,9 +47,9 @@ class Canvas:
         index, row = np.divmod(line, height + 2)
         first = np.maximum(start - line * self.stride - 1, 0)
         last = np.minimum(stop - line * self.stride - 1, width)
-        kept = (row >= 1) & (row <= height) & (first < last)
-        base = (row[kept] - 1) * width
-        drawn = with_runs(instances, base + first[kept], base + last[kept], index[kept].astype(np.int32))
+        inside = (row >= 1) & (row <= height) & (first < last)
+        base = (row[inside] - 1) * width
+        drawn = with_runs(instances, base + first[inside], base + last[inside], index[inside].astype(np.int32))
         return select_instances(drawn, np.bincount(drawn.run_instance, minlength=len(drawn)) > 0)
 
 
@@ -83,9 +83,9 @@ def erode_instances(instances: Instances, px: int = 1, *, border: BorderRule = "
         canvas = Canvas(instances.shape_yx)
         start, stop = canvas.place(instances, border)
         inner = stop - start > 2
-        left = overlaps((start + 1)[inner], (stop - 1)[inner], start - canvas.stride, stop - canvas.stride)[2:]
-        left = overlaps(*left, start + canvas.stride, stop + canvas.stride)[2:]
-        instances = canvas.read(instances, *left)
+        eroded = overlaps((start + 1)[inner], (stop - 1)[inner], start - canvas.stride, stop - canvas.stride)[2:]
+        eroded = overlaps(*eroded, start + canvas.stride, stop + canvas.stride)[2:]
+        instances = canvas.read(instances, *eroded)
     return instances
 
 
@@ -100,9 +100,9 @@ def shift_instances(instances: Instances, dy: int = 0, dx: int = 1) -> Instances
     row, column = np.divmod(instances.run_start, width)
     first = np.maximum(column + dx, 0)
     last = np.minimum(column + dx + instances.run_stop - instances.run_start, width)
-    kept = (row + dy >= 0) & (row + dy < height) & (first < last)
-    base = (row + dy)[kept] * width
-    moved = with_runs(instances, base + first[kept], base + last[kept], instances.run_instance[kept])
+    inside = (row + dy >= 0) & (row + dy < height) & (first < last)
+    base = (row + dy)[inside] * width
+    moved = with_runs(instances, base + first[inside], base + last[inside], instances.run_instance[inside])
     return select_instances(moved, np.bincount(moved.run_instance, minlength=len(moved)) > 0)
 
 
@@ -129,9 +129,9 @@ def halve_instances(instances: Instances) -> Instances:
     line = instances.run_instance.astype(np.int64) * (canvas.shape_yx[0] + 2) + row // 2 + 1
     base = line * canvas.stride + 1
 
-    def blocks(begin: Int64, end: Int64, of: Bool) -> tuple[Int64, Int64]:
+    def blocks(begin: Int64, end: Int64, chosen: Bool) -> tuple[Int64, Int64]:
         """Of the runs in one row of the blocks: from a first to before a last block; sorted."""
-        some = of & (begin < end)
+        some = chosen & (begin < end)
         return np.sort((base + begin)[some]), np.sort((base + end)[some])
 
     from_any, from_whole, to_whole, to_any = first // 2, (first + 1) // 2, last // 2, (last + 1) // 2
@@ -174,8 +174,8 @@ def shared_px(instances: Instances, changed: Instances, source: Int64) -> Int64:
     """
     pixels = instances.shape_yx[0] * instances.shape_yx[1]
 
-    def line(of: Instances, instance: Int64) -> tuple[Int64, Int64]:
-        return np.sort(instance * pixels + of.run_start), np.sort(instance * pixels + of.run_stop)
+    def line(nuclei: Instances, instance: Int64) -> tuple[Int64, Int64]:
+        return np.sort(instance * pixels + nuclei.run_start), np.sort(instance * pixels + nuclei.run_stop)
 
     before = line(instances, instances.run_instance.astype(np.int64))
     _, _, start, stop = overlaps(*before, *line(changed, source[changed.run_instance]))

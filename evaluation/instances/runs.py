@@ -41,8 +41,8 @@ def subtract_runs(start: Int64, stop: Int64, away_start: Int64, away_stop: Int64
     inner = run[1:] == run[:-1]
     piece_start[1:][inner] = away_stop[after[1:][inner] - 1]
     piece_stop[:-1][inner] = away_start[after[:-1][inner]]
-    kept = piece_start < piece_stop
-    return run[kept], piece_start[kept], piece_stop[kept]
+    some = piece_start < piece_stop
+    return run[some], piece_start[some], piece_stop[some]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,22 +107,22 @@ def subtract_region(instances: Instances, region: Region) -> Instances:
     return with_runs(instances, start, stop, instances.run_instance[run])
 
 
-def select_instances(instances: Instances, kept: Bool) -> Instances:
+def select_instances(instances: Instances, chosen: Bool) -> Instances:
     """The chosen instances, in the same order."""
-    if kept.all():
+    if chosen.all():
         return instances
-    runs = kept[instances.run_instance]
-    index = (np.cumsum(kept) - 1).astype(np.int32)
+    runs = chosen[instances.run_instance]
+    index = (np.cumsum(chosen) - 1).astype(np.int32)
     return Instances(
         shape_yx=instances.shape_yx,
-        class_id=instances.class_id[kept],
-        source_id=instances.source_id[kept],
+        class_id=instances.class_id[chosen],
+        source_id=instances.source_id[chosen],
         run_start=instances.run_start[runs],
         run_stop=instances.run_stop[runs],
         run_instance=index[instances.run_instance[runs]],
-        probability=None if instances.probability is None else instances.probability[kept],
-        point_yx=None if instances.point_yx is None else instances.point_yx[kept],
-        class_probability=None if instances.class_probability is None else instances.class_probability[kept],
+        probability=None if instances.probability is None else instances.probability[chosen],
+        point_yx=None if instances.point_yx is None else instances.point_yx[chosen],
+        class_probability=None if instances.class_probability is None else instances.class_probability[chosen],
     )
 
 
@@ -179,7 +179,7 @@ def measure_shapes(instances: Instances) -> dict[str, Float64]:
     Nuclei may overlap: each is drawn by itself, below the one before it.
     """
     count, width = len(instances), instances.shape_yx[1]
-    found = {name: np.full(count, np.nan) for name in SHAPES}
+    shapes = {name: np.full(count, np.nan) for name in SHAPES}
     row, column, stop = instances.run_start // width, instances.run_start % width, instances.run_stop % width
     stop[stop == 0] = width
     low = np.full((count, 2), np.iinfo(np.int64).max)
@@ -200,8 +200,8 @@ def measure_shapes(instances: Instances) -> dict[str, Float64]:
                 y, left = row[run] - low[instance, 0] + top[instance], low[instance, 1]
                 canvas[y, column[run] - left : stop[run] - left] = instance + 1
         for name, values in table_of(canvas).items():
-            found[name][values[0]] = values[1]
-    return found
+            shapes[name][values[0]] = values[1]
+    return shapes
 
 
 def table_of(canvas: np.typing.NDArray[np.int32]) -> dict[str, tuple[np.typing.NDArray[np.int64], Float64]]:

@@ -37,17 +37,17 @@ def best_assignment(left: Int64, right: Int64, value: Float64, *, most_pairs: bo
     >>> best_assignment(left, right, np.array([0.9, 0.2, 0.3]), most_pairs=True).tolist()
     [False, True, True]
     """
-    kept = np.zeros(len(left), np.bool_) if most_pairs else outweighs_rivals(left, right, value)
-    rest = np.flatnonzero(~(np.isin(left, left[kept]) | np.isin(right, right[kept])))
+    chosen = np.zeros(len(left), np.bool_) if most_pairs else outweighs_rivals(left, right, value)
+    rest = np.flatnonzero(~(np.isin(left, left[chosen]) | np.isin(right, right[chosen])))
     contested = has_rival(left[rest], right[rest])
-    kept[rest[~contested]] = True
+    chosen[rest[~contested]] = True
     pairs = rest[contested]
     if len(pairs) == 0:
-        return kept
+        return chosen
     groups = find_groups(left[pairs], right[pairs])
     order = np.lexsort((right[pairs], left[pairs], -value[pairs], groups.of_pair))
     best = order[np.append(True, np.diff(groups.of_pair[order]) > 0)]
-    kept[pairs[best[groups.is_star[groups.of_pair[best]]]]] = True
+    chosen[pairs[best[groups.is_star[groups.of_pair[best]]]]] = True
 
     order = np.lexsort((right[pairs], left[pairs], groups.of_pair))
     order = order[~groups.is_star[groups.of_pair[order]]]
@@ -58,8 +58,8 @@ def best_assignment(left: Int64, right: Int64, value: Float64, *, most_pairs: bo
         gain = value[pairs[members]]
         if most_pairs:
             gain = outweigh(gain, min(int(i.max()), int(j.max())) + 1)
-        kept[pairs[members[solve(i, j, gain)]]] = True
-    return kept
+        chosen[pairs[members[solve(i, j, gain)]]] = True
+    return chosen
 
 
 def outweighs_rivals(left: Int64, right: Int64, value: Float64) -> Bool:

@@ -115,7 +115,7 @@ def close_pairs(
     count = tree.query_ball_point(left.at, reach, p=norm, return_length=True)
     refuse_too_many(count, left.at, reach, norm)
     enough = scipy.spatial.cKDTree(left.at).query_ball_point(left.at, 2 * reach * MARGIN, p=norm, return_length=True)
-    found: list[tuple[Int64, Int64, Float64]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    parts: list[tuple[Int64, Int64, Float64]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for part in batches(count):
         near = scipy.spatial.cKDTree(left.at[part]).sparse_distance_matrix(tree, reach, p=norm, output_type="ndarray")
         i, j = near["i"] + part.start, near["j"]
@@ -123,13 +123,13 @@ def close_pairs(
             same = left.class_id[i] == right.class_id[j]
             i, j = i[same], j[same]
         value = closeness(i, j)
-        kept = value <= limit
-        i, j, value = i[kept], j[kept], without_rounding(value[kept])
+        is_close = value <= limit
+        i, j, value = i[is_close], j[is_close], without_rounding(value[is_close])
         if np.any(count[part] > enough[part]):
             nearest = nearest_of_each(i, j, value, enough)
             i, j, value = i[nearest], j[nearest], value[nearest]
-        found.append((i, j, value))
-    i, j, value = (np.concatenate(column) for column in zip(*found, strict=True))
+        parts.append((i, j, value))
+    i, j, value = (np.concatenate(column) for column in zip(*parts, strict=True))
     return ClosePairs(i, j, value, sides)
 
 

@@ -198,9 +198,9 @@ def best_of_each_prediction(pairs: Candidates, chosen: Int64, reference: Instanc
     """
     rank = reference.position_rank()[pairs.reference_index[chosen]]
     order = chosen[np.lexsort((rank, -pairs.iou()[chosen], pairs.prediction_index[chosen]))]
-    kept = np.zeros(len(pairs), np.bool_)
-    kept[order[first_of_each(pairs.prediction_index[order])]] = True
-    return kept
+    is_best = np.zeros(len(pairs), np.bool_)
+    is_best[order[first_of_each(pairs.prediction_index[order])]] = True
+    return is_best
 
 
 def first_of_each(sorted_keys: npt.NDArray[np.integer[Any]]) -> Bool:
@@ -385,11 +385,11 @@ def match_centroid_assignment(
     if cutoff == "after":
         check_radius(radius_px)
         pairs = assign_all(reference, prediction, class_aware=class_aware)
-        kept = pairs.closeness <= squared_limit(radius_px)
+        is_match = pairs.closeness <= squared_limit(radius_px)
     else:
         pairs = close_centroids(reference, prediction, radius_px=radius_px, class_aware=class_aware)
-        kept = best_assignment(pairs.reference, pairs.prediction, -np.sqrt(pairs.closeness), most_pairs=True)
-    return pairs.matches(kept, reference, prediction, table)
+        is_match = best_assignment(pairs.reference, pairs.prediction, -np.sqrt(pairs.closeness), most_pairs=True)
+    return pairs.matches(is_match, reference, prediction, table)
 
 
 def assign_all(reference: Instances, prediction: Instances, *, class_aware: bool) -> ClosePairs:
@@ -399,15 +399,15 @@ def assign_all(reference: Instances, prediction: Instances, *, class_aware: bool
     if class_aware:
         classes = np.intersect1d(left.class_id, right.class_id).tolist()
         parts = [(np.flatnonzero(left.class_id == c), np.flatnonzero(right.class_id == c)) for c in classes]
-    found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    assigned = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     for one, other in parts:
         if len(one) * len(other) > MOST_PAIRS:
             what = f"pairs of {len(one):,} x {len(other):,} nuclei"
             raise TooManyPairs(what, len(one) * len(other), MOST_PAIRS, by_reference=len(one) ** 2 > MOST_PAIRS)
         refuse_too_many_steps(len(one), len(other))
         row, column = least_total(left.at[one], right.at[other])
-        found.append((one[row], other[column]))
-    i, j = (np.concatenate(column) for column in zip(*found, strict=True))
+        assigned.append((one[row], other[column]))
+    i, j = (np.concatenate(column) for column in zip(*assigned, strict=True))
     return ClosePairs(i, j, squared_distances(left.at[i], right.at[j]), sides)
 
 
@@ -558,21 +558,21 @@ def match_confidence_first(
     reach = radius_px * MARGIN
     count = scipy.spatial.cKDTree(left.at).query_ball_point(right.at[chooser], reach, return_length=True)
     refuse_too_many(count, left.at, reach)
-    found: list[tuple[Int64, Int64]] = [(free[:0], chooser[:0])]
+    matched: list[tuple[Int64, Int64]] = [(free[:0], chooser[:0])]
     for part in batches(count):
         who = chooser[part]
         trees = scipy.spatial.cKDTree(left.at[free]), scipy.spatial.cKDTree(right.at[who])
         near = trees[0].sparse_distance_matrix(trees[1], reach, output_type="ndarray")
         i, j = near["i"], near["j"]
         squared = squared_distances(left.at[free[i]], right.at[who[j]])
-        kept = squared <= squared_limit(radius_px)
+        is_close = squared <= squared_limit(radius_px)
         if class_aware:
-            kept &= left.class_id[free[i]] == right.class_id[who[j]]
-        i, j, squared = i[kept], j[kept], without_rounding(squared[kept])
+            is_close &= left.class_id[free[i]] == right.class_id[who[j]]
+        i, j, squared = i[is_close], j[is_close], without_rounding(squared[is_close])
         taken = take_in_order(i, j, [i, squared, j])
-        found.append((free[i[taken]], who[j[taken]]))
+        matched.append((free[i[taken]], who[j[taken]]))
         free = np.delete(free, i[taken])
-    i, j = (np.concatenate(column) for column in zip(*found, strict=True))
+    i, j = (np.concatenate(column) for column in zip(*matched, strict=True))
     return matches_of(left.index[i], right.index[j], reference, prediction, table)
 
 

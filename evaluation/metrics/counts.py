@@ -66,18 +66,18 @@ def kept_hits(units: Units, class_id: int, count: Callable[[Int64], tuple[Int64,
     return Hits(tp, fp, fn, units.cache[f"{name}/undefined"])
 
 
-def if_present(units: Units, found: Scores, present: ClassPresence, class_id: int = 0) -> Scores:
+def if_present(units: Units, score: Scores, present: ClassPresence, class_id: int = 0) -> Scores:
     """A score of a class, or of all (0), that counts only where the class occurs.
 
     present   "either": as it is, since a class that is in neither side has no score; "reference": undefined
               "no-reference" where the reference has no nucleus of the class, so that predictions of it cost nothing
     """
     if present == "either":
-        return found
+        return score
     confusion = units.sum("confusion")
     references = confusion[:, class_id].sum(axis=1) if class_id else confusion[:, 1:].sum(axis=(1, 2))
-    absent = (references == 0) & (found.reason == 0)
-    return Scores(np.where(absent, np.nan, found.value), np.where(absent, code("no-reference"), found.reason))
+    absent = (references == 0) & (score.reason == 0)
+    return Scores(np.where(absent, np.nan, score.value), np.where(absent, code("no-reference"), score.reason))
 
 
 def matched(units: Units) -> Int64:
@@ -126,7 +126,7 @@ def count_matches(
     outlines = reference.point_yx is None and prediction.point_yx is None
     found_class = np.zeros(len(prediction), np.int16)
     found_class[matches.prediction_index] = pair_class[:, 0]
-    given = prediction.class_probability
+    class_probability = prediction.class_probability
     probability = prediction.probability
     if probability is None and len(prediction) == 0:
         probability = np.empty(0, np.float64)
@@ -134,7 +134,7 @@ def count_matches(
         confusion=confusion,
         pair_class=pair_class,
         measures={name: values for name, values in measures.items() if outlines or name in OF_POINTS},
-        pair_probability=None if given is None else given[matches.prediction_index],
+        pair_probability=None if class_probability is None else class_probability[matches.prediction_index],
         pair_area_px=reference.areas_px()[matches.reference_index] if areas else None,
         predictions=PredictionList(prediction.class_id, found_class, probability),
         missing=missing,
@@ -253,8 +253,8 @@ def join_images(images: Sequence[Instances]) -> Instances:
         for image, top in zip(images, tops.tolist(), strict=True)
     ]
     probability, class_probability = (
-        given if all(part is not None for part in given) else None
-        for given in (
+        columns if all(part is not None for part in columns) else None
+        for columns in (
             [getattr(image, name) for image in images if len(image)] for name in ("probability", "class_probability")
         )
     )

@@ -140,8 +140,8 @@ def coco_class_average_precision(units: Units, class_id: int) -> Scores:
 
     Undefined without reference nuclei of the class, without probabilities, and for points.
     """
-    found = units.table.predictions.hits
-    indices = range(0 if found is None else found.shape[1])
+    hits = units.table.predictions.hits
+    indices = range(0 if hits is None else hits.shape[1])
     if not indices:
         return undefined(len(units), "no-probability")
     parts = [coco_at(units, class_id, index) for index in indices]
@@ -212,16 +212,16 @@ def areas(units: Units, class_id: int, probability: Float64) -> Float64:
     tie = tie_numbers(probability[chosen])
     many = np.maximum(references_of(units, class_id), 1)
     needed = needed_for_recalls(many)
-    found: Float64 = np.zeros((len(units), len(curves), 2))
+    unit_areas: Float64 = np.zeros((len(units), len(curves), 2))
     for column, right in enumerate(curves):
         for steps in ranking.steps(right, tie):
             here = slice(steps.first, steps.stop)
             precision = best_from_here(steps)
             if column == 0:
-                found[here, column, ALL_POINTS] = steps.totals(steps.gain(steps.right) * precision) / many[here]
-            found[here, column, ONE_HUNDRED_AND_ONE] = mean_at(steps, precision, needed[here])
-    units.cache[name] = found
-    return found
+                unit_areas[here, column, ALL_POINTS] = steps.totals(steps.gain(steps.right) * precision) / many[here]
+            unit_areas[here, column, ONE_HUNDRED_AND_ONE] = mean_at(steps, precision, needed[here])
+    units.cache[name] = unit_areas
+    return unit_areas
 
 
 def needed_for_recalls(references: Int64) -> Float64:
@@ -249,9 +249,9 @@ def mean_at(steps: Steps, precision: Float64, needed: Float64) -> Float64:
         reached = np.searchsorted(wanted, right, side="right")
         step = np.cumsum(np.bincount(reached, minlength=len(wanted) + 1))[:-1]
     step = step.reshape(needed.shape)
-    found = precision.take(step, mode="clip")
-    found *= step < steps.start[1:, None]
-    return np.asarray(found.mean(axis=1))
+    precisions = precision.take(step, mode="clip")
+    precisions *= step < steps.start[1:, None]
+    return np.asarray(precisions.mean(axis=1))
 
 
 def best_from_here(steps: Steps) -> Float64:
@@ -343,8 +343,8 @@ def probabilities(units: Units) -> Float64 | None:
 
 def references_of(units: Units, class_id: int) -> Int64:
     """Reference nuclei of each unit, of all classes (0) or of one, int64 (B,)."""
-    of = class_hits(units, class_id) if class_id else hits(units)
-    return of.tp + of.fn
+    counts = class_hits(units, class_id) if class_id else hits(units)
+    return counts.tp + counts.fn
 
 
 def why_no_reference(units: Units, class_id: int) -> Reasons:

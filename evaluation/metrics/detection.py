@@ -31,30 +31,30 @@ from evaluation.model import Float64, Int64, Matches, Scores, Units
 Formula = Callable[[Hits], Scores]
 
 
-def precision(of: Hits) -> Scores:
+def precision(counts: Hits) -> Scores:
     """Precision, tp / (tp + fp)."""
-    return ratio(of.tp, of.tp + of.fp, of.undefined)
+    return ratio(counts.tp, counts.tp + counts.fp, counts.undefined)
 
 
-def recall(of: Hits) -> Scores:
+def recall(counts: Hits) -> Scores:
     """Recall, tp / (tp + fn)."""
-    return ratio(of.tp, of.tp + of.fn, of.undefined)
+    return ratio(counts.tp, counts.tp + counts.fn, counts.undefined)
 
 
-def f_beta(of: Hits, beta: int) -> Scores:
+def f_beta(counts: Hits, beta: int) -> Scores:
     """F-measure, (1 + b^2) tp / ((1 + b^2) tp + b^2 fn + fp) with b = ``beta``: recall weighs b times as much."""
-    found = (1 + beta**2) * of.tp
-    return ratio(found, found + beta**2 * of.fn + of.fp, of.undefined)
+    weighted = (1 + beta**2) * counts.tp
+    return ratio(weighted, weighted + beta**2 * counts.fn + counts.fp, counts.undefined)
 
 
-def f1(of: Hits) -> Scores:
+def f1(counts: Hits) -> Scores:
     """F1, 2 tp / (2 tp + fp + fn)."""
-    return f_beta(of, beta=1)
+    return f_beta(counts, beta=1)
 
 
-def threat_score(of: Hits) -> Scores:
+def threat_score(counts: Hits) -> Scores:
     """Threat score, tp / (tp + fp + fn)."""
-    return ratio(of.tp, of.tp + of.fp + of.fn, of.undefined)
+    return ratio(counts.tp, counts.tp + counts.fp + counts.fn, counts.undefined)
 
 
 # What the formulas above have in common with each other, wherever they are used.
@@ -128,9 +128,9 @@ def count_threshold_pairs(cases: JoinedCases, matches: Sequence[Matches], *, cla
     """``threshold_pairs`` of each of K cases, (K, T, C + 1), from the matches of all at each threshold."""
     reference, prediction, case = cases.reference, cases.prediction, cases.reference_case()
     counts = np.zeros((len(cases), len(matches), classes + 1), np.int64)
-    for index, found in enumerate(matches):
-        left, right = reference.class_id[found.reference_index], prediction.class_id[found.prediction_index]
-        counts[:, index] = count_classes(case[found.reference_index], np.where(left == right, left, 0), counts.shape)
+    for index, pairs in enumerate(matches):
+        left, right = reference.class_id[pairs.reference_index], prediction.class_id[pairs.prediction_index]
+        counts[:, index] = count_classes(case[pairs.reference_index], np.where(left == right, left, 0), counts.shape)
     return counts
 
 

@@ -71,8 +71,8 @@ def sort_errors(
         left, right = pairs.reference_index, pairs.prediction_index
         equal = reference.class_id[left] == prediction.class_id[right]
         if pairs is misnamed:
-            kept = np.flatnonzero(~equal & (kinds[0][left] == MISSED) & (kinds[1][right] == SPURIOUS))
-            left, right, equal = left[kept], right[kept], equal[kept]
+            chosen = np.flatnonzero(~equal & (kinds[0][left] == MISSED) & (kinds[1][right] == SPURIOUS))
+            left, right, equal = left[chosen], right[chosen], equal[chosen]
         kinds[0][left] = kinds[1][right] = np.where(equal, RIGHT, WRONG_CLASS)
         partner[left] = right
     if len(table.reference_index) == 0:

@@ -70,14 +70,14 @@ def mean_quality(
     total   sum of qualities, times ``ONE``, float64 (B,)
     number  int64 (B,), how many nuclei it is divided by
     """
-    found = ratio(total, number * float(ONE), reason)
+    quality = ratio(total, number * float(ONE), reason)
     if cap is not None:
-        found = Scores(cap * (1 - found.value), found.reason)
+        quality = Scores(cap * (1 - quality.value), quality.reason)
     values = units.table.pairs.measures.get(measure)
     if values is not None and np.isnan(values).any():  # distances in um of cases without spacing
         lacking = units.weights @ np.bincount(units.table.pairs.case[np.isnan(values)], minlength=len(units.table)) > 0
-        found = Scores(np.where(lacking, np.nan, found.value), found.reason)
-    return where_spaced(found, measure)
+        quality = Scores(np.where(lacking, np.nan, quality.value), quality.reason)
+    return where_spaced(quality, measure)
 
 
 def why_no_reference(confusion: Numbers, class_id: int = 0) -> Reasons:
@@ -294,11 +294,11 @@ def mean_of_parts(parts: Sequence[Scores], confusion: Int64) -> Scores:
 
     Where a class has no value for another reason (points, no spacing), neither has the mean.
     """
-    found = mean_of(parts, why_no_reference(confusion))
+    mean = mean_of(parts, why_no_reference(confusion))
     reasons = np.stack([part.reason for part in parts])
     absent = (reasons == 0) | (reasons == code("no-instances")) | (reasons == code("no-reference"))
     other = np.where(absent, 0, reasons).max(axis=0)
-    return Scores(np.where(other > 0, np.nan, found.value), np.where(other > 0, other, found.reason).astype(np.int8))
+    return Scores(np.where(other > 0, np.nan, mean.value), np.where(other > 0, other, mean.reason).astype(np.int8))
 
 
 def at_coverage(choice: MetricChoice) -> Iterable[Variant]:
@@ -362,9 +362,9 @@ def all_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores
     They count 0, or the distance cap, and no distance counts more than the cap. Classes are ignored. Undefined
     "no-instances" if both sides are empty.
     """
-    of = hits(units)
+    counts = hits(units)
     total = sums_of_classes(units, measure, cap).sum(axis=1)
-    return mean_quality(units, total, of.tp + of.fp + of.fn, measure, cap, code("no-instances"))
+    return mean_quality(units, total, counts.tp + counts.fp + counts.fn, measure, cap, code("no-instances"))
 
 
 def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores:
@@ -389,9 +389,9 @@ def accuracy(units: Units) -> Scores:
 
     Undefined "no-instances" if both sides are empty.
     """
-    of, confusion = hits(units), units.sum("confusion")
+    counts, confusion = hits(units), units.sum("confusion")
     right = np.trace(confusion[:, 1:, 1:], axis1=1, axis2=2)
-    return ratio(right, of.tp + of.fp + of.fn, code("no-instances"))
+    return ratio(right, counts.tp + counts.fp + counts.fn, code("no-instances"))
 
 
 def class_mean_accuracy(units: Units) -> Scores:

@@ -190,8 +190,8 @@ class Metric:
 
 def of_outlines(units: Units, of: Evaluate, **arguments: Any) -> Scores:
     """A score that compares outlines: undefined "points-only" where the nuclei of a case are points on a side."""
-    found, points = of(units, **arguments), units.sum("points") > 0
-    return Scores(np.where(points, np.nan, found.value), np.where(points, code("points-only"), found.reason))
+    score, points = of(units, **arguments), units.sum("points") > 0
+    return Scores(np.where(points, np.nan, score.value), np.where(points, code("points-only"), score.reason))
 
 
 # --- what placeholders stand for --------------------------------------------------------------------------------------
@@ -204,7 +204,8 @@ def each_class(choice: MetricChoice) -> Iterable[Variant]:
 
 
 def each_grouping(choice: MetricChoice) -> Iterable[Variant]:
-    return [Variant({"<grouping>": name}, {"groups": tuple(of.values())}) for name, of in choice.class_groups.items()]
+    groupings = choice.class_groups.items()
+    return [Variant({"<grouping>": name}, {"groups": tuple(groups.values())}) for name, groups in groupings]
 
 
 def each_threshold(choice: MetricChoice) -> Iterable[Variant]:

@@ -254,11 +254,11 @@ class Blocks:
     def find(self, rank: Int64) -> Int64:
         block = np.minimum((self.cumulated[:, 1:] <= rank[:, None]).sum(axis=1), self.cumulated.shape[1] - 2)
         rest = rank - self.cumulated[np.arange(len(block)), block]
-        found = np.zeros(len(block), np.int64)
+        position = np.zeros(len(block), np.int64)
         for first, inside in self.contents(block):
             upto = np.cumsum(inside, axis=1) <= rest[first : first + len(inside), None]
-            found[first : first + len(inside)] = upto.sum(axis=1)
-        index: Int64 = np.minimum(block * self.size + found, len(self.case) - 1)
+            position[first : first + len(inside)] = upto.sum(axis=1)
+        index: Int64 = np.minimum(block * self.size + position, len(self.case) - 1)
         return index
 
     def before(self, index: Int64) -> Int64:
@@ -275,9 +275,9 @@ class Blocks:
         padded = np.concatenate([self.case, np.repeat(self.case[-1:], self.size)])
         for first, weights in dense(self.weights, self.size):
             begin = block[first : first + len(weights)] * self.size
-            of = padded[begin[:, None] + np.arange(self.size)]
-            of += np.arange(len(weights))[:, None] * weights.shape[1]
-            yield first, weights.ravel()[of]
+            cell = padded[begin[:, None] + np.arange(self.size)]
+            cell += np.arange(len(weights))[:, None] * weights.shape[1]
+            yield first, weights.ravel()[cell]
 
     def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
         last = np.flatnonzero(np.diff(tie, append=tie[-1] + 1))
@@ -290,7 +290,7 @@ class Blocks:
         # How many entries of each case stand up to each step, all and right ones: (2, cases, steps).
         step = np.searchsorted(last, np.arange(len(self.case)))
         cell = self.case * (len(last) + 1) + step
-        upto = np.stack([np.bincount(of, minlength=cases * (len(last) + 1)) for of in (cell, cell[right])])
+        upto = np.stack([np.bincount(cells, minlength=cases * (len(last) + 1)) for cells in (cell, cell[right])])
         upto = np.cumsum(upto.reshape(2, cases, -1)[:, :, :-1], axis=2).astype(np.float64)
         weights = self.weights.toarray().astype(np.float64)
         few = max(1, CHUNK // max(len(last), 1))

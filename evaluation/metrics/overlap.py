@@ -109,16 +109,16 @@ def merges(units: Units) -> Scores:
 def quotient(units: Units, name: str) -> Scores:
     """Numerator / denominator of a score; 0 if a unit has instances and the denominator is 0."""
     numerator, denominator = units.sum(name).T
-    found = ratio(numerator, denominator, code("no-instances"))
-    of = hits(units)
-    nothing = (denominator == 0) & (of.tp + of.fp + of.fn > 0)
-    return scores(np.where(nothing, 0, found.value), (found.reason == 0) | nothing, found.reason)
+    score = ratio(numerator, denominator, code("no-instances"))
+    counts = hits(units)
+    nothing = (denominator == 0) & (counts.tp + counts.fp + counts.fn > 0)
+    return scores(np.where(nothing, 0, score.value), (score.reason == 0) | nothing, score.reason)
 
 
 def total(units: Units, name: str) -> Scores:
     """A number of instances in all cases of a unit."""
-    of = hits(units)
-    return scores(units.sum(name), of.tp + of.fp + of.fn > 0, code("no-instances"))
+    counts = hits(units)
+    return scores(units.sum(name), counts.tp + counts.fp + counts.fn > 0, code("no-instances"))
 
 
 OF_PIXELS: dict[str, Any] = {"outlines": True, "by_rule": False, "empty": OF_ALL}
@@ -430,10 +430,10 @@ def object_distances(
         alone = np.flatnonzero(measured & both[case])
         search = Search(shapes, case, len(reference))
         fitting = search.best_fitting(alone)
-        found = hausdorff_squared(shapes, np.append(left[rows], alone), np.append(right[rows], fitting))
-        distance[left[best[0]]] = np.sqrt(found[np.searchsorted(rows, best[0])])
-        distance[right[best[1]]] = np.sqrt(found[np.searchsorted(rows, best[1])])
-        distance[alone] = np.sqrt(search.nearest_squared(alone, found[len(rows) :]))
+        squared = hausdorff_squared(shapes, np.append(left[rows], alone), np.append(right[rows], fitting))
+        distance[left[best[0]]] = np.sqrt(squared[np.searchsorted(rows, best[0])])
+        distance[right[best[1]]] = np.sqrt(squared[np.searchsorted(rows, best[1])])
+        distance[alone] = np.sqrt(search.nearest_squared(alone, squared[len(rows) :]))
     return distance[: len(reference)], distance[len(reference) :]
 
 
@@ -564,8 +564,8 @@ class Search:
                     if measured > MOST_MEASURED:
                         raise TooManyPairs("pairs of distant objects", measured, MOST_MEASURED, by_reference=False)
                     pair = sources[part[row]], targets[near[row, rank]]
-                    found = hausdorff_squared(self.shapes, *pair, enough=nearest[part[row]])
-                    np.minimum.at(nearest, part[row], found)
+                    squared = hausdorff_squared(self.shapes, *pair, enough=nearest[part[row]])
+                    np.minimum.at(nearest, part[row], squared)
                     still.append(part[bound[:, -1] < np.sqrt(nearest[part]) * MARGIN])
                 here = np.concatenate(still)
                 known, number = known + number, 4 * number
@@ -614,13 +614,13 @@ def different_shapes(shapes: Shapes, objects: slice, case: Int64) -> Int64:
     looks = np.column_stack([shapes.boxes()[index], np.diff(shapes.bound)[index], case[index]])
     order = np.lexsort(looks.T)
     alike = (looks[order[1:]] == looks[order[:-1]]).all(axis=1)
-    seen: set[tuple[int, bytes]] = set()
+    known: set[tuple[int, bytes]] = set()
     repeated = np.zeros(len(index), np.bool_)
     for row in np.sort(order[np.append(alike, False) | np.append(False, alike)]).tolist():
         runs = slice(*shapes.bound[index[row] : index[row] + 2])
         pixels = np.stack([shapes.row[runs], shapes.first[runs], shapes.last[runs]]).tobytes()
-        repeated[row] = (key := (int(case[index[row]]), pixels)) in seen
-        seen.add(key)
+        repeated[row] = (key := (int(case[index[row]]), pixels)) in known
+        known.add(key)
     return index[~repeated]
 
 
@@ -724,9 +724,9 @@ def highest(pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:
         return pieces, upper
     begin = np.flatnonzero(np.append(True, pieces.task[1:] != pieces.task[:-1]))
     top = np.repeat(np.maximum.reduceat(upper, begin), np.diff(np.append(begin, len(upper))))
-    found = np.flatnonzero(upper == top)
-    found = found[np.append(True, pieces.task[found[1:]] != pieces.task[found[:-1]])]
-    return choose(pieces, found), upper[found]
+    best = np.flatnonzero(upper == top)
+    best = best[np.append(True, pieces.task[best[1:]] != pieces.task[best[:-1]])]
+    return choose(pieces, best), upper[best]
 
 
 def raise_by_ends(squared: Whole, shapes: Shapes, pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:

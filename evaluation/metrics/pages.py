@@ -76,9 +76,9 @@ def general_path(keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def general_thresholds(found: re.Match[str]) -> str:
+def general_thresholds(match: re.Match[str]) -> str:
     """iou72_5 is one threshold, 0.725; iou50_75 are several."""
-    first, second, more = found.groups()
+    first, second, more = match.groups()
     return "_iou<thresholds>" if more or (second and int(second) > int(first)) else "_iou<threshold>"
 
 
@@ -123,22 +123,23 @@ def words_of(family: str) -> tuple[str, str, Mapping[str, Section]]:
     """The title of a family, what all of its pages say, and the section of each page."""
     head, *sections = text_of(family).split("\n## ")
     title, _, text = head.removeprefix(f"# {family}: ").partition("\n\n")
-    return title, text.strip(), {of.partition("\n")[0]: section_of(of.partition("\n")[2]) for of in sections}
+    pages = (section.partition("\n") for section in sections)
+    return title, text.strip(), {page: section_of(content) for page, _, content in pages}
 
 
 def section_of(text: str) -> Section:
-    found = SECTION.fullmatch(text.lstrip())
-    if found is None:
+    match = SECTION.fullmatch(text.lstrip())
+    if match is None:
         raise ValueError(f"{text!r} is no section with an example and sources")
-    confidence = (of.split(" ") for of in (found["confidence"] or "").split(", ") if of)
+    confidence = (entry.split(" ") for entry in (match["confidence"] or "").split(", ") if entry)
     return Section(
-        words=found["words"].strip(),
-        picture=found["picture"],
+        words=match["words"].strip(),
+        picture=match["picture"],
         confidence={letter: float(value) for letter, value in confidence},
-        by_hand=found["by_hand"].strip(),
-        path=found["path"],
-        gives=float(found["gives"]),
-        sources=tuple(" ".join(found["sources"].split()).split(", ")),
+        by_hand=match["by_hand"].strip(),
+        path=match["path"],
+        gives=float(match["gives"]),
+        sources=tuple(" ".join(match["sources"].split()).split(", ")),
     )
 
 
@@ -222,7 +223,7 @@ def word_text(word: str) -> str:
 def reading(cells: Sequence[str]) -> str:
     """A row of a table of names: what is computed, who says so, and where it is here."""
     what, *who, path = cells[1:]
-    return f"{what}{''.join(f' ({of})' for of in who)}: {path}"
+    return f"{what}{''.join(f' ({source})' for source in who)}: {path}"
 
 
 def known_words() -> list[str]:
@@ -241,13 +242,13 @@ def words_of_page(page: str) -> set[str]:
 @cache
 def rows_of_names() -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The rows of the tables of names in papers: the heading of the table, and the cells."""
-    found, heading = [], ""
+    rows, heading = [], ""
     for line in text_of("names").splitlines():
         if line.startswith("#"):
             heading = line.strip("# ")
         elif line.startswith("| ") and not line.startswith(("| ---", "| in papers")):
-            found.append((heading, tuple(without_tags(cell) for cell in line.strip("| ").split(" | "))))
-    return tuple(found)
+            rows.append((heading, tuple(without_tags(cell) for cell in line.strip("| ").split(" | "))))
+    return tuple(rows)
 
 
 def without_tags(text: str) -> str:
@@ -304,7 +305,7 @@ def definitions(page: str) -> str:
     if words and len(paths) == 1:
         paths = {words: next(iter(paths.values()))}
         words = ""
-    parts = [f"{', '.join(of)}\n\n{text}" for text, of in paths.items()]
+    parts = [f"{', '.join(names)}\n\n{text}" for text, names in paths.items()]
     return "\n\n".join([words, *parts] if words else parts)
 
 
@@ -317,13 +318,13 @@ def summary(page: str) -> str:
 
 
 def example_text(page: str) -> str:
-    of = section(page)
-    confidence = ", ".join(f"{letter} {value:g}" for letter, value in of.confidence.items())
+    example = section(page)
+    confidence = ", ".join(f"{letter} {value:g}" for letter, value in example.confidence.items())
     parts = [
-        f"```text\n{of.picture}\n```",
+        f"```text\n{example.picture}\n```",
         *([f"Confidence: {confidence}."] if confidence else []),
-        of.by_hand,
-        f"`{of.path}` is {of.gives:g}.",
+        example.by_hand,
+        f"`{example.path}` is {example.gives:g}.",
     ]
     return "\n\n".join(parts)
 

@@ -36,8 +36,8 @@ from evaluation.model import Bool, ClassPresence, Float64, Int64, Matches, Measu
 
 def pair_mean(units: Units, measure: Measure) -> Scores:
     """Mean of a measure over all matched pairs: every nucleus weighs the same. Undefined if nothing matched."""
-    of = hits(units)
-    return where_spaced(ratio(units.sum(measure).sum(axis=(1, 2)), of.tp, of.undefined), measure)
+    counts = hits(units)
+    return where_spaced(ratio(units.sum(measure).sum(axis=(1, 2)), counts.tp, counts.undefined), measure)
 
 
 def class_pair_mean(units: Units, measure: Measure, class_id: int) -> Scores:
@@ -63,11 +63,11 @@ def pair_median(units: Units, measure: Measure) -> Scores:
 
     Undefined if nothing matched.
     """
-    of, pairs = hits(units), units.table.pairs
+    counts, pairs = hits(units), units.table.pairs
     value: Float64 = np.full(len(units), np.nan)
     if measure in pairs.measures:
         value = median_of_units(pairs.measures[measure], pairs.case, units)
-    return where_spaced(scores(value, of.tp > 0, of.undefined), measure)
+    return where_spaced(scores(value, counts.tp > 0, counts.undefined), measure)
 
 
 def pairs_of_class(units: Units) -> Int64:
@@ -76,12 +76,12 @@ def pairs_of_class(units: Units) -> Int64:
     return number
 
 
-def where_spaced(found: Scores, measure: Measure) -> Scores:
+def where_spaced(score: Scores, measure: Measure) -> Scores:
     """Undefined "no-spacing" for um where a case has no spacing."""
     if measure.endswith("_um"):
-        lacking = np.isnan(found.value) & (found.reason == 0)
-        found = Scores(found.value, np.where(lacking, code("no-spacing"), found.reason))
-    return found
+        lacking = np.isnan(score.value) & (score.reason == 0)
+        score = Scores(score.value, np.where(lacking, code("no-spacing"), score.reason))
+    return score
 
 
 PX: dict[str, Any] = {"better": "lower", "highest": math.inf, "worst": "diagonal_px", "unit": "px"}
@@ -143,14 +143,14 @@ def panoptic_quality(units: Units, class_id: int, present: ClassPresence = "eith
 
     Undefined "no-instances" if the class occurs in neither reference nor prediction. Kirillov et al., CVPR 2019, Eq. 1.
     """
-    found = panoptic_quality_of(class_hits(units, class_id), class_iou_sum(units, class_id))
-    return if_present(units, found, present, class_id)
+    quality = panoptic_quality_of(class_hits(units, class_id), class_iou_sum(units, class_id))
+    return if_present(units, quality, present, class_id)
 
 
 def segmentation_quality(units: Units, class_id: int) -> Scores:
     """Segmentation quality of one class, SQ = iou_sum / tp, in [0, 1]. Undefined without a true positive."""
-    of = class_hits(units, class_id)
-    return ratio(class_iou_sum(units, class_id), of.tp, of.undefined)
+    counts = class_hits(units, class_id)
+    return ratio(class_iou_sum(units, class_id), counts.tp, counts.undefined)
 
 
 def recognition_quality(units: Units, class_id: int, present: ClassPresence = "either") -> Scores:
@@ -172,8 +172,8 @@ def binary_panoptic_quality(units: Units, present: ClassPresence = "either") -> 
 
 def binary_segmentation_quality(units: Units) -> Scores:
     """Segmentation quality with the classes ignored, SQ = iou_sum / tp, in [0, 1]. Undefined if nothing matched."""
-    of = hits(units)
-    return ratio(iou_sum(units), of.tp, of.undefined)
+    counts = hits(units)
+    return ratio(iou_sum(units), counts.tp, counts.undefined)
 
 
 def binary_recognition_quality(units: Units, present: ClassPresence = "either") -> Scores:
@@ -216,8 +216,8 @@ def class_mean_rq(units: Units, present: ClassPresence = "either") -> Scores:
     return mean_over_classes(units, partial(recognition_quality, present=present))
 
 
-def panoptic_quality_of(of: Hits, total_iou: Float64) -> Scores:
-    return ratio(2 * total_iou, 2 * of.tp + of.fp + of.fn, of.undefined)
+def panoptic_quality_of(counts: Hits, total_iou: Float64) -> Scores:
+    return ratio(2 * total_iou, 2 * counts.tp + counts.fp + counts.fn, counts.undefined)
 
 
 def iou_sum(units: Units) -> Float64:
@@ -293,20 +293,20 @@ def count_sizes(cases: JoinedCases, sizes_px: Sequence[Range], *, classes: int) 
 
 
 def hits_by_size(
-    cases: JoinedCases, sizes_px: Sequence[Range], found: Sequence[Sequence[tuple[Matches, Matches]]]
+    cases: JoinedCases, sizes_px: Sequence[Range], matches: Sequence[Sequence[tuple[Matches, Matches]]]
 ) -> npt.NDArray[np.int8]:
     """How COCO counts each prediction at each size and threshold, int8 (M, S, K): 1 right, 0 wrong, -1 not at all.
 
-    found  of each size and threshold, the pairs with nuclei of the size, and those of what is left with other nuclei
+    matches  of each size and threshold, the pairs with nuclei of the size, and those of what is left with other nuclei
     """
     area = cases.table.prediction_area_px
-    said = np.empty((len(area), len(sizes_px), len(found[0])), np.int8)
+    hits = np.empty((len(area), len(sizes_px), len(matches[0])), np.int8)
     for size, limits in enumerate(sizes_px):
-        said[:, size] = np.where(inside(area, limits), 0, -1)[:, None]
-        for index, (right, ignored) in enumerate(found[size]):
-            said[ignored.prediction_index, size, index] = -1
-            said[right.prediction_index, size, index] = 1
-    return said
+        hits[:, size] = np.where(inside(area, limits), 0, -1)[:, None]
+        for index, (right, ignored) in enumerate(matches[size]):
+            hits[ignored.prediction_index, size, index] = -1
+            hits[right.prediction_index, size, index] = 1
+    return hits
 
 
 def inside(area_px: Int64 | Float64, limits: Range) -> Bool:
@@ -328,10 +328,10 @@ def size_iou(units: Units, size: int, limits: Range) -> Scores:
     Undefined if there is none.
     """
     total = pairs_inside(units, limits, units.table.pairs.measures["iou"])
-    of = hits(units)
-    found = ratio(total, pairs_inside(units, limits), of.undefined)
-    reason = np.where((found.reason > 0) & (references(units, size) == 0), why_none(units, size), found.reason)
-    return Scores(found.value, reason)
+    counts = hits(units)
+    score = ratio(total, pairs_inside(units, limits), counts.undefined)
+    reason = np.where((score.reason > 0) & (references(units, size) == 0), why_none(units, size), score.reason)
+    return Scores(score.value, reason)
 
 
 def size_average_precision(units: Units, size: int, limits: Range) -> Scores:
@@ -342,11 +342,11 @@ def size_average_precision(units: Units, size: int, limits: Range) -> Scores:
     computes it with ``areaRng``, without a limit to the number of predictions. A class counts if it has reference
     nuclei of the size. Undefined "no-reference" if none has, without probabilities, and for points.
     """
-    found, probability = units.table.predictions.size_hits, probabilities(units)
-    if probability is None or found is None:
+    hits, probability = units.table.predictions.size_hits, probabilities(units)
+    if probability is None or hits is None:
         return undefined(len(units), "no-probability")
     many = units.sum("size_nuclei")[:, size]
-    areas = [size_class_areas(units, size, class_id, found, probability) for class_id in range(1, 1 + many.shape[1])]
+    areas = [size_class_areas(units, size, class_id, hits, probability) for class_id in range(1, 1 + many.shape[1])]
     parts = [
         scores(area, of_class > 0, code("no-reference"))
         for areas_of_class, of_class in zip(areas, many.T, strict=True)
@@ -391,8 +391,8 @@ def references(units: Units, size: int) -> Int64:
 
 def why_none(units: Units, size: int) -> Reasons:
     """Why there is no reference nucleus of the size: "no-instances" if there is no nucleus at all."""
-    of = hits(units)
-    return np.where(of.tp + of.fp + of.fn == 0, code("no-instances"), code("no-reference"))
+    counts = hits(units)
+    return np.where(counts.tp + counts.fp + counts.fn == 0, code("no-instances"), code("no-reference"))
 
 
 RECALL: dict[str, Any] = {"missed": "worse", "empty": Empty("no-instances", 0, "no-reference", 0)}

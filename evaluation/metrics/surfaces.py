@@ -273,5 +273,5 @@ def hausdorff_distances(
     >>> hausdorff_distances(p, q)[0].tolist()
     [3.0]
     """
-    found = surface_measures(reference, prediction, percentile=percentile)
-    return found.hausdorff_px, found.hausdorff95_px
+    measures = surface_measures(reference, prediction, percentile=percentile)
+    return measures.hausdorff_px, measures.hausdorff95_px

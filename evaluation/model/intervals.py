@@ -29,8 +29,8 @@ def row_bands(starts: Sequence[Int64], width: int) -> Iterator[tuple[slice, ...]
 def distinct(values: npt.NDArray[Whole]) -> npt.NDArray[Whole]:
     """The values in ascending order, each once: ``np.unique`` hashes, and takes several times as long."""
     values = np.sort(values, kind="stable")
-    kept: npt.NDArray[Whole] = values[np.diff(values, prepend=values[:1] - 1) != 0]
-    return kept
+    once: npt.NDArray[Whole] = values[np.diff(values, prepend=values[:1] - 1) != 0]
+    return once
 
 
 def overlaps(start_a: Int64, stop_a: Int64, start_b: Int64, stop_b: Int64) -> tuple[Int64, Int64, Int64, Int64]:

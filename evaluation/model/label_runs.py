@@ -86,8 +86,8 @@ def present_labels(runs: LabelRuns) -> list[int]:
     >>> present_labels(runs_of(np.array([[0, 7, 7, 2]])))
     [2, 7]
     """
-    found: list[int] = distinct(runs.value).tolist()
-    return found
+    labels: list[int] = distinct(runs.value).tolist()
+    return labels
 
 
 def split_labels(runs: LabelRuns, labels: Iterable[int]) -> tuple[LabelRuns, LabelRuns]:
@@ -100,7 +100,7 @@ def split_labels(runs: LabelRuns, labels: Iterable[int]) -> tuple[LabelRuns, Lab
     asked = np.array([label for label in labels if bounds.min <= label <= bounds.max], runs.value.dtype)
     chosen = np.isin(runs.value, asked)
     rest, parts = (
-        LabelRuns(runs.shape_yx, runs.start[kept], runs.stop[kept], runs.value[kept]) for kept in (~chosen, chosen)
+        LabelRuns(runs.shape_yx, runs.start[part], runs.stop[part], runs.value[part]) for part in (~chosen, chosen)
     )
     return rest, parts
 
@@ -146,9 +146,9 @@ def count_regions(runs: LabelRuns) -> int:
         edges = np.concatenate(links[0]), np.concatenate(links[1])
         nodes = len(start) + len(distinct(region_above))
         graph = scipy.sparse.coo_array((np.ones(len(edges[0]), np.int8), edges), shape=(nodes, nodes))
-        found, region = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        components, region = scipy.sparse.csgraph.connected_components(graph, directed=False)
         last = len(start_above) + np.searchsorted(row, row[-1])
         start_above, stop_above = start[last:], stop[last:]
         reaching, region_above = np.unique(region[last : len(start)], return_inverse=True)
-        regions += int(found) - len(reaching)
+        regions += int(components) - len(reaching)
     return regions + len(distinct(region_above))
