@@ -24,14 +24,14 @@ class RuleFault(ValueError):
         return "; ".join(map(str, self.findings))
 
 
-def invalid(key: str, found: str, allowed: str) -> RuleFault:
+def invalid(key: str, got: str, expected: str) -> RuleFault:
     """A value that a rule cannot have."""
-    return RuleFault(fault("invalid-rule", key, got=found, expected=allowed))
+    return RuleFault(fault("invalid-rule", key, got=got, expected=expected))
 
 
-def contradiction(key: str, found: str, allowed: str) -> RuleFault:
+def contradiction(key: str, got: str, expected: str) -> RuleFault:
     """A value that makes no sense, or not beside others."""
-    return RuleFault(fault("contradictory-rules", key, got=found, expected=allowed))
+    return RuleFault(fault("contradictory-rules", key, got=got, expected=expected))
 
 
 def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:

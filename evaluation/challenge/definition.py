@@ -432,7 +432,7 @@ def findings_of(problem: Any) -> list[Finding]:
             ]
         case "model_type" | "model_attributes_type":
             return [fault("invalid-rule", where, got=quote(problem.get("input")), expected="a table")]
-    return [replace(found, where=f"{CHALLENGE_FILE}: {found.where}") for found in faults_of(problem, location)]
+    return [replace(finding, where=f"{CHALLENGE_FILE}: {finding.where}") for finding in faults_of(problem, location)]
 
 
 def table_of(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:

@@ -52,10 +52,10 @@ def tables() -> Iterator[tuple[str, type[BaseModel]]]:
 
 def entries(table: type[BaseModel]) -> Mapping[str, str]:
     """What the docstring of a table says of each of its keys: ``key, key   text``, continued further in."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for block in re.split(r"\n(?=\S)", cleandoc(table.__doc__ or "")):
         names, _, text = block.partition(" ") if "," not in block.partition("  ")[0] else block.partition("  ")
         for name in re.split(r",\s*", names):
             if name in table.model_fields and text.startswith(" "):
-                found[name] = " ".join(text.split()).replace("``", "`")
-    return found
+                texts[name] = " ".join(text.split()).replace("``", "`")
+    return texts

@@ -114,12 +114,12 @@ class FormatRules(Rules):
         for key in ("files", *self.companions):
             pattern = self.value(key)
             if pattern is not None and pattern.lower().endswith(IMPORTED):
-                found = f"{quote(pattern)}, {ONLY_IMPORTED}"
+                got = f"{quote(pattern)}, {ONLY_IMPORTED}"
                 raise RuleFault(
                     fault(
                         "invalid-rule",
                         key,
-                        got=found,
+                        got=got,
                         expected=f"files of the format '{self.format}'",
                         fix=CONVERT_FIRST,
                     )
@@ -178,12 +178,12 @@ class ShapeRules(FormatRules):
     def check_shape(self) -> Self:
         faults = []
         for key in ("vanished", "vertices"):
-            given = getattr(self, key) is not None
-            if given and self.are_points:
+            is_given = getattr(self, key) is not None
+            if is_given and self.are_points:
                 faults.append(
                     fault("contradictory-rules", key, wording="only-own-keys", format=self.format, shape=" of points")
                 )
-            if not given and not self.are_points:
+            if not is_given and not self.are_points:
                 faults.append(fault("missing-rule", key))
         if faults:
             raise RuleFault(*faults)

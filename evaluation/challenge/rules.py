@@ -82,13 +82,13 @@ class ReferenceRules(FormatRules):
         if "*" in self.files:
             raise invalid("files", "a '*'", "the name of one file for each case")
         for key in ("overlap", "overlap_scope"):
-            given = getattr(self, key) is not None
+            is_given = getattr(self, key) is not None
             without_area = "points" if self.are_points else "counts" if self.are_counts else ""
-            if without_area and given:
+            if without_area and is_given:
                 raise contradiction(
                     key, f"given for {without_area}", f"no such key, since {without_area} do not overlap"
                 )
-            if not without_area and not given:
+            if not without_area and not is_given:
                 raise RuleFault(fault("missing-rule", key))
         if self.overlap == "ignore" and self.ignore.policy not in ("clip", "drop_unmatched"):
             raise contradiction(
@@ -259,13 +259,13 @@ class MetricRules(Rules):
             if name != family and family in self.families:
                 raise contradiction("families", f"'{name}' beside '{family}'", "the family, or metrics of it")
         families = self.family_names
-        given = [key for key in ("tolerance_px", "tolerance_um") if getattr(self, key) is not None]
+        tolerances = [key for key in ("tolerance_px", "tolerance_um") if getattr(self, key) is not None]
         needed = sorted({"surface_dice", "surface_dice_length", "boundary_iou"} & set(self.measures))
-        if needed and len(given) != 1:
-            got = "given beside tolerance_um" if given else f"missing for {listed(needed, last='and')}"
+        if needed and len(tolerances) != 1:
+            got = "given beside tolerance_um" if tolerances else f"missing for {listed(needed, last='and')}"
             raise contradiction("tolerance_px", got, "one of tolerance_px and tolerance_um")
-        if given and not needed:
-            raise contradiction(given[0], "given without a measure that has a tolerance", "no such key")
+        if tolerances and not needed:
+            raise contradiction(tolerances[0], "given without a measure that has a tolerance", "no such key")
         for key in ("iou_thresholds", "false_positives"):
             numbers = getattr(self, key)
             if list(numbers) != sorted(set(numbers)):

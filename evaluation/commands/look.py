@@ -178,8 +178,8 @@ def convert(
         raise WrongUsage(fault("unknown-format", "--to", name=target, known=TARGETS))
     with writing_to(output):
         if challenge is not None:
-            given = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
-            for option in (name for name, value in given.items() if value):
+            of_files = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
+            for option in (name for name, value in of_files.items() if value):
                 raise not_both(option, "--challenge", "the challenge says how its files are read")
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
@@ -245,11 +245,11 @@ def report(
     """
     from evaluation.report.folders import Sources, document_in, page_of_results, reading, write_page
 
-    given = {"--submission": submission, "--challenge": challenge, "--images": images, "--overlays": overlays}
-    named = [option for option, path in given.items() if path is not None]
+    paths = {"--submission": submission, "--challenge": challenge, "--images": images, "--overlays": overlays}
+    named = [option for option, path in paths.items() if path is not None]
     is_rules = named == ["--challenge"] and public
     for option in ("--challenge", "--submission"):
-        if named and given[option] is None and not is_rules:
+        if named and paths[option] is None and not is_rules:
             raise needed_beside(named[0], option, "--challenge and --submission")
     rules = challenge_folder(challenge) if challenge is not None else None
     sources = None

@@ -213,15 +213,15 @@ class SubmissionsProgress:
 
         What is kept takes nearly no time, so it does not count for the speed.
         """
-        found = [", ".join(f"{self.outcomes[outcome]:,} {outcome}" for outcome in ("scored", "kept", "not ranked"))]
+        parts = [", ".join(f"{self.outcomes[outcome]:,} {outcome}" for outcome in ("scored", "kept", "not ranked"))]
         minutes = (self.clock() - self.began) / 60
         worked_on = self.done - self.outcomes["kept"] * self.done / max(self.outcomes.total(), 1)
         if worked_on > 0 and minutes > 0:
             speed = worked_on / minutes
-            found.append(f"{speed:,.{0 if speed >= 10 else 1}f} a minute")
+            parts.append(f"{speed:,.{0 if speed >= 10 else 1}f} a minute")
             if self.done < self.total:
-                found.append(f"{duration(60 * (self.total - self.done) / speed)} left")
-        return "; ".join(found)
+                parts.append(f"{duration(60 * (self.total - self.done) / speed)} left")
+        return "; ".join(parts)
 
     def end(self) -> None:
         seconds = self.clock() - self.began

@@ -40,8 +40,8 @@ def run_watched(program: Callable[[], int]) -> int:
     """
     for what, kind, least in LEAST:
         if 0 <= (limit := resource.getrlimit(kind)[0]) < least:  # -1: no limit
-            told = f"The evaluation needs {least / 1e6:.0f} MB of {what}, and may take {limit / 1e6:.0f} MB"
-            print(f"{told}; this is not about the submission.", file=sys.stderr)
+            needed = f"The evaluation needs {least / 1e6:.0f} MB of {what}, and may take {limit / 1e6:.0f} MB"
+            print(f"{needed}; this is not about the submission.", file=sys.stderr)
             return INTERNAL
     signals = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]  # as nohup asks for
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)

@@ -64,7 +64,7 @@ GROUPS_2 = GroupFiles(
 
 def left_in_groups(root: Path) -> list[int]:
     """What each control group of this process that limits memory leaves: the limit, less what is used and not cache."""
-    left = []
+    bytes_free = []
     for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and "memory" not in controllers.split(","):
@@ -79,8 +79,8 @@ def left_in_groups(root: Path) -> list[int]:
                 limit, used = (text_of(folder / name).strip() for name in (kind.limit, kind.used))
                 if limit.isdecimal() and used.isdecimal():
                     cached = sizes_in(folder / "memory.stat")
-                    left.append(int(limit) - int(used) + sum(cached.get(name, 0) for name in kind.cached))
-    return left
+                    bytes_free.append(int(limit) - int(used) + sum(cached.get(name, 0) for name in kind.cached))
+    return bytes_free
 
 
 def text_of(path: Path) -> str:

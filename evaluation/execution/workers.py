@@ -199,14 +199,14 @@ def run_work(work: Work, workers: int | None = None, executor: Executor | None =
         tasks = work.tasks(plan.workers)
         parts = run_tasks(tasks, plan)
     outcomes: list[Any] = []
-    left = work.budget
+    budget = work.budget
     with closing(parts):  # whatever happens: nobody works on
         for done, part in enumerate(parts, start=1):
             outcomes += part
             if work.progress is not None:
                 work.progress(done, len(tasks))
-            left -= sum(map(work.spent, part))
-            if left <= 0:
+            budget -= sum(map(work.spent, part))
+            if budget <= 0:
                 break
     return outcomes
 

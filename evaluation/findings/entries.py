@@ -24,8 +24,8 @@ def entry(code: str) -> Mapping[str, Any]:
     """The page of a code, its usual wording, and tables of the others. Raises LookupError if there is no such code."""
     if code not in texts():
         raise LookupError(f"no finding has the code {code!r}")
-    found: Mapping[str, Any] = tomllib.loads(texts()[code])[code]
-    return found
+    table: Mapping[str, Any] = tomllib.loads(texts()[code])[code]
+    return table
 
 
 @cache

@@ -270,8 +270,8 @@ def unit_entries(
     """
     entries = {}
     units = of_kind.units
-    told = ("cases", "missing", "empty", "confusion", *(measures or ()))
-    more = {} if measures is None else {name: units.sum(name) for name in units.table.sums if name not in told}
+    shown = ("cases", "missing", "empty", "confusion", *(measures or ()))
+    more = {} if measures is None else {name: units.sum(name) for name in units.table.sums if name not in shown}
     confusion, cases, missing = (units.sum(name) for name in ("confusion", "cases", "missing"))
     columns: dict[str, Any] = {}
     reasons: list[dict[str, Any]] = [{} for _ in of_kind.names]

@@ -74,12 +74,12 @@ def all_or_none(folder: Path) -> Iterator[Callable[[str, bytes], None]]:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 for number, name in enumerate(names):
-                    kept, target = Path(workspace) / str(number), folder / name
+                    path_there, target = Path(workspace) / str(number), folder / name
                     if os.path.lexists(target):
-                        target.rename(before := kept.with_suffix(".before"))
+                        target.rename(before := path_there.with_suffix(".before"))
                         undo.append((before, target))
-                    kept.rename(target)
-                    undo.append((target, kept))
+                    path_there.rename(target)
+                    undo.append((target, path_there))
             except BaseException:
                 for now, then in reversed(undo):
                     with suppress(OSError):

@@ -77,8 +77,8 @@ def score_instances(
             *(fault("missing-case", f"case {quote(name)}", wording="no-prediction") for name in missing)
         )
     cases = [
-        Case(name, (groups or {}).get(name, name), *of[0].shape_yx, spacing_um, stratum=(strata or {}).get(name, ""))
-        for name, of in sides.items()
+        Case(name, (groups or {}).get(name, name), *both[0].shape_yx, spacing_um, stratum=(strata or {}).get(name, ""))
+        for name, both in sides.items()
     ]
     stratum_of = {case.group: case.stratum for case in cases}
     for case in cases:
@@ -106,8 +106,8 @@ def score_instances(
         )
         for case in cases
     ]
-    seen = [see_nuclei(complete, case, own, len(own)) for case in cases if (own := sides[case.name][1]) is not None]
-    return summarise(complete, measure_cases(complete, matched), own_duplicates(complete, seen))
+    nuclei = [see_nuclei(complete, case, own, len(own)) for case in cases if (own := sides[case.name][1]) is not None]
+    return summarise(complete, measure_cases(complete, matched), own_duplicates(complete, nuclei))
 
 
 def sides_of(challenge: Challenge, name: str, pair: Any) -> tuple[Instances, Instances | None]:
@@ -175,8 +175,8 @@ def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> 
             expected = "LabelMaps(reference, prediction, reference_class, prediction_class)"
             raise ValueError(f"image {index} is of type {type(maps).__name__}; expected {expected}")
         reference, prediction, table = instances_and_overlaps(maps, with_runs=hausdorff)
-        found = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
-        matched.append((reference, prediction, [found]))
+        matches = match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)
+        matched.append((reference, prediction, [matches]))
     surfaces: Sequence[Sequence[Mapping[str, Float64]]] = [[{}]] * len(matched)
     if hausdorff:
         wanted, tolerances = {"hausdorff_px", "hausdorff95_px"}, [None] * len(matched)
@@ -186,11 +186,11 @@ def count_label_maps(images: Sequence[LabelMaps], *, hausdorff: bool = True) -> 
         count_matches(
             reference,
             prediction,
-            found[0],
+            matches[0],
             classes=int(max(reference.class_id.max(initial=1), prediction.class_id.max(initial=1))),
-            measures={**overlap_measures(found[0]), **of_image[0]},
+            measures={**overlap_measures(matches[0]), **of_image[0]},
         )
-        for (reference, prediction, found), of_image in zip(matched, surfaces, strict=True)
+        for (reference, prediction, matches), of_image in zip(matched, surfaces, strict=True)
     ]
 
 

@@ -90,9 +90,9 @@ def match_case(
     sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
     takes_part = part_takers(challenge, sides)
     if ignore.policy == "drop_unmatched" and kept is not None and rules:
-        found = match(rules[0], sides, takes_part)
+        first_matches = match(rules[0], sides, takes_part)
         stays = ~more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[kept]
-        stays[found.prediction_index] = True
+        stays[first_matches.prediction_index] = True
         predicted, kept = select_instances(predicted, stays), kept[stays]
         sides = replace(sides, table=overlap_table(reference.instances, predicted), prediction=predicted)
         takes_part = part_takers(challenge, sides)
@@ -125,14 +125,14 @@ def part_takers(challenge: Challenge, sides: Sides) -> Bool | None:
         return None
     matched, fit = np.zeros(len(prediction), np.bool_), np.zeros(len(prediction))
     if prediction.point_yx is None and sides.reference.point_yx is None:
-        found = match_iou_above(*sides.compared, threshold=0.5, class_aware=False)
+        matches = match_iou_above(*sides.compared, threshold=0.5, class_aware=False)
         table = sides.table
         above = 2 * table.intersection_px > table.union_px()
         np.maximum.at(fit, table.prediction_index[above], (table.intersection_px / table.union_px())[above])
     else:
-        found = match(rules[0], sides)
-        fit[found.prediction_index] = 1
-    matched[found.prediction_index] = True
+        matches = match(rules[0], sides)
+        fit[matches.prediction_index] = 1
+    matched[matches.prediction_index] = True
     return ~duplicates_among(prediction, twins, matched, fit)
 
 
@@ -189,29 +189,29 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
 
 def hardly_meant(cases: Sequence[SeenNuclei]) -> list[Finding]:
     """A warning about a submission that would be worth nothing whatever the reference says, by the first sign."""
-    nuclei, reach = sum(of.nuclei for of in cases), max((of.reach for of in cases), default=0)
+    nuclei, reach = sum(case.nuclei for case in cases), max((case.reach for case in cases), default=0)
     signs = (  # a wording, and the sign
         ("nothing", nuclei == 0 and len(cases) > 1),
         ("corner", nuclei >= MANY and reach <= 0.5),  # 20 nuclei lie in one quarter by chance once in 4 ** 20
     )
-    found = next((wording for wording, is_so in signs if is_so), None)
-    if found is None:
+    sign = next((wording for wording, is_so in signs if is_so), None)
+    if sign is None:
         return []
     percent = f"{100 * reach:.3g}"
-    return [fault("hardly-meant", "submission", wording=found, nuclei=nuclei, cases=len(cases), percent=percent)]
+    return [fault("hardly-meant", "submission", wording=sign, nuclei=nuclei, cases=len(cases), percent=percent)]
 
 
 def own_duplicates(challenge: Challenge, cases: Sequence[SeenNuclei]) -> list[Finding]:
     """One warning about the own duplicates of a submission in all cases."""
-    having = [f"case {quote(of.case)}" for of in cases if of.twins]
+    having = [f"case {quote(case.case)}" for case in cases if case.twins]
     if not having:
         return []
     return [
         fault(
             "own-duplicates", *having, wording="" if challenge.submission.duplicates == "keep" else "false-positive",
-            twins=sum(of.twins for of in cases), copies=sum(of.copies for of in cases),
-            nuclei=sum(of.nuclei for of in cases), having=len(having),
-            cases=len(cases), points=any(of.are_points for of in cases)
+            twins=sum(case.twins for case in cases), copies=sum(case.copies for case in cases),
+            nuclei=sum(case.nuclei for case in cases), having=len(having),
+            cases=len(cases), points=any(case.are_points for case in cases)
         )
     ]  # fmt: skip
 
@@ -226,8 +226,8 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
         table = sides.table.part(takes_part[sides.table.prediction_index])
         new_index = (np.cumsum(takes_part) - 1).astype(np.int32)[table.prediction_index]
         table = replace(table, prediction_index=new_index, prediction_area_px=table.prediction_area_px[index])
-        found = match(rule, replace(sides, table=table, prediction=select_instances(sides.prediction, takes_part)))
-        return replace(found, prediction_index=index[found.prediction_index].astype(np.int32))
+        matches = match(rule, replace(sides, table=table, prediction=select_instances(sides.prediction, takes_part)))
+        return replace(matches, prediction_index=index[matches.prediction_index].astype(np.int32))
     try:
         return rule.match(sides)
     except TooManyPairs as error:

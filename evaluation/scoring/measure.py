@@ -84,14 +84,14 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
     for case, of_case, shared in zip(matched, outlines, all_shared, strict=True):
         reference, prediction = case.reference.instances, case.prediction
         counts = {}
-        for (name, found), of_pairs in zip(case.matches.items(), of_case, strict=True):
-            measures = {**overlap_measures(found), **of_pairs}
+        for (name, matches), of_pairs in zip(case.matches.items(), of_case, strict=True):
+            measures = {**overlap_measures(matches), **of_pairs}
             if wanted & {"area_ratio", "centroid_distance_px"}:
-                measures |= shape_measures(reference, prediction, found)
+                measures |= shape_measures(reference, prediction, matches)
             counts[name] = count_matches(
                 reference,
                 prediction,
-                found,
+                matches,
                 classes=len(challenge.classes),
                 measures={measure: in_unit(measures, measure, case.case) for measure in choice.measures},
                 missing=case.submitted is None,
@@ -99,7 +99,7 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
                 areas=bool(choice.sizes_px),
             )
             if faults:
-                counts[name] = keep_faults(counts[name], faults, reference, prediction, found)
+                counts[name] = keep_faults(counts[name], faults, reference, prediction, matches)
         if challenge.are_counts:
             counts[COUNTED] = nothing_paired(case, len(challenge.classes))
         results.append(
@@ -218,7 +218,7 @@ def measure_outlines(
     rounded, and at least 1 px.
     """
     names = [name for name in OF_OUTLINES if name in wanted]
-    found = [{name: np.empty(len(image.pairs.reference_index)) for name in names} for image in images]
+    measured = [{name: np.empty(len(image.pairs.reference_index)) for name in names} for image in images]
     surfaces, bands = wanted & set(OF_SURFACES), "boundary_iou" in wanted
     tolerances = np.array([tolerance or 0.0 for tolerance in tolerances_px])
     widths_px = np.maximum(1, np.floor(tolerances + 0.5)) if bands else 0 * tolerances
@@ -233,14 +233,14 @@ def measure_outlines(
                     mean="mean_surface_distance_px" in wanted,
                 )
                 for name in surfaces:
-                    fill_in(found, name, batch, getattr(measures, OF_SURFACES[name]))
+                    fill_in(measured, name, batch, getattr(measures, OF_SURFACES[name]))
             if bands:
-                fill_in(found, "boundary_iou", batch, boundary_iou(*sides, width_px=int(width_px), border=border))
+                fill_in(measured, "boundary_iou", batch, boundary_iou(*sides, width_px=int(width_px), border=border))
     if "surface_dice_length" in wanted:
-        measure_contours(found, images, tolerances_px=tolerances_px)
+        measure_contours(measured, images, tolerances_px=tolerances_px)
     return [
         [{name: values[index] for name, values in of_image.items()} for index in image.pairs.indices]
-        for image, of_image in zip(images, found, strict=True)
+        for image, of_image in zip(images, measured, strict=True)
     ]
 
 
@@ -252,7 +252,7 @@ def boundary_iou(reference: ChosenRuns, prediction: ChosenRuns, *, width_px: int
 
 
 def measure_contours(
-    found: Sequence[dict[str, Float64]], images: Sequence[OutlinedImage], *, tolerances_px: Sequence[float | None]
+    measured: Sequence[dict[str, Float64]], images: Sequence[OutlinedImage], *, tolerances_px: Sequence[float | None]
 ) -> None:
     """Fill in the surface Dice by length of contour of the pairs of each image."""
     for batch in pair_batches(images, range(len(images))):
@@ -260,17 +260,17 @@ def measure_contours(
         reference = join_contours([contours_of(at.reference, at.pairs.reference_index[part]) for at, part in parts])
         prediction = join_contours([contours_of(at.prediction, at.pairs.prediction_index[part]) for at, part in parts])
         tolerance = [np.full(part.stop - part.start, tolerances_px[index] or 0.0) for index, part in batch]
-        fill_in(found, "surface_dice_length", batch, length_within(reference, prediction, np.concatenate(tolerance)))
+        fill_in(measured, "surface_dice_length", batch, length_within(reference, prediction, np.concatenate(tolerance)))
 
 
 def fill_in(
-    found: Sequence[dict[str, Float64]], name: str, batch: Sequence[tuple[int, slice]], values: Float64
+    measured: Sequence[dict[str, Float64]], name: str, batch: Sequence[tuple[int, slice]], values: Float64
 ) -> None:
     """Write the values of a batch into the measures of its images."""
     first = 0
     for index, part in batch:
         last = first + part.stop - part.start
-        found[index][name][part] = values[first:last]
+        measured[index][name][part] = values[first:last]
         first = last
 
 
@@ -310,9 +310,9 @@ def count_together(
         cases = join_cases([(case.reference.instances, case.prediction, case.table) for case in matched])
         sides = cases.table, cases.reference, cases.prediction
         if "thresholds" in families:
-            found = match_iou_above_many(*sides, [] if are_points else thresholds, class_aware=False)
+            matches = match_iou_above_many(*sides, [] if are_points else thresholds, class_aware=False)
             no_pairs = np.zeros((len(cases), len(thresholds), classes + 1), np.int64)
-            sums["threshold_pairs"] = no_pairs if are_points else count_threshold_pairs(cases, found, classes=classes)
+            sums["threshold_pairs"] = no_pairs if are_points else count_threshold_pairs(cases, matches, classes=classes)
             sums["threshold_nuclei"] = count_threshold_nuclei(cases, classes=classes)
         if "overlap" in families:
             sums |= count_overlaps(cases, match_iou_assignment(*sides, threshold=0.0, class_aware=False))
@@ -345,12 +345,12 @@ def matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[floa
     sides, table = (cases.reference, cases.prediction), cases.table
     of_size = inside(table.reference_area_px[table.reference_index], limits)
     first = match_confidence_first_iou_many(table.part(of_size), *sides, thresholds, class_aware=True)
-    found = []
+    matches = []
     for threshold, right in zip(thresholds, first, strict=True):
         of_others = ~of_size & ~np.isin(table.prediction_index, right.prediction_index)
         (ignored,) = match_confidence_first_iou_many(table.part(of_others), *sides, [threshold], class_aware=True)
-        found.append((right, ignored))
-    return found
+        matches.append((right, ignored))
+    return matches
 
 
 def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
@@ -363,6 +363,6 @@ def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
         matches = match_confidence_first_iou_many(
             cases.table, cases.reference, cases.prediction, thresholds, class_aware=True
         )
-        for index, found in enumerate(matches):
-            hits[found.prediction_index, index] = True
+        for index, of_threshold in enumerate(matches):
+            hits[of_threshold.prediction_index, index] = True
     return hits

@@ -38,13 +38,13 @@ def keep_faults(
     """
     confusion = counts.confusion.copy()
     labels, numbers = ids_as_numbers(prediction), ids_as_numbers(reference)
-    found = np.zeros(len(reference), np.bool_)
-    found[matches.reference_index] = True
+    is_matched = np.zeros(len(reference), np.bool_)
+    is_matched[matches.reference_index] = True
     for class_id in range(1, len(confusion)):
         of_class = reference.class_id == class_id
         if "reference_index" in faults:
             in_use = labels[(prediction.class_id == class_id) & (labels >= 0)]
-            confusion[0, class_id] += np.count_nonzero(~np.isin(numbers[of_class & found], in_use))
+            confusion[0, class_id] += np.count_nonzero(~np.isin(numbers[of_class & is_matched], in_use))
         if "unopened_masks" in faults and not of_class.any():
             confusion[0, class_id] = 0
     return replace(counts, confusion=confusion)

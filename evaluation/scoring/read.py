@@ -101,11 +101,11 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFil
 
     begun   the first of them, if it is being decoded already
     """
-    found: list[Annotations] = []
+    read: list[Annotations] = []
     faults: list[Finding] = []
     for index, file in enumerate(files):
         try:
-            found.append((begun if begun and not index else BegunFile(side, case, file)).finish())
+            read.append((begun if begun and not index else BegunFile(side, case, file)).finish())
         except InputFault as error:
             faults += error.findings
             if (slow := slow_files(faults)) >= SLOW_FILES:
@@ -114,8 +114,8 @@ def read_case(side: Side, case: Case, files: Sequence[CaseFile], begun: BegunFil
     if faults:
         raise InputFault(*faults)
     return Annotations(
-        tuple(part for annotations in found for part in annotations.parts),
-        tuple(finding for annotations in found for finding in annotations.findings),
+        tuple(part for annotations in read for part in annotations.parts),
+        tuple(finding for annotations in read for finding in annotations.findings),
     )
 
 
@@ -161,11 +161,11 @@ def slow_files(faults: Sequence[Finding]) -> int:
     return sum(finding.code == "too-slow" for finding in faults)
 
 
-def not_looked_at(where: str, seen: int, number: int, what: str, slow: int) -> list[Finding]:
+def not_looked_at(where: str, done: int, number: int, what: str, slow: int) -> list[Finding]:
     """That files or cases were not decoded, after some files that took too long; nothing if all were seen."""
-    if seen == number:
+    if done == number:
         return []
-    return [fault("too-slow", where, wording="not-looked-at", rest=number - seen, number=number, what=what, slow=slow)]
+    return [fault("too-slow", where, wording="not-looked-at", rest=number - done, number=number, what=what, slow=slow)]
 
 
 def where_of(case: Case, name: str) -> str:
@@ -196,7 +196,7 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
     from evaluation.formats.guarded import read_collection_guarded
 
     keys = {side.rules.key_of(case): case for case in cases}
-    found = SharedCases()
+    shared = SharedCases()
     for index, file in enumerate(files):
         where = quote(file.name, 120)
         try:
@@ -206,30 +206,30 @@ def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) 
                     collection = read_collection_guarded(stream, request, keys, owner=side.owner)
                 else:
                     collection = read_collection(stream, request, keys)
-                found.unknown.update(collection.unknown)
-                found.warnings += collection.findings
+                shared.unknown.update(collection.unknown)
+                shared.warnings += collection.findings
                 for name in collection.cases:
-                    found.mentioned.add(name)
-                    add_shared_case(found, name, collection)
+                    shared.mentioned.add(name)
+                    add_shared_case(shared, name, collection)
         except InputFault as error:
-            found.faults += error.findings
-            if (slow := slow_files(found.faults)) >= SLOW_FILES:
-                found.faults += not_looked_at("files of all cases", index + 1, len(files), "files", slow)
+            shared.faults += error.findings
+            if (slow := slow_files(shared.faults)) >= SLOW_FILES:
+                shared.faults += not_looked_at("files of all cases", index + 1, len(files), "files", slow)
                 break
-    return found
+    return shared
 
 
-def add_shared_case(found: SharedCases, name: str, collection: Collection) -> None:
+def add_shared_case(shared: SharedCases, name: str, collection: Collection) -> None:
     try:
         content_read = collection.cases[name]
     except InputFault as error:  # arrays are decoded case by case
-        found.faults += error.findings
+        shared.faults += error.findings
         return
     parts = tuple(
         instances_from_label_image(part) if isinstance(part, LabelImage) else part for part in content_read.parts
     )
-    before = found.cases.get(name, Annotations(()))
-    found.cases[name] = Annotations((*before.parts, *parts), (*before.findings, *content_read.findings))
+    before = shared.cases.get(name, Annotations(()))
+    shared.cases[name] = Annotations((*before.parts, *parts), (*before.findings, *content_read.findings))
 
 
 # --- the two sides ----------------------------------------------------------------------------------------------------
@@ -354,20 +354,20 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
 
     def existing(pattern: str, class_name: str = "") -> str | None:
         name = filled(pattern, case, class_name)
-        return next((found for found in (name, f"{name}.gz") if is_there(folder, found)), None)
+        return next((each for each in (name, f"{name}.gz") if is_there(folder, each)), None)
 
     patterns = {key: pattern for key in rules.companions if (pattern := rules.value(key)) is not None}
     companions = {key: name for key, pattern in patterns.items() if (name := existing(pattern)) is not None}
-    found = [
+    case_files = [
         CaseFile(name, class_id, companions)
         for name, class_id in files_of_classes(challenge, partial(existing, rules.files))
     ]
     missing = [pattern for key, pattern in patterns.items() if key not in companions]
-    if not found or missing:
-        pattern = rules.files if not found else missing[0]
+    if not case_files or missing:
+        pattern = rules.files if not case_files else missing[0]
         name = filled(pattern, case, challenge.class_names[0])
         raise InputFault(fault("missing-file", quote(name), wording="no-reference"))
-    return tuple(found)
+    return tuple(case_files)
 
 
 def is_there(folder: Path, name: str) -> bool:
@@ -394,16 +394,16 @@ def files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]
         name = existing("")
         return [] if name is None else [(name, 0)]
     class_ids = challenge.class_ids()
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for spelling in challenge.class_spellings():
         variants = (spelling, spelling.lower(), spelling.upper(), spelling.capitalize(), spelling.title())
         name = next(filter(None, map(existing, variants)), None)
         if name is None:
             continue
         class_id = class_ids[spelling.casefold()]
-        if (other := found.setdefault(class_id, name)) != name:
+        if (other := names.setdefault(class_id, name)) != name:
             raise InputFault(fault("duplicate-file", quote(name, 120), wording="twice-for-class", other=other))
-    return [(name, class_id) for class_id, name in found.items()]
+    return [(name, class_id) for class_id, name in names.items()]
 
 
 def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | None:
@@ -412,16 +412,16 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
     if not rules.is_shared:
         return None
     files = shared_reference_files(challenge, folder)
-    found = read_shared(reference_side(challenge, folder), challenge.cases, files)
-    missing = [case.name for case in challenge.cases if case.name not in found.mentioned]
+    shared = read_shared(reference_side(challenge, folder), challenge.cases, files)
+    missing = [case.name for case in challenge.cases if case.name not in shared.mentioned]
     faults = [
         fault("missing-file", quote(rules.files), wording="no-reference-entry", case=name)
         for name in missing
-        if not found.faults
+        if not shared.faults
     ]
-    if found.faults or faults:
-        raise InputFault(*found.faults, *faults)
-    return found
+    if shared.faults or faults:
+        raise InputFault(*shared.faults, *faults)
+    return shared
 
 
 def shared_reference_files(challenge: Challenge, folder: Path) -> list[SharedFile]:

@@ -62,8 +62,8 @@ def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> N
         if not path.resolve().is_relative_to(inside)
         for status in [path.stat()]
     }
-    if found := sorted(name for identity, name in linked.items() if identity in own):
-        raise rejection(challenge, [unsafe(name, "a file of the challenge under another name") for name in found])
+    if forbidden := sorted(name for identity, name in linked.items() if identity in own):
+        raise rejection(challenge, [unsafe(name, "a file of the challenge under another name") for name in forbidden])
 
 
 def named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
@@ -110,8 +110,8 @@ def receive_submission(challenge: Challenge, path: Path, folder: Path | None = N
         raise rejection(challenge, error.findings) from None
     layout = find_case_files(files, challenge, partial(read_json, limits=challenge.limits))
     if not layout.shared_files:
-        found = tuple(named_by_content(finding, files) for finding in layout.findings)
-        return ReceivedSubmission(files, layout.files, found, layout.inputs)
+        findings_named = tuple(named_by_content(finding, files) for finding in layout.findings)
+        return ReceivedSubmission(files, layout.files, findings_named, layout.inputs)
     cases = (challenge if folder is None else with_image_ids(challenge, folder)).cases
     shared = read_shared(submission_side(challenge, files), cases, layout.shared_files)
     unmatched = collection_findings(challenge, shared.mentioned, shared.unknown)

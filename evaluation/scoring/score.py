@@ -171,9 +171,9 @@ def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Seque
     for index, (rule, class_aware) in enumerate(challenge.matching.passes):
         table = case_table(challenge, ordered, rule, primary=index == 0)
         metrics = metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
-        found = score_units(metrics, table, members_of(ordered), challenge)
-        units[rule] = found.units
-        scores[rule] = tuple(average_units(metric, found, ordered, challenge) for metric in metrics)
+        scored = score_units(metrics, table, members_of(ordered), challenge)
+        units[rule] = scored.units
+        scores[rule] = tuple(average_units(metric, scored, ordered, challenge) for metric in metrics)
         prefix = ("alternatives", rule) if index else ()
         intervals |= confidence_intervals(challenge, ordered, table, metrics, scores[rule], prefix)
     return Result(challenge, ordered, units, scores, tuple(findings), intervals)
@@ -227,36 +227,36 @@ def score_units(
     together = unite(table, [rows for of_kind in members.values() for rows in of_kind.values()])
     bounds = accumulate((len(of_kind) for of_kind in members.values()), initial=0)
     indices = {kind: slice(*ends) for kind, ends in zip(members, pairwise(bounds), strict=True)}
-    found = {}
+    by_metric = {}
     for metric in metrics:
         of_all = penalised(metric, together, challenge)
-        found[metric.path] = {kind: of_all.part(index) for kind, index in indices.items()}
+        by_metric[metric.path] = {kind: of_all.part(index) for kind, index in indices.items()}
     units = {
         kind: UnitScores(
             tuple(members[kind]),
             Units(table, together.weights[index]),
-            {path: of_metric[kind].scores for path, of_metric in found.items()},
+            {path: of_metric[kind].scores for path, of_metric in by_metric.items()},
         )
         for kind, index in indices.items()
     }
-    return ScoredUnits(units, found)
+    return ScoredUnits(units, by_metric)
 
 
 def average_units(
-    metric: Metric, found: ScoredUnits, cases: Sequence[CaseResult], challenge: Challenge
+    metric: Metric, scored: ScoredUnits, cases: Sequence[CaseResult], challenge: Challenge
 ) -> MetricScores:
     """One metric: pooled, and its means over groups, cases and, if there are some, strata."""
-    of_metric = found.penalised[metric.path]
+    of_metric = scored.penalised[metric.path]
     means = {name: mean_of_units(of_metric[kind]) for kind, name in MEANS.items()}
     if "strata" in of_metric:
         unit = challenge.aggregation.unit
         kind = "strata" if unit == "pooled" else KINDS[unit]
-        strata = strata_of(found.units[kind].names, kind, cases)
+        strata = strata_of(scored.units[kind].names, kind, cases)
         means[STRATUM_MEAN] = mean_of_units(of_metric[kind], strata)
         if challenge.aggregation.worst == "stratum":
             means[WORST_STRATUM] = mean_of_units(of_metric[kind], strata, worst=metric.better)
     if challenge.aggregation.worst == "group":
-        each = [[index] for index in range(len(found.units["groups"].names))]
+        each = [[index] for index in range(len(scored.units["groups"].names))]
         means[WORST_GROUP] = mean_of_units(of_metric["groups"], each, worst=metric.better)
     return MetricScores(metric.path, metric.better, means)
 
@@ -309,10 +309,10 @@ def confidence_intervals(
         for name in ("group", "stratum")
     )
     settings = Bootstrap(rules.samples, rules.seed, rules.level, rules.method, rules.resample)
-    found = bootstrap(table, groups, columns, evaluate, settings, strata=strata) if columns else ()
+    intervals = bootstrap(table, groups, columns, evaluate, settings, strata=strata) if columns else ()
     return {
         (*prefix, *metrics[index].path, aggregation): interval
-        for (index, aggregation), interval in zip(chosen, found, strict=True)
+        for (index, aggregation), interval in zip(chosen, intervals, strict=True)
     }
 
 

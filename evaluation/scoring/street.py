@@ -339,7 +339,7 @@ def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: S
 def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
     """An error if there are predicted nuclei and none lies on its image, or annotations and none is a nucleus."""
     seen = seen_in(outcomes)
-    nuclei, outside = sum(of.nuclei for of in seen), sum(of.outside for of in seen)
+    nuclei, outside = sum(case.nuclei for case in seen), sum(case.outside for case in seen)
     lost = [one for outcome in outcomes for one in outcome.warnings if one.code == "left-out"]
     left_out = sum(one.count for one in lost)
     if nuclei == 0 and any(one.expected not in NO_NUCLEI for one in lost):

@@ -165,12 +165,12 @@ def unpack(archive: BinaryIO, member: Member) -> Iterator[bytes]:
     yield from packed if member.method == STORED else inflate(packed)
 
 
-def packed_pieces(archive: BinaryIO, left: int) -> Iterator[bytes]:
-    while left:
-        piece = archive.read(min(left, CHUNK_BYTES))
+def packed_pieces(archive: BinaryIO, remaining: int) -> Iterator[bytes]:
+    while remaining:
+        piece = archive.read(min(remaining, CHUNK_BYTES))
         if not piece:
             raise Damaged
-        left -= len(piece)
+        remaining -= len(piece)
         yield piece
 
 

@@ -21,14 +21,14 @@ def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
     """Assign files to cases by the patterns of the challenge; ``names`` are sorted."""
     patterns = Patterns(challenge)
     wrapper = find_wrapper(names, patterns.fits)
-    found = [find_place(name, wrapper, patterns) for name in names]
+    places = [find_place(name, wrapper, patterns) for name in names]
     assignment = Assignment(challenge, patterns)
-    for parsed in found:
+    for parsed in places:
         if parsed is not None:
             assignment.add(parsed)
-    if not any(found):
+    if not any(places):
         return Layout({}, frozenset(case.name for case in challenge.cases), (no_case_found(names, challenge),))
-    unused = [name for name, parsed in zip(names, found, strict=True) if parsed is None]
+    unused = [name for name, parsed in zip(names, places, strict=True) if parsed is None]
     files = assignment.case_files()
     return Layout(
         files=files,
@@ -338,8 +338,8 @@ def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
     """The files that fit a pattern without {case}; ``names`` are sorted."""
     patterns = Patterns(challenge)
     wrapper = find_wrapper(names, patterns.fits)
-    found = [patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None for name in names]
-    found_names = [parsed for parsed in found if parsed is not None and has_known_group(parsed, patterns)]
+    read_names = [patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None for name in names]
+    found_names = [parsed for parsed in read_names if parsed is not None and has_known_group(parsed, patterns)]
     if not found_names and is_uploaded_csv(names, challenge):
         found_names = [ParsedName(PLATFORM_CSV, "files", {})]
     if not found_names:
@@ -393,7 +393,7 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
     mentioned   names of the cases that they say something about
     unknown     names in them that stand for no case, and the number of entries of each
     """
-    found = [
+    findings = [
         missing_case(challenge, case, "no entry", f"entries for {quote(case_key(challenge, case), 120)}")
         for case in challenge.cases
         if case.name not in mentioned
@@ -403,7 +403,7 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
     unknown = {name: entries for name, entries in unknown.items() if name not in challenge.submission.skip_cases}
     for index, (name, entries) in enumerate(sorted(unknown.items())[:EXAMPLES_SHOWN]):
         uncounted = max(0, len(unknown) - EXAMPLES_SHOWN) if index == EXAMPLES_SHOWN - 1 else 0
-        found.append(
+        findings.append(
             fault(
                 "unknown-case",
                 f"{entries:,} entries for {quote(name, 120)}",
@@ -413,7 +413,7 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
                 suggestion=did_you_mean(name, lacking),
             )
         )
-    return sorted(found)
+    return sorted(findings)
 
 
 def missing_case(challenge: Challenge, case: Case, got: str, needed: str) -> Finding:

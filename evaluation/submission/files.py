@@ -123,17 +123,17 @@ def walk(root: Path, faults: Faults, limits: LimitRules) -> Iterator[str]:
     The entries of a folder come in the order of their names, so that faults do not depend on the file system.
     """
     waiting = [""]
-    seen = 0
+    number = 0
     most = 2 * limits.files_per_submission + 100  # folders and litter count here
     while waiting:
         prefix = waiting.pop()
         try:
             with os.scandir(root / prefix) as entries:
-                found = list(islice(entries, most - seen + 1))
-                seen += len(found)
-                if seen > most:
+                listed = list(islice(entries, most - number + 1))
+                number += len(listed)
+                if number > most:
                     raise SubmissionRejected(fault("too-many-files", ROOT, limit=limits.files_per_submission))
-                for entry in sorted(found, key=lambda entry: entry.name):
+                for entry in sorted(listed, key=lambda entry: entry.name):
                     name = prefix + entry.name
                     if is_litter(entry.name):
                         continue

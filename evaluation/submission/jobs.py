@@ -61,9 +61,9 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read
                 for name in sorted(reader.unknown)
             )
         )
-    found = {name: reader.files[name] for name in sorted(reader.files)}
+    case_files = {name: reader.files[name] for name in sorted(reader.files)}
     findings = tuple(sorted(reader.findings()))
-    return Layout(found, all_cases - set(found), findings, inputs=frozenset(reader.inputs))
+    return Layout(case_files, all_cases - set(case_files), findings, inputs=frozenset(reader.inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,36 +147,36 @@ class JobReader:
             raise InputFault(fault("duplicate-case", where, jobs=[each.pk for each in (job, *others)]))
         if job.status != SUCCEEDED:
             raise InputFault(fault("failed-job", where, status=job.status))
-        found: dict[int, str] = {}
+        outputs: dict[int, str] = {}
         for value in job.outputs:
             socket = socket_of(value)
             slug = socket.get("slug")
             class_id = self.classes.get(slug.casefold()) if isinstance(slug, str) else None
             if class_id is None:
                 continue
-            if class_id in found:
+            if class_id in outputs:
                 raise InputFault(fault("duplicate-file", where, wording="several-outputs", socket=slug))
-            found[class_id] = self.locate(socket, job)
-        self.check_outputs(job, found)
-        return tuple(CaseFile(name, class_id) for class_id, name in sorted(found.items()))
+            outputs[class_id] = self.locate(socket, job)
+        self.check_outputs(job, outputs)
+        return tuple(CaseFile(name, class_id) for class_id, name in sorted(outputs.items()))
 
-    def check_outputs(self, job: Job, found: Mapping[int, str]) -> None:
+    def check_outputs(self, job: Job, usable: Mapping[int, str]) -> None:
         """Raise InputFault if outputs are missing: all, or some where the challenge asks for every class."""
         rules = self.challenge.submission
-        if found and rules.missing_class_file == "empty":
+        if usable and rules.missing_class_file == "empty":
             return
         slugs = {class_id: slug for slug, class_id in reversed(self.classes.items())}
-        seen = [socket_of(value).get("slug") for value in job.outputs]
+        slugs_there = [socket_of(value).get("slug") for value in job.outputs]
         missing = [
             fault(
                 "missing-output",
                 f"case {quote(job.case.name)}, {quote(slug)}",
                 wording="not-among-outputs",
                 socket=rules.socket,
-                outputs=seen,
+                outputs=slugs_there,
             )
             for class_id, slug in slugs.items()
-            if class_id not in found
+            if class_id not in usable
         ]
         if missing:
             raise InputFault(*missing)
