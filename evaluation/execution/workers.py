@@ -97,13 +97,11 @@ class Plan:
     workers         processes
     is_in_process   whether the main process works: alone, or until it is known that more workers are faster
     tries_again     whether what one of several workers was at when it was lost is tried again
-    left_bytes      what all processes can still take together
     """
 
     workers: int
     is_in_process: bool
     tries_again: bool
-    left_bytes: int = UNLIMITED
 
 
 def plan_workers(
@@ -125,7 +123,7 @@ def plan_workers(
     fits_easily = 2 * largest <= min(memory.together, memory.each)
     is_long = can_fork() and sum(needs) - CASE_BYTES * len(needs) >= SURELY_LONG_BYTES
     is_in_process = fits_easily and (workers == 1 or (asked is None and not is_long))
-    return Plan(workers, is_in_process, asked is None and workers > 1, memory.together)
+    return Plan(workers, is_in_process, asked is None and workers > 1)
 
 
 def check_workers(asked: int | None) -> None:

@@ -21,6 +21,7 @@ from evaluation.findings import fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.instances.runs import (
     flat_indices,
+    give_memory_back,
     order_of_runs,
     positions,
     select_instances,
@@ -28,7 +29,6 @@ from evaluation.instances.runs import (
     with_runs,
 )
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, OriginRule, Outlines, VanishedRule, VerticesRule
-from evaluation.model.arrays import give_memory_back
 from evaluation.model.intervals import distinct, merge_runs
 
 NEAR_CENTRE = 1e-4  # px, many times what rounding can move a crossing point

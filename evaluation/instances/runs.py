@@ -6,7 +6,9 @@ Runs lie on a number line. The flat pixel index is one, but on it the end of a r
 
 from __future__ import annotations
 
+import ctypes
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -160,6 +162,19 @@ def stable_order(values: Int64) -> tuple[Int64, Int64]:
     order = numbered & ((1 << bits) - 1)
     numbered >>= bits
     return order, numbered
+
+
+VERY_MANY = 1 << 20  # elements
+
+
+def give_memory_back(elements: int) -> None:
+    """Give the system what was freed, after work on so many elements in pieces; nothing for fewer than a million.
+
+    The C library keeps what lies between small arrays: with a million nuclei a gigabyte.
+    """
+    if elements >= VERY_MANY:
+        with suppress(AttributeError, OSError, TypeError):  # where there is no glibc
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 # --- Shapes of nuclei, by scikit-image. -------------------------------------------------------------------------------

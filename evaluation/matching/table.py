@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings.errors import TooManyPairs
+from evaluation.instances.runs import give_memory_back
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, Matches, OverlapTable, Pairs
-from evaluation.model.arrays import give_memory_back
 from evaluation.model.intervals import count_before, expand, overlaps, row_bands
 
 PIECES_AT_ONCE = 1 << 20  # shared rows that are held together; bounds the memory

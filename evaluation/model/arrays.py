@@ -1,9 +1,7 @@
-"""Types of arrays, by what is in them, and the memory that very large ones leave behind."""
+"""Types of arrays, by what is in them, and blocks of their elements."""
 
 from __future__ import annotations
 
-import ctypes
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-VERY_MANY = 1 << 20  # elements
 BLOCK = 1 << 18  # elements; what is computed of a block stays in the cache, and its memory is used again
 
 
@@ -41,13 +38,3 @@ def um_to_px(um: float | Float64, spacing_um: float | Float64) -> Any:
         quotient = np.asarray(um / spacing_um, np.float64)
         short = np.round(quotient, 6)
         return np.where(np.abs(quotient - short) <= 4 * np.spacing(np.abs(quotient)), short, quotient)[()]
-
-
-def give_memory_back(elements: int) -> None:
-    """Give the system what was freed, after work on so many elements in pieces; nothing for fewer than a million.
-
-    The C library keeps what lies between small arrays: with a million nuclei a gigabyte.
-    """
-    if elements >= VERY_MANY:
-        with suppress(AttributeError, OSError, TypeError):  # where there is no glibc
-            ctypes.CDLL(None).malloc_trim(0)

@@ -83,7 +83,7 @@ def match_case(
             what=error.what,
             limit=error.most,
         )
-        raise refusal(error, to_organisers, too_many_overlaps(case, predicted)) from error
+        raise blame(error, to_organisers, too_many_overlaps(case, predicted)) from error
     rules = challenge.matching.rules
     if "file_order" in challenge.matching.published_faults:
         rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
@@ -240,11 +240,11 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
             what=error.what,
             limit=error.most,
         )
-        raise refusal(
+        raise blame(
             error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))
         ) from error
 
 
-def refusal(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
+def blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
     """Who is told: participants, unless no good submission has room; what they read says nothing of the reference."""
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)

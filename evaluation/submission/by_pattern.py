@@ -27,7 +27,7 @@ def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
         if parsed is not None:
             assignment.add(parsed)
     if not any(places):
-        return Layout({}, frozenset(case.name for case in challenge.cases), (no_case_found(names, challenge),))
+        return nothing_found(names, challenge)
     unused = [name for name, parsed in zip(names, places, strict=True) if parsed is None]
     files = assignment.case_files()
     return Layout(
@@ -300,11 +300,6 @@ def fill_pattern(pattern: str, challenge: Challenge, case: Case, class_name: str
     return PIECE.sub(lambda piece: fields.get(piece[1] or "", piece[0]), pattern)
 
 
-def case_key(challenge: Challenge, case: Case) -> str:
-    """The name of a case in files of all cases and in lists of jobs."""
-    return challenge.submission.key_of(case)
-
-
 def wrapping_folders(names: Sequence[str]) -> Iterator[str]:
     """ "", then the folder around everything, then the one inside it, …; notes may lie beside them.
 
@@ -314,8 +309,7 @@ def wrapping_folders(names: Sequence[str]) -> Iterator[str]:
     wrapper = ""
     for _ in range(MAX_WRAPPERS + 1):
         yield wrapper
-        inner = [name[len(wrapper) :] for name in names if name.startswith(wrapper)]
-        folders = {name.partition("/")[:2] for name in inner if not NOTE.fullmatch(name)}
+        folders = {name.partition("/")[:2] for name in inside(names, wrapper) if not NOTE.fullmatch(name)}
         if len(folders) != 1 or not (folder := folders.pop())[1]:
             return
         wrapper += "".join(folder)
@@ -343,7 +337,7 @@ def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
     if not found_names and is_uploaded_csv(names, challenge):
         found_names = [ParsedName(PLATFORM_CSV, "files", {})]
     if not found_names:
-        return Layout({}, frozenset(case.name for case in challenge.cases), (no_case_found(names, challenge),))
+        return nothing_found(names, challenge)
     files, faults = by_class(found_names, challenge)
     used = {parsed.name for parsed in found_names}
     unused = [name for name in names if name not in used]
@@ -394,12 +388,12 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
     unknown     names in them that stand for no case, and the number of entries of each
     """
     findings = [
-        missing_case(challenge, case, "no entry", f"entries for {quote(case_key(challenge, case), 120)}")
+        missing_case(challenge, case, "no entry", f"entries for {quote(challenge.submission.key_of(case), 120)}")
         for case in challenge.cases
         if case.name not in mentioned
     ]
-    keys = [case_key(challenge, case) for case in challenge.cases]
-    lacking = [case_key(challenge, case) for case in challenge.cases if case.name not in mentioned]
+    keys = {case.name: challenge.submission.key_of(case) for case in challenge.cases}
+    lacking = [key for name, key in keys.items() if name not in mentioned]
     unknown = {name: entries for name, entries in unknown.items() if name not in challenge.submission.skip_cases}
     for index, (name, entries) in enumerate(sorted(unknown.items())[:EXAMPLES_SHOWN]):
         uncounted = max(0, len(unknown) - EXAMPLES_SHOWN) if index == EXAMPLES_SHOWN - 1 else 0
@@ -409,7 +403,7 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
                 f"{entries:,} entries for {quote(name, 120)}",
                 wording="entries",
                 total=1 + uncounted,
-                known=keys,
+                known=list(keys.values()),
                 suggestion=did_you_mean(name, lacking),
             )
         )
@@ -462,16 +456,16 @@ def unused_files(names: Sequence[str], challenge: Challenge) -> Iterator[Finding
         yield fault("unused-file", quote(name, 120), total=1 + uncounted, pattern=challenge.submission.files)
 
 
-def no_case_found(names: Sequence[str], challenge: Challenge) -> Finding:
-    """The finding for a submission without any file at a path where a prediction is expected."""
+def nothing_found(names: Sequence[str], challenge: Challenge) -> Layout:
+    """The layout of a submission without any file at a path where a prediction is expected."""
     case, class_name = likely_example(names, challenge)
     pattern = challenge.submission.files
     right = "" if case is None else fill_pattern(pattern, challenge, case, class_name)
-    if not names:
-        return fault("no-case-found", ROOT, example=right or pattern, pattern=pattern)
-    found = fault("no-case-found", ROOT, wording="among-files", example=right or pattern, pattern=pattern, names=names)
-    differs = "" if case is None else what_differs(names, case, right, pattern)
-    return replace(found, fix=f"{found.fix} {differs}") if differs else found
+    wording = "among-files" if names else ""
+    finding = fault("no-case-found", ROOT, wording=wording, example=right or pattern, pattern=pattern, names=names)
+    if case is not None and (differs := what_differs(names, case, right, pattern)):
+        finding = replace(finding, fix=f"{finding.fix} {differs}")
+    return Layout({}, frozenset(case.name for case in challenge.cases), (finding,))
 
 
 def what_differs(names: Iterable[str], case: Case, right: str, pattern: str) -> str:

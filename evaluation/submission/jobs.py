@@ -16,7 +16,7 @@ from evaluation.challenge import Challenge
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.model import Case
-from evaluation.submission.by_pattern import case_key, composed, missing_case, wrapping_folders
+from evaluation.submission.by_pattern import composed, missing_case, wrapping_folders
 from evaluation.submission.files import CaseFile, Layout, SubmissionFiles, what_is_unsafe
 
 JOBS_FILE = "predictions.json"
@@ -89,7 +89,7 @@ class JobReader:
         for name in names:
             if name.lower().endswith(IMAGE_SUFFIXES):
                 self.images.setdefault(name.rpartition("/")[0], []).append(name)
-        self.cases = {composed(case_key(challenge, case)): case for case in challenge.cases}
+        self.cases = {composed(challenge.submission.key_of(case)): case for case in challenge.cases}
         self.classes = classes_by_slug(challenge)
         self.jobs: dict[str, list[Job]] = {}
         self.unknown: dict[str, list[str]] = {}
