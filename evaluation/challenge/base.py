@@ -25,12 +25,12 @@ class RuleFault(ValueError):
 
 
 def invalid(key: str, got: str, expected: str) -> RuleFault:
-    """A value that a rule cannot have."""
+    """The fault of a value that a rule cannot have."""
     return RuleFault(fault("invalid-rule", key, got=got, expected=expected))
 
 
 def contradiction(key: str, got: str, expected: str) -> RuleFault:
-    """A value that makes no sense, or not beside others."""
+    """The fault of a value that contradicts another one, or makes no sense."""
     return RuleFault(fault("contradictory-rules", key, got=got, expected=expected))
 
 

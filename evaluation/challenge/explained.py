@@ -1,4 +1,4 @@
-"""What challenge.toml calls by a word: its matching rules and its keys, for ``evaluation explain``."""
+"""The page of a matching rule or of a key of challenge.toml, for ``evaluation explain WORD``."""
 
 from __future__ import annotations
 

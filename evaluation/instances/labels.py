@@ -86,7 +86,7 @@ def whole_labels(labels: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
 
 
 def as_array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
-    """An array of what was given. Raises ValueError for what cannot be one: ragged rows, masks, tensors of a GPU."""
+    """The values as a numpy array. Raises ValueError for ragged rows, masked arrays and tensors of a GPU."""
     if np.ma.is_masked(values):
         raise ValueError(f"{what} are masked; fill what does not count, for labels with 0: labels.filled(0)")
     try:
@@ -260,7 +260,7 @@ def any_overlaps(
 
 
 def again_and_again(erode: Callable[[Ends, Ends], Ends], ends: Ends, times: int) -> Ends:
-    """Erode ``times`` times, or until nothing is lost any more."""
+    """Erode ``times`` times, or until an erosion removes no pixel."""
     before = -1
     for _ in range(times):
         pixels = int(np.maximum(ends[1] - ends[0], 0).sum())

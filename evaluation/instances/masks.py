@@ -64,7 +64,7 @@ def instances_from_masks(masks: Any, class_of_instance: npt.ArrayLike | None = N
 
 
 def mask_of(entry: Any, number: int) -> npt.NDArray[np.bool_]:
-    """A mask (H, W), of a record the one of its ``segmentation``. Raises ValueError."""
+    """The mask (H, W) that an entry is, or that a record has under ``segmentation``. Raises ValueError."""
     if isinstance(entry, Mapping):
         if "segmentation" not in entry:
             raise ValueError(f"record {number} has no 'segmentation'; {EXPECTED}")
@@ -86,7 +86,7 @@ def mask_of(entry: Any, number: int) -> npt.NDArray[np.bool_]:
 
 
 def are_records(entries: Any) -> bool:
-    """Whether it is the list of records that Segment Anything gives."""
+    """Whether the entries are a list of records, as Segment Anything writes them."""
     return isinstance(entries, list) and bool(entries) and all(isinstance(one, Mapping) for one in entries)
 
 

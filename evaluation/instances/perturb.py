@@ -130,7 +130,7 @@ def halve_instances(instances: Instances) -> Instances:
     base = line * canvas.stride + 1
 
     def blocks(begin: Int64, end: Int64, chosen: Bool) -> tuple[Int64, Int64]:
-        """Of the runs in one row of the blocks: from a first to before a last block; sorted."""
+        """The chosen runs in one row of blocks, as the first block and the one behind the last block; sorted."""
         some = chosen & (begin < end)
         return np.sort((base + begin)[some]), np.sort((base + end)[some])
 

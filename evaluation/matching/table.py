@@ -185,11 +185,11 @@ class Candidates(Pairs):
         return np.asarray(self.intersection_px * threshold.denominator >= self.union_px * threshold.numerator)
 
     def part(self, wanted: npt.NDArray[Any]) -> Candidates:
-        """The pairs at these indices, or where it is true."""
+        """The pairs with these indices, or those whose entry of a bool array is True."""
         return Candidates(*self.columns(wanted))
 
     def matches(self, wanted: Bool) -> Matches:
-        """The matches that are the pairs where it is true."""
+        """The pairs whose entry is True, as matches."""
         return Matches(*self.columns(wanted))
 
 
@@ -210,7 +210,7 @@ def as_fraction(threshold: float) -> Fraction:
 
 
 def has_rival(left: npt.NDArray[np.integer[Any]], right: npt.NDArray[np.integer[Any]]) -> Bool:
-    """Which pairs share one of their two instances with another pair, bool (P,)."""
+    """Whether each pair shares one of its two instances with another pair, bool (P,)."""
     if len(left) == 0:
         return np.zeros(0, np.bool_)
     return np.asarray((np.bincount(left)[left] > 1) | (np.bincount(right)[right] > 1))

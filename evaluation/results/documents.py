@@ -301,7 +301,7 @@ def unit_entries(
 
 
 def rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """From nested tables of columns, at least one, to the same tables with one value of each, row by row."""
+    """Turn nested tables of columns (at least one) into rows: the same tables with one value of each column."""
     values = [rows_of(column) if isinstance(column, dict) else column for column in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 

@@ -168,7 +168,7 @@ class SeenNuclei:
 
 
 def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: int, outside: int = 0) -> SeenNuclei:
-    """What is told of the predicted nuclei of a case.
+    """Count the predicted nuclei of a case, for findings about the whole submission.
 
     Where own duplicates change no score, they are not counted if so many lie on each other that it would take long.
     Else raises InputFault for too many.
@@ -188,7 +188,7 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
 
 
 def hardly_meant(cases: Sequence[SeenNuclei]) -> list[Finding]:
-    """A warning about a submission that would be worth nothing whatever the reference says, by the first sign."""
+    """A warning about a submission that would score nothing with any reference: no nucleus, or all in one corner."""
     nuclei, reach = sum(case.nuclei for case in cases), max((case.reach for case in cases), default=0)
     signs = (  # a wording, and the sign
         ("nothing", nuclei == 0 and len(cases) > 1),
@@ -246,5 +246,5 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
 
 
 def blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
-    """Who is told: participants, unless no good submission has room; what they read says nothing of the reference."""
+    """The refusal of a case with too many pairs: for participants, or for organisers if no submission has fewer."""
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)

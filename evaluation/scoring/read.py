@@ -64,7 +64,7 @@ class Side:
 
 
 def prepare_decoders(challenge: Challenge) -> None:
-    """What decodes is forked before any of the reference is read, with the modules that it needs."""
+    """Fork the decoders, with the modules that they need, before any of the reference is read."""
     from evaluation.decoding.guard import prepare  # an empty submission is refused without it
 
     rules = (challenge.reference, challenge.submission)
@@ -144,12 +144,12 @@ class BegunFile:
         return partial(read_annotations, stream, request, case, companions)
 
     def drop(self) -> None:
-        """Nobody wants to know what it says."""
+        """Abandon the decoding of this file."""
         self.found = partial(Annotations, ())  # the process that decodes it ends with its iterator
         self.opened.close()
 
     def finish(self) -> Annotations:
-        """What it says. Raises InputFault."""
+        """Wait for the decoded annotations of this file. Raises InputFault."""
         with self.opened:
             if self.fault:
                 raise self.fault
@@ -162,7 +162,7 @@ def slow_files(faults: Sequence[Finding]) -> int:
 
 
 def not_looked_at(where: str, done: int, number: int, what: str, slow: int) -> list[Finding]:
-    """That files or cases were not decoded, after some files that took too long; nothing if all were seen."""
+    """A finding that files or cases were not decoded because earlier ones took too long; none if all were decoded."""
     if done == number:
         return []
     return [fault("too-slow", where, wording="not-looked-at", rest=number - done, number=number, what=what, slow=slow)]
@@ -449,7 +449,7 @@ def in_image(parts: Sequence[Part], case: Case, rules: FormatRules) -> list[Part
 
 
 def counts_of(parts: Sequence[Part]) -> Int64 | None:
-    """Nuclei of each class of a case of which only these numbers are known, int64 (C,); None for any other."""
+    """Number of nuclei of each class, int64 (C,), if a case has only these numbers; None for any other case."""
     counts = [part.per_class for part in parts if isinstance(part, Counts)]
     return np.sum(counts, axis=0) if counts else None
 
