@@ -50,12 +50,12 @@ def test_the_page_shows_all_families_of_given_results_side_by_side(made, results
     code, document = rank(tmp_path, "--challenge", made.challenge, "--results", results, "--report")
     assert code == 0
     page = (tmp_path / "board/leaderboard.html").read_text()
-    table = page.split('id="all-scores"')[1].split("</table>")[0]
+    tables = page.split('id="scores-detection"')[1].split("<h2")[0]
     for team in document["teams"]:
         metrics = json.loads((results / team["name"] / "metrics.json").read_text())
         for path in ("detection.precision", "classification.accuracy", "segmentation.iou_class_mean", "panoptic.sq"):
             family, name = path.split(".")
-            assert f'data-value="{metrics[family][name]["group_mean"]}"' in table
+            assert f'data-value="{metrics[family][name]["group_mean"]}"' in tables
     assert "All teams side by side" in capsys.readouterr().out
 
 
