@@ -725,10 +725,12 @@ def test_labels_of_any_type_are_taken_where_they_are_whole_numbers(dtype):
     assert evaluation.compare(FOUR.astype(dtype), THREE.astype(dtype)).value("detection.recall.pooled") == 0.75
 
 
-def test_a_mask_of_booleans_is_one_nucleus_and_told():
-    found = evaluation.compare(FOUR > 0, THREE > 0)
-    assert found.value("detection.recall.pooled") == 1
-    assert {finding.code for finding in found.findings} == {"binary-mask"}
+@pytest.mark.parametrize("value", [True, 255])
+def test_regions_of_masks_of_one_value_are_nuclei_and_told(value):
+    for reference in (FOUR, np.where(FOUR, value, False)):
+        found = evaluation.compare(reference, np.where(THREE, value, False))
+        assert found.value("detection.recall.pooled") == 0.75
+        assert {finding.code for finding in found.findings} == {"components"}
 
 
 @pytest.mark.parametrize("labels", [FOUR + 0.5, FOUR[:, 0], np.where(FOUR, np.nan, 0.0), -1 * FOUR.astype(int)])

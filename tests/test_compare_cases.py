@@ -209,6 +209,28 @@ def test_labels_beside_a_folder_of_masks_of_their_foreground_are_taken(folders, 
     check(compared(capsys), 0.8)
 
 
+@pytest.mark.parametrize("sides", [("ref", "pred"), ("ref",), ("pred",)])
+@pytest.mark.parametrize("value", [1, 255])
+def test_regions_of_masks_of_one_value_are_nuclei(sides, value: int, capsys) -> None:
+    """Also if the first image has one nucleus, by which masks cannot be told from labels."""
+    for side, labels in (("ref", R), ("pred", P)):
+        put(f"{side}/0.png", value * (R == 1).astype(np.uint8))
+        put(f"{side}/a.png", value * (labels > 0).astype(np.uint8) if side in sides else labels)
+    assert run(["compare", "ref", "pred", "--output", "out"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["group_mean"] == pytest.approx(0.9)
+    assert (printed.out + printed.err).count("each region of touching pixels a nucleus") == len(sides)
+    assert "[components]" in printed.out + printed.err
+
+
+def test_a_label_in_two_parts_beside_others_is_one_nucleus(capsys) -> None:
+    put("ref/a.png", np.where(R == 3, 1, R))
+    put("pred/a.png", np.where(R == 3, 1, R))
+    assert compared(capsys, "ref", "pred") == 1
+    lines = Path("out/objects.csv").read_text().splitlines()
+    assert {line.split(",")[4] for line in lines if ",matched," in line} == {"1", "2"}
+
+
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "float32", "smooth"])
 def test_a_picture_alone_is_refused(kind: str, capsys) -> None:
     put("ref/a.tif", R)

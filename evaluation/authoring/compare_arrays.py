@@ -25,9 +25,9 @@ from evaluation.authoring.images_in_memory import (
     sizes_of,
 )
 from evaluation.authoring.source import NAMELESS
-from evaluation.challenge import Challenge, is_safe_name
+from evaluation.challenge import Challenge, LimitRules, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
-from evaluation.decoding.label_array import find_binary_mask
+from evaluation.decoding.label_array import are_masks, find_binary_mask, label_components
 from evaluation.execution.workers import check_workers
 from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.instances.labels import (
@@ -38,6 +38,7 @@ from evaluation.instances.labels import (
     whole_labels,
 )
 from evaluation.model import Instances
+from evaluation.model.intervals import expand
 from evaluation.model.label_runs import runs_of
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.study.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
@@ -127,6 +128,8 @@ def compare(
 
     def side(of_side: Images, where: str, known: Mapping[str, Instances]) -> dict[str, Instances]:
         made = {}
+        if all(isinstance(image, np.ndarray) for image in of_side.values()):
+            of_side = numbered(of_side, where, findings)
         for name, image in of_side.items():
             labels, _ = parts_of(image)
             if isinstance(labels, list) and not labels and name in known:  # records, or masks, of no nucleus
@@ -294,6 +297,24 @@ def challenge_of(plan: Plan, foreign: Set[int], wanted: Wanted) -> Challenge:
         **sides,
         **wanted.tables(len(plan), foreign=len(foreign) if len(foreign) < len(plan) else 0),
     )
+
+
+def numbered(images: Images, where: str, findings: dict[Finding, None]) -> Images:
+    """Masks of one value with a label for each region of touching pixels, which is told; other images as they are."""
+    try:
+        runs = {name: runs_of(whole_labels(image)) for name, image in images.items()}
+    except ValueError:  # told where the image is named
+        return images
+    if not are_masks(runs.values()):
+        return images
+    planes = {}
+    for name, mask in runs.items():
+        regions, told = label_components(mask, 8, where=f"{where} {name!r}", bytes_limit=LimitRules().bytes_per_file)
+        findings.update(dict.fromkeys(told))
+        plane = np.zeros(mask.shape_yx, np.int32)
+        plane.ravel()[expand(regions.start, regions.stop)] = np.repeat(regions.value, regions.stop - regions.start)
+        planes[name] = plane
+    return planes
 
 
 def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:

@@ -12,6 +12,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -25,6 +26,7 @@ from evaluation.authoring.source import ARRAYS, CLASS_TABLE, NAMELESS, Size, Sou
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.decoding.content import CONVERT, foreign_file, what_it_is
+from evaluation.decoding.label_array import are_masks
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, read_image, read_image_size, suffix_of
 from evaluation.decoding.streams import CutOff, Damaged
@@ -40,7 +42,7 @@ from evaluation.formats.imports import READERS, find_stores, kind_of
 from evaluation.formats.label_image import read_class_table
 from evaluation.formats.mat_files import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS
-from evaluation.model import Annotations, Case, ClassTable, Outlines, Points
+from evaluation.model import Annotations, Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 from evaluation.submission import open_submission
 from evaluation.submission.by_pattern import NOTE, PLATFORM_LISTS
 
@@ -393,7 +395,21 @@ class Reading:
             extents = [extent for _, extent in looks if extent]
             extent_yx = (max(y for y, _ in extents), max(x for _, x in extents)) if extents else None
             cases[case] = SourceCase(tuple(parts), parts[0].group, size_yx, None, extent_yx)
+        if self.format == "label_image" and are_masks(self.labels_of(cases)):
+            self.keys["components"] = 8
         return self.source_of(cases)
+
+    def labels_of(self, cases: Mapping[str, SourceCase]) -> Iterator[LabelRuns]:
+        """The labels of images without classes, in turn. What is wrong with one is told when it is scored."""
+        for name, case in cases.items():
+            for file in case.files:
+                if file.classes is not None or case.size_yx is None or "class_channel" in self.keys:
+                    return
+                of_file = Case(name, name, *case.size_yx, 1.0, 0)
+                with suppress(InputFault), file.path.open("rb") as stream:
+                    (image,) = read_annotations(stream, self.request(file), of_file).parts
+                    assert isinstance(image, LabelImage)
+                    yield image.labels
 
     def source_of(self, cases: Mapping[str, SourceCase], **more: Any) -> Source:
         named = tuple(name for name in self.classes if name != NAMELESS)

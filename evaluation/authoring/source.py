@@ -122,6 +122,7 @@ class Source:
         images += f" (from {' and '.join(self.imports)})" if self.imports else ""
         classes = f"classes {listed(self.classes, 20, last='and')}" if self.classes else "no classes"
         parts = ", each part of a MultiPolygon a nucleus" if self.keys.get("parts") == "apart" else ""
+        parts += ", each region of touching pixels a nucleus" if "components" in self.keys else ""
         file = next((file for file in self.files() if file.of_class), None)
         of_name = f", the class in the name ({quote(file.name, 80)} is of {quote(file.case)})" if file else ""
         return f"{quote(str(self.path), 120)}: {images}, {classes}{parts}{of_name}"

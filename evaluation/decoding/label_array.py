@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -237,6 +237,24 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     if 2 * sum(number >= REGIONS_OF_A_CLASS for number in parts) <= len(parts):
         return ()
     return (fault("binary-mask", where, wording="classes", labels=len(present), regions=sum(parts)),)
+
+
+def are_masks(images: Iterable[LabelRuns]) -> bool:
+    """Whether images have one value each, and its pixels lie apart in some: masks whose nuclei have no numbers.
+
+    Nothing is looked at behind the first image that has two values.
+
+    >>> from evaluation.model.label_runs import runs_of
+    >>> one, two = runs_of(np.array([[255, 0, 255]])), runs_of(np.array([[1, 0, 2]]))
+    >>> are_masks([one, one]), are_masks([one, two]), are_masks([])
+    (True, False, False)
+    """
+    lie_apart = False
+    for labels in images:
+        if len(distinct(labels.value)) > 1:
+            return False
+        lie_apart = lie_apart or count_regions(labels) > 1
+    return lie_apart
 
 
 def find_void(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:

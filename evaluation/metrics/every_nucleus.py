@@ -152,7 +152,7 @@ MILLIONTHS = 10**6  # a coverage has at most six decimals
 
 
 def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None) -> Scores:
-    """Mean over the best share of the reference nuclei, missed ones at the worst.
+    """Mean over the best share of the reference nuclei; a missed one has the worst value.
 
     Of R reference nuclei of the unit the best k = ceil(coverage R) count; a missed one counts 0, or the distance cap,
     and no distance counts more than the cap. At coverage 1 and of the IoU it is the mean true score of stardist.
@@ -167,7 +167,7 @@ def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None
 
 
 def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None) -> Scores:
-    """Mean over classes of the mean over the best share of their reference nuclei, missed ones at the worst.
+    """Mean over classes of the mean over the best share of their reference nuclei; a missed one has the worst value.
 
     Every class that the reference has in the unit weighs the same; inside it the best k = ceil(coverage R) of its R
     nuclei count, whatever class was predicted. So it does not look at large nuclei most. Undefined "no-reference"
