@@ -223,6 +223,23 @@ def test_regions_of_masks_of_one_value_are_nuclei(sides, value: int, capsys) -> 
     assert "[components]" in printed.out + printed.err
 
 
+@pytest.mark.parametrize("sides", [("ref", "pred"), ("ref",), ("pred",)])
+def test_regions_of_class_maps_are_nuclei_of_their_classes(sides, capsys) -> None:
+    """Ten nuclei of two classes, of which nine are found, one of them as the other class."""
+    labels = np.zeros((20, 100), np.uint8)
+    for number in range(10):
+        labels[5:12, 10 * number + 2 : 10 * number + 9] = number + 1
+    of_class = np.where(labels > 0, 1 + labels % 2, 0).astype(np.uint8)
+    other = np.where(labels == 4, 3 - of_class, of_class) * (labels != 9)
+    for side, numbers in (("ref", of_class), ("pred", other.astype(np.uint8))):
+        put(f"{side}/a.png", numbers if side in sides else labels * (numbers > 0))
+    check(compared(capsys), 18 / 19)
+    scores = json.loads(Path("out/metrics.json").read_text())
+    assert ("classification" in scores) == (len(sides) == 2)
+    if len(sides) == 2:
+        assert scores["classification"]["accuracy"]["pooled"] == pytest.approx(8 / 9, abs=1e-6)
+
+
 def test_a_label_in_two_parts_beside_others_is_one_nucleus(capsys) -> None:
     put("ref/a.png", np.where(R == 3, 1, R))
     put("pred/a.png", np.where(R == 3, 1, R))

@@ -27,7 +27,7 @@ from evaluation.authoring.images_in_memory import (
 from evaluation.authoring.source import NAMELESS
 from evaluation.challenge import Challenge, LimitRules, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
-from evaluation.decoding.label_array import are_masks, find_binary_mask, label_components
+from evaluation.decoding.label_array import find_binary_mask, label_components, values_of_masks
 from evaluation.execution.workers import check_workers
 from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.instances.labels import (
@@ -305,7 +305,7 @@ def numbered(images: Images, where: str, findings: dict[Finding, None]) -> Image
         runs = {name: runs_of(whole_labels(image)) for name, image in images.items()}
     except ValueError:  # told where the image is named
         return images
-    if not are_masks(runs.values()):
+    if len(values_of_masks(runs.values())) != 1:
         return images
     planes = {}
     for name, mask in runs.items():

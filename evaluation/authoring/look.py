@@ -26,7 +26,7 @@ from evaluation.authoring.source import ARRAYS, CLASS_TABLE, NAMELESS, Size, Sou
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.decoding.content import CONVERT, foreign_file, what_it_is
-from evaluation.decoding.label_array import are_masks
+from evaluation.decoding.label_array import values_of_masks
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, read_image, read_image_size, suffix_of
 from evaluation.decoding.streams import CutOff, Damaged
@@ -395,8 +395,10 @@ class Reading:
             extents = [extent for _, extent in looks if extent]
             extent_yx = (max(y for y, _ in extents), max(x for _, x in extents)) if extents else None
             cases[case] = SourceCase(tuple(parts), parts[0].group, size_yx, None, extent_yx)
-        if self.format == "label_image" and are_masks(self.labels_of(cases)):
+        if self.format == "label_image" and (values := values_of_masks(self.labels_of(cases))):
             self.keys["components"] = 8
+            if len(values) > 1 and set(self.classes) <= {NAMELESS}:
+                self.add_numbers(sorted(values))
         return self.source_of(cases)
 
     def labels_of(self, cases: Mapping[str, SourceCase]) -> Iterator[LabelRuns]:

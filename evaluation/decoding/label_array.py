@@ -239,22 +239,29 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     return (fault("binary-mask", where, wording="classes", labels=len(present), regions=sum(parts)),)
 
 
-def are_masks(images: Iterable[LabelRuns]) -> bool:
-    """Whether images have one value each, and its pixels lie apart in some: masks whose nuclei have no numbers.
+def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
+    """The values of images that are masks, in which nuclei have no numbers; nothing for labels.
 
-    Nothing is looked at behind the first image that has two values.
+    Masks have one value each, whose pixels lie apart in some image, or the values of classes (``find_binary_mask``).
+    Nothing is looked at behind the first image that has labels.
 
     >>> from evaluation.model.label_runs import runs_of
     >>> one, two = runs_of(np.array([[255, 0, 255]])), runs_of(np.array([[1, 0, 2]]))
-    >>> are_masks([one, one]), are_masks([one, two]), are_masks([])
-    (True, False, False)
+    >>> values_of_masks([one, one]), values_of_masks([one, two]), values_of_masks([])
+    ({255}, set(), set())
+    >>> values_of_masks([runs_of(np.array([[1, 0, 2, 0] * 4]))])
+    {1, 2}
     """
-    lie_apart = False
+    values: set[int] = set()
+    is_told = False
     for labels in images:
-        if len(distinct(labels.value)) > 1:
-            return False
-        lie_apart = lie_apart or count_regions(labels) > 1
-    return lie_apart
+        is_mask = bool(find_binary_mask(labels, where=""))
+        present = distinct(labels.value).tolist()
+        if len(present) > 1 and not is_mask:
+            return set()
+        values |= set(present)
+        is_told |= is_mask
+    return values if is_told else set()
 
 
 def find_void(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
