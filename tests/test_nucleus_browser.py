@@ -169,7 +169,7 @@ def test_a_nucleus_is_looked_at_by_keyboard_alone(opened: OpenedPage) -> None:
 
 
 def test_a_case_of_the_table_leads_to_its_nuclei(opened: OpenedPage, rows: list[Row]) -> None:
-    opened.page.get_by_role("heading", name="Cases", exact=True).click()
+    opened.page.get_by_role("heading", name="Patients and cases", exact=True).click()
     opened.page.locator("#cases").get_by_role("link", name="P2_1").click()
     assert found(opened) == sum(row["case"] == "P2_1" for row in rows)
     opened.page.locator(".browser").get_by_role("button", name="Clear").click()
