@@ -97,5 +97,5 @@ def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, cap
     assert moved == {name: (place[name], now[name]) for name in place if place[name] != now[name]} != {}
     last = json.loads(Path("last_out/leaderboard.json").read_text())
     assert len(last["teams"]) == 5
-    assert told["verify submissions"].count("same to the byte") == 3 + 5 + 5
+    assert told["verify submissions"].count("same to the byte") == 4 + 5 + 5 + 5
     assert "same to the digit: the ranking" in told["verify public.zip"]
