@@ -733,6 +733,19 @@ def test_regions_of_masks_of_one_value_are_nuclei_and_told(value):
         assert {finding.code for finding in found.findings} == {"components"}
 
 
+def test_regions_of_class_maps_are_nuclei_of_their_classes_if_all_sides_are_class_maps():
+    labels = np.zeros((20, 100), int)
+    for number in range(10):
+        labels[5:12, 10 * number + 2 : 10 * number + 9] = number + 1
+    classes = np.where(labels, 1 + labels % 2, 0)
+    one_wrong = np.where(labels == 4, 3 - classes, classes)
+    found = evaluation.compare(classes, one_wrong * (labels != 9))
+    assert found.value("detection.recall.pooled") == 0.9
+    assert found.value("classification.accuracy.pooled") == pytest.approx(8 / 9, abs=1e-6)
+    found = evaluation.compare(labels, {"map": one_wrong, "labels": labels * (labels != 9)})
+    assert [found.value("detection.recall.pooled", model) for model in ("map", "labels")] == [1, 0.9]
+
+
 @pytest.mark.parametrize("labels", [FOUR + 0.5, FOUR[:, 0], np.where(FOUR, np.nan, 0.0), -1 * FOUR.astype(int)])
 def test_what_cannot_be_labels_is_refused(labels):
     with pytest.raises(ValueError, match="labels are"):

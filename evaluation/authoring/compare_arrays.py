@@ -37,7 +37,7 @@ from evaluation.instances.labels import (
     majority_classes,
     whole_labels,
 )
-from evaluation.model import Instances
+from evaluation.model import Instances, LabelRuns
 from evaluation.model.intervals import expand
 from evaluation.model.label_runs import runs_of
 from evaluation.scoring.from_arrays import score_instances
@@ -118,18 +118,19 @@ def compare(
         model: {name: annotated_of(image, ignored, is_reference=False).image for name, image in of_model.items()}
         for model, of_model in models.items()
     }
+    findings: dict[Finding, None] = {}
+    sides = numbered({"reference": images} | {f"{model!r}, image": models[model] for model in models}, findings)
+    images, *of_models = sides.values()
+    models = dict(zip(models, of_models, strict=True))
     plan = plan_of([images, *models.values()], given)
     ids = ids_of(plan)
     known_ids = ids_in(images, ids)
     challenge = challenge_of(
         plan, set() if given is not None else set(ids.values()) - known_ids, Wanted(iou, tuple(families), ignored)
     )
-    findings: dict[Finding, None] = {}
 
     def side(of_side: Images, where: str, known: Mapping[str, Instances]) -> dict[str, Instances]:
         made = {}
-        if all(isinstance(image, np.ndarray) for image in of_side.values()):
-            of_side = numbered(of_side, where, findings)
         for name, image in of_side.items():
             labels, _ = parts_of(image)
             if isinstance(labels, list) and not labels and name in known:  # records, or masks, of no nucleus
@@ -299,22 +300,34 @@ def challenge_of(plan: Plan, foreign: Set[int], wanted: Wanted) -> Challenge:
     )
 
 
-def numbered(images: Images, where: str, findings: dict[Finding, None]) -> Images:
-    """Masks of one value with a label for each region of touching pixels, which is told; other images as they are."""
+def numbered(sides: Mapping[str, Images], findings: dict[Finding, None]) -> dict[str, dict[str, Any]]:
+    """Sides of masks with a label for each region of touching pixels, which is told; other sides as they are.
+
+    If all sides are class maps, their values are the classes.
+    """
+    runs = {where: runs_of_labels(images) for where, images in sides.items()}
+    values = {where: values_of_masks(of_side.values()) for where, of_side in runs.items()}
+    have_classes = all(len(of_side) > 1 for of_side in values.values())
+    made = {where: dict(images) for where, images in sides.items()}
+    for where in filter(values.get, sides):
+        for name, mask in runs[where].items():
+            place, limit = f"{where} {name!r}", LimitRules().bytes_per_file
+            regions, told = label_components(mask, 8, where=place, bytes_limit=limit)
+            findings.update(dict.fromkeys(told))
+            plane = np.zeros(mask.shape_yx, np.int32)
+            plane.ravel()[expand(regions.start, regions.stop)] = np.repeat(regions.value, regions.stop - regions.start)
+            made[where][name] = (plane, whole_labels(sides[where][name])) if have_classes else plane
+    return made
+
+
+def runs_of_labels(images: Images) -> dict[str, LabelRuns]:
+    """The runs of images that are labels alone; nothing if one is anything else (what is wrong is told later)."""
+    if not all(isinstance(image, np.ndarray) for image in images.values()):
+        return {}
     try:
-        runs = {name: runs_of(whole_labels(image)) for name, image in images.items()}
-    except ValueError:  # told where the image is named
-        return images
-    if len(values_of_masks(runs.values())) != 1:
-        return images
-    planes = {}
-    for name, mask in runs.items():
-        regions, told = label_components(mask, 8, where=f"{where} {name!r}", bytes_limit=LimitRules().bytes_per_file)
-        findings.update(dict.fromkeys(told))
-        plane = np.zeros(mask.shape_yx, np.int32)
-        plane.ravel()[expand(regions.start, regions.stop)] = np.repeat(regions.value, regions.stop - regions.start)
-        planes[name] = plane
-    return planes
+        return {name: runs_of(whole_labels(image)) for name, image in images.items()}
+    except ValueError:
+        return {}
 
 
 def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:
