@@ -329,8 +329,7 @@ def numbered(seen: Sequence[Seen], *, outlines: bool) -> tuple[str, str, list[In
     if outlines:
         question = "is an outline of several parts several nuclei? Write one for each nucleus."
     elif labels <= CLASSES_AT_MOST:
-        meant = "is it a mask of one value?" if labels == 1 else "are the labels classes, not nuclei?"
-        question = f"{meant} Number each nucleus, for example with scipy.ndimage.label."
+        question = "are the labels classes, not nuclei? Number each nucleus, for example with scipy.ndimage.label."
     made = [instances_from_labels(regions(painted(image.prediction())), class_id=1) for image in seen]
     return "with a number for each region", question, made
 
