@@ -427,7 +427,7 @@ What this says:
 
 - **Scores of matched pairs** (three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
   best nuclei loses in one column and gains in the others. It also works to empty the hardest cases, and to submit a nucleus in
-  several sizes: the best of them is matched. One larger copy of the surest half also works under glas2015 and midog2021.
+  several sizes: the best of them is matched. One larger copy of the most confident half also works under glas2015 and midog2021.
 - **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) reward emptying images. An image whose
   reference is empty counts 0 with a single false positive and drops out without; and a class, or the nuclei, of one image
   weigh as much as those of any other.
@@ -441,7 +441,7 @@ Under `recommended` of a nucleus and its copies one at most takes part in matchi
 ([own duplicates](matching.md#own-duplicates)): of two that would match the one with the lower IoU, whatever their confidences. So nobody
 chooses which one counts, as one could by confidence, or by handing in a smaller copy where the inner one counts.
 {copies}
-(`python -m benchmarks.gaming --copies`: every nucleus, the surest half, or all but the commonest class; a pixel or two
+(`python -m benchmarks.gaming --copies`: every nucleus, the most confident half, or all but the commonest class; a pixel or two
 larger, smaller or aside; of the same or another class; once or three times, each further from it.)
 
 That few tricks of this list work under `recommended` in these fields is no proof for all; what is proved, and where it fails,
