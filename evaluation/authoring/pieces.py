@@ -180,7 +180,9 @@ def look_at_pixels(stream: BinaryIO, suffix: str, where: str) -> tuple[tuple[int
 
 
 def has_planes(one: SourceFile) -> bool:
-    """Whether an image file has more axes than two that are longer than 1."""
+    """Whether an image file has more axes than two that are longer than 1. PNG files in colour are none of these."""
+    if one.suffix == ".png":
+        return False
     try:
         with one.path.open("rb") as stream:
             shape, _ = look_at_pixels(stream, one.suffix, quote(one.name, 120))
