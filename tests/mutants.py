@@ -47,6 +47,7 @@ FILES = {
     "coco_json": "evaluation/formats/coco.py",
     "boundary": "evaluation/instances/boundary.py",
     "ignore": "evaluation/instances/ignore.py",
+    "label_array": "evaluation/decoding/label_array.py",
     "labels": "evaluation/instances/labels.py",
     "masks": "evaluation/instances/masks.py",
     "overlap": "evaluation/instances/overlap.py",
@@ -200,6 +201,11 @@ MUTANTS: Sequence[Mutant] = [
         ("lost_whole=(after == 0) & (before > 0)", "lost_whole=(after == 0) & (before > 1)"),
         ("lost_pixels=(after > 0) & (after < before)", "lost_pixels=(after < before)"),
         ('if scope == "class":\n        _, stretch', 'if scope == "image":\n        _, stretch'),
+    ),
+    *of(
+        "label_array", "compare_cases",
+        ("if len(present) > 1 and not is_mask:", "if not is_mask:"),
+        ("return values if is_told else set()", "return values"),
     ),
     *of(
         "labels", "label_formats instances class_values",

@@ -240,6 +240,13 @@ def test_regions_of_class_maps_are_nuclei_of_their_classes(sides, capsys) -> Non
         assert scores["classification"]["accuracy"]["pooled"] == pytest.approx(8 / 9, abs=1e-6)
 
 
+def test_one_nucleus_in_every_image_is_no_mask(capsys) -> None:
+    for side in ("ref", "pred"):
+        put(f"{side}/a.png", (R == 1).astype(np.uint8))
+    assert run(["compare", "ref", "pred"]) == 0
+    assert "touching pixels" not in "".join(capsys.readouterr())
+
+
 def test_a_label_in_two_parts_beside_others_is_one_nucleus(capsys) -> None:
     put("ref/a.png", np.where(R == 3, 1, R))
     put("pred/a.png", np.where(R == 3, 1, R))
