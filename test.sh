@@ -65,7 +65,7 @@ checking=$!
 echo "--- pytest"
 tests=0
 options=()
-if [[ $mode == --fast ]]; then options=(--fast --dist loadfile); fi  # what tests of a file share is made once
+if [[ $mode == --fast ]]; then options=(--fast); fi
 # --verbose takes back the --quiet of pyproject.toml: the closing line then names itself.
 "$python" -m pytest -n "${TEST_WORKERS:-2}" --verbose ${options[@]+"${options[@]}"} || tests=$?
 wait "$checking" || { failed=(checks) && cat -- "$checks"; }

@@ -446,7 +446,7 @@ def test_without_arguments_nothing_but_python_is_needed_and_marked_tests_are_lef
     done = machine.run(clone / "test.sh", *arguments, REQUIRE_CONTAINER="1", REQUIRE_BROWSER="1")
     assert (done.returncode, done.stderr) == (0, "")
     assert "image" not in done.stdout
-    assert "-m pytest -n 2 --verbose --fast --dist loadfile" in python.read_text().splitlines()
+    assert "-m pytest -n 2 --verbose --fast" in python.read_text().splitlines()
 
 
 def test_all_leaves_no_test_out_and_other_arguments_go_to_pytest(machine, clone):
