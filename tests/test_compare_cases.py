@@ -240,6 +240,16 @@ def test_regions_of_class_maps_are_nuclei_of_their_classes(sides, capsys) -> Non
         assert scores["classification"]["accuracy"]["pooled"] == pytest.approx(8 / 9, abs=1e-6)
 
 
+def test_a_mask_with_a_region_that_is_not_annotated_is_one(capsys) -> None:
+    for side, labels in (("ref", R), ("pred", P)):
+        mask = (labels > 0).astype(np.uint8)
+        mask[-5:, -8:] = 255
+        put(f"{side}/a.png", mask)
+    assert run(["compare", "ref", "pred"]) == 0
+    assert "Does 255 stand for a nucleus" in "".join(capsys.readouterr())
+    check(compared(capsys, "ref", "pred", "--ignore", "255"), 0.8)
+
+
 def test_one_nucleus_in_every_image_is_no_mask(capsys) -> None:
     for side in ("ref", "pred"):
         put(f"{side}/a.png", (R == 1).astype(np.uint8))

@@ -243,7 +243,8 @@ def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
     """The values of images that are masks, in which nuclei have no numbers; nothing for labels.
 
     Masks have one value each, whose pixels lie apart in some image, or the values of classes (``find_binary_mask``).
-    Nothing is looked at behind the first image that has labels.
+    A value that may stand for what is not annotated (``find_void``) is none of these. Nothing is looked at behind the
+    first image that has labels.
 
     >>> from evaluation.model.label_runs import runs_of
     >>> one, two = runs_of(np.array([[255, 0, 255]])), runs_of(np.array([[1, 0, 2]]))
@@ -255,6 +256,8 @@ def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
     values: set[int] = set()
     is_told = False
     for labels in images:
+        if find_void(labels, where=""):
+            labels, _ = split_labels(labels, [int(labels.value.max())])
         is_mask = bool(find_binary_mask(labels, where=""))
         present = distinct(labels.value).tolist()
         if len(present) > 1 and not is_mask:

@@ -89,9 +89,11 @@ def read_label_image(
     if (connectivity := request.rules.components) is not None:
         if request.rules.class_values is not None:
             classes = classes_of_runs(labels, request)
+        voids = () if request.rules.class_values is not None else find_void(labels, where=request.where)
         labels, warnings = label_components(
             labels, connectivity, where=request.where, bytes_limit=request.limits.bytes_per_file
         )
+        warnings += voids
     has_classes = classes is not None or class_table is not None
     image = LabelImage(
         labels,
