@@ -169,7 +169,10 @@ def test_other_files_are_refused(content: bytes, code: str) -> None:
 def test_memory_is_that_of_one_case() -> None:
     cases = {str(index): Case(str(index), "P", 256, 256, index=index) for index in range(100)}
     stream = npy(np.ones((100, 256, 256, 2), np.int32))
-    tracemalloc.start()
+    imported = read_conic_array_collection(stream, request("conic_array", CONIC, limit=10**8), cases)
+    picture(image_of(imported.cases["0"]).labels)
+    stream.seek(0)
+    tracemalloc.start()  # what is imported at first use does not count
     collection = read_conic_array_collection(stream, request("conic_array", CONIC, limit=10**8), cases)
     pixels = sum(int(picture(image_of(collection.cases[name]).labels).sum()) for name in collection.cases)
     peak = tracemalloc.get_traced_memory()[1]
