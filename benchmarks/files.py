@@ -150,11 +150,7 @@ def measure(job: str, folder: Path, scratch: Path) -> dict[str, float]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != (job == "empty"):
         raise SystemExit(f"{CONTENDERS[job]} ended with {process.returncode}")
-    return {
-        "seconds": seconds,
-        "processor": usage.ru_utime + usage.ru_stime,
-        "memory": usage.ru_maxrss / 1000,
-    }
+    return {"seconds": seconds, "processor": usage.ru_utime + usage.ru_stime, "memory": usage.ru_maxrss / 1000}
 
 
 def measure_all(rounds: int) -> Measured:

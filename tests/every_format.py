@@ -13,11 +13,7 @@ from evaluation.authoring.examples import example_files
 from evaluation.challenge import Challenge, format_rules
 from evaluation.model import Case
 
-CASES = (
-    Case("c1", "P1", 20, 30, 0.25, 0),
-    Case("c2", "P1", 20, 30, 0.25, 1),
-    Case("c3", "P2", 20, 30, 0.25, 2),
-)
+CASES = (Case("c1", "P1", 20, 30, 0.25, 0), Case("c2", "P1", 20, 30, 0.25, 1), Case("c3", "P2", 20, 30, 0.25, 2))
 CLASSES = ("Epithelial", "Lymphocyte")
 VALUES = {"Epithelial": 1, "Lymphocyte": 2}
 CHANNELS = {"Epithelial": 0, "Lymphocyte": 3}

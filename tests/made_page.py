@@ -164,11 +164,7 @@ def classes() -> Section:
 
 
 def compared(teams: tuple[str, ...]) -> Section:
-    shares = [
-        {1: 0.7, 2: 0.2, 3: 0.1},
-        {1: 0.2, 2: 0.6, 3: 0.1, 4: 0.1},
-        {1: 0.1, 2: 0.1, 3: 0.5, 4: 0.2, 5: 0.1},
-    ]
+    shares = [{1: 0.7, 2: 0.2, 3: 0.1}, {1: 0.2, 2: 0.6, 3: 0.1, 4: 0.1}, {1: 0.1, 2: 0.1, 3: 0.5, 4: 0.2, 5: 0.1}]
     diagram = lay_out_diagram(dict(zip(teams, (1.2, 1.7, 3.5, 3.75, 5.0, 5.85), strict=True)), [teams[:2], teams[2:4]])
     return Section(
         "stability",

@@ -122,11 +122,7 @@ def challenge_of(as_points: bool, metrics: tuple[tuple[str, Any], ...]) -> Chall
             "name": "pictures",
             "classes": [{"name": name} for name in CLASSES],
             "reference": {**reference, "ignore": {"policy": "clip"}},
-            "submission": {
-                **(points if as_points else masks),
-                "missing_case": "worst",
-                "missing_class_file": "empty",
-            },
+            "submission": {**(points if as_points else masks), "missing_case": "worst", "missing_class_file": "empty"},
             "matching": {"rules": [{**rule, "class_aware": False, "ties": "first_pixel"}]},
             "metrics": without_idle_keys({**METRICS, **dict(metrics)}),
             "aggregation": {"unit": "pooled", "undefined": "skip"},
@@ -189,11 +185,7 @@ def at_centroids(instances: Instances) -> Instances:
     """Nuclei as points."""
     none = np.empty(0, np.int64)
     return replace(
-        instances,
-        run_start=none,
-        run_stop=none,
-        run_instance=none.astype(np.int32),
-        point_yx=instances.centroids_yx(),
+        instances, run_start=none, run_stop=none, run_instance=none.astype(np.int32), point_yx=instances.centroids_yx()
     )
 
 

@@ -129,9 +129,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Audit]:
     return folder, run(folder, audit=FEW)
 
 
-def test_a_first_place_that_no_rule_moves_is_not_shown_to_be_better_by_three_patients(
-    held: tuple[Path, Audit],
-) -> None:
+def test_a_first_place_that_no_rule_moves_is_not_shown_to_be_better_by_three_patients(held: tuple[Path, Audit]) -> None:
     found = held[1]
     assert (found.verdict, found.variants) == ("undecided", 2 * 2)  # thresholds, units
     assert found.answer == (

@@ -221,10 +221,7 @@ def link_out(submission: Path) -> None:
 )
 def test_a_broken_submission_ends_with_one_helpful_line_and_no_result(made, tmp_path, submission, code, spoil):
     spoil(submission)
-    for command in (
-        ("score", "--output", tmp_path / "out"),
-        ("validate",),
-    ):
+    for command in (("score", "--output", tmp_path / "out"), ("validate",)):
         done = evaluation(*command, "--challenge", made.challenge, "--submission", submission)
         last = done.stderr.splitlines()[-1]
         assert done.returncode == 1

@@ -118,11 +118,7 @@ def test_a_file_of_one_case(document, case, nuclei):
 
 
 @pytest.mark.parametrize(
-    "document",
-    [
-        data_set(of_image(8, id="x"), entry(), entry()),
-        [of_image("a"), of_image("b", id="x"), of_image("a")],
-    ],
+    "document", [data_set(of_image(8, id="x"), entry(), entry()), [of_image("a"), of_image("b", id="x"), of_image("a")]]
 )
 def test_of_several_images_the_one_named_like_the_case_is_read_and_the_others_are_told(document):
     found = read_one(document, case="b")

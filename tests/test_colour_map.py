@@ -90,13 +90,7 @@ PICTURE = """
 
 def test_nuclei_without_borders_are_numbered_class_by_class() -> None:
     part = read(drawn(PICTURE))
-    assert shown(part).split() == [
-        "............",
-        ".11.........",
-        ".11.33.22...",
-        "....33.22...",
-        "............",
-    ]
+    assert shown(part).split() == ["............", ".11.........", ".11.33.22...", "....33.22...", "............"]
     assert (classes(part), part.source, part.class_id, part.class_map) == ([1, 1, 2], "a.png", 0, None)
 
 

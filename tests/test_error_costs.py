@@ -24,13 +24,7 @@ from evaluation.metrics.errors import KINDS
 from evaluation.model import Region
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
-from evaluation.study.error_costs import (
-    HEADLINES,
-    CaseErrors,
-    count_errors,
-    error_costs,
-    sort_case,
-)
+from evaluation.study.error_costs import HEADLINES, CaseErrors, count_errors, error_costs, sort_case
 
 IOU_RULE = {"name": "iou", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
 RADIUS_RULE = {**IOU_RULE, "rule": "centroid_closest_first", "threshold": None, "radius_px": 6}

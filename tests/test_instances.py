@@ -123,8 +123,7 @@ def test_a_mask_larger_than_the_limit_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "rules",
-    [{"components": 6}, {"components": 4, "class_map": "{case}_class.npy", "class_values": {"tumour": 1}}],
+    "rules", [{"components": 6}, {"components": 4, "class_map": "{case}_class.npy", "class_values": {"tumour": 1}}]
 )
 def test_rules_that_contradict_components_are_refused(rules: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="components"):

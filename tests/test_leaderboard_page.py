@@ -179,10 +179,7 @@ def test_the_place_in_a_patient_is_that_of_all_columns_together() -> None:
 
 def test_a_team_that_is_not_ranked_on_a_patient_has_no_place_there() -> None:
     document = document_of(table_of([[[0.5, 0.6], [0.4, NAN]]]), missing="unranked")
-    assert {team["name"]: team["unit_places"] for team in document["teams"]} == {
-        "team 0": [1, 1],
-        "team 1": [2, None],
-    }
+    assert {team["name"]: team["unit_places"] for team in document["teams"]} == {"team 0": [1, 1], "team 1": [2, None]}
     rows = part(leaderboard_page(document), "podium-table").rows
     assert [values_of(row) for row in rows] == [["team 0", 2, 2, 1, 1, 0], ["team 1", 0, 1, 2, 2, 1]]
 

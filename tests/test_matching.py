@@ -10,11 +10,7 @@ from literal import best_pairing, centroid_pixel, images, instances_of, iou, mas
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.instances.labels import instances_from_labels
-from evaluation.matching import (
-    match_best_iou_centroid_inside,
-    match_iou_above,
-    overlap_table,
-)
+from evaluation.matching import match_best_iou_centroid_inside, match_iou_above, overlap_table
 from evaluation.matching import table as table_module
 from evaluation.model import Instances, LabelMaps, intervals
 from evaluation.scoring.from_arrays import count_label_maps

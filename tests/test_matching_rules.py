@@ -371,10 +371,7 @@ def test_iou_assignment_has_the_greatest_total_that_scipy_finds(pair, threshold,
     assert all(value > threshold for value in values)
     assert sum(values) == pytest.approx(
         total_iou(
-            reference,
-            prediction,
-            threshold,
-            lambda i, j: not class_aware or classes[i] == prediction_classes[j],
+            reference, prediction, threshold, lambda i, j: not class_aware or classes[i] == prediction_classes[j]
         ),
         abs=1e-12,
     )

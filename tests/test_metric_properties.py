@@ -101,10 +101,7 @@ def challenge_of(classes: tuple[str, ...] = CLASSES) -> Challenge:
         "monusac2020",
         name="properties",
         classes=[{"name": name} for name in classes],
-        metrics={
-            **METRICS,
-            "class_groups": {"coarse": {"x": ("a", "b"), "y": ("c",)}},
-        },
+        metrics={**METRICS, "class_groups": {"coarse": {"x": ("a", "b"), "y": ("c",)}}},
         matching={
             "rules": [
                 {"name": "first", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}

@@ -238,11 +238,7 @@ def test_a_missing_case_of_a_unit_costs_its_share_where_missed_nuclei_cost_nothi
     for path, expected in (("detection.precision", 0.5), ("detection.f1", 2 / 3), ("segmentation.hausdorff_px", 26.0)):
         metric = metric_of(path)
         penalised = penalise(
-            metric.evaluate(units),
-            units,
-            metric.worst_of(units),
-            undefined="skip",
-            counts_missed=metric.counts_missed,
+            metric.evaluate(units), units, metric.worst_of(units), undefined="skip", counts_missed=metric.counts_missed
         )
         assert mean_of_units(penalised).score.value == pytest.approx(expected), path
 

@@ -288,12 +288,7 @@ def test_weights_run_over_all_objects_of_the_unit():
     cases = [count(masks_of("AAAAAA"), masks_of("AAAAAA")), count(masks_of("AA...."), masks_of("P....."))]
     found = overlap.object_dice(units_of(cases, [[0], [1], [0, 1], [0, 1, 1]]))
     dice = 2 / 3
-    expected = [
-        1,
-        dice,
-        ((6 + 2 * dice) / 8 + (6 + 1 * dice) / 7) / 2,
-        ((6 + 4 * dice) / 10 + (6 + 2 * dice) / 8) / 2,
-    ]
+    expected = [1, dice, ((6 + 2 * dice) / 8 + (6 + 1 * dice) / 7) / 2, ((6 + 4 * dice) / 10 + (6 + 2 * dice) / 8) / 2]
     assert found.value.tolist() == pytest.approx(expected, abs=1e-15)
     assert overlap.object_hausdorff(units_of(cases, [[0, 1]])).value.tolist() == [(2 / 8 + 1 / 7) / 2]
     assert overlap.object_f1(units_of(cases, [[1], [0, 1]])).value.tolist() == [0, 1 / 2]

@@ -76,11 +76,7 @@ def test_everything_else_is_left_to_the_other_parser(coordinates):
 
 @pytest.mark.parametrize(
     "texts",
-    [
-        ["[[[1", "2]]]", '[[[1,2]]],"x":[[[3,4]]]'],
-        ["[[[1,2]]],[[[3,4]]]", "[[[1,2]]]"],
-        ["[[[1,2]]", "][[[1,2]]]"],
-    ],
+    [["[[[1", "2]]]", '[[[1,2]]],"x":[[[3,4]]]'], ["[[[1,2]]],[[[3,4]]]", "[[[1,2]]]"], ["[[[1,2]]", "][[[1,2]]]"]],
 )
 def test_coordinates_that_are_whole_only_together_are_left_to_the_other_parser(texts):
     features = [json.dumps(feature(0)).replace('"coordinates": 0', f'"coordinates": {text}') for text in texts]

@@ -82,10 +82,7 @@ def test_three_squares_found_perfectly_score_by_their_ids_as_published_and_one_o
 
 def test_outlines_are_numbered_through_all_layers_of_the_file(tmp_path):
     layers = {"Lymphocyte": [(70, 75, 5, 12)], **SQUARES}
-    masks = {
-        "Lymphocyte": mask_of(layers["Lymphocyte"], (1,)),
-        "Epithelial": mask_of(SQUARES["Epithelial"], (1, 2, 3)),
-    }
+    masks = {"Lymphocyte": mask_of(layers["Lymphocyte"], (1,)), "Epithelial": mask_of(SQUARES["Epithelial"], (1, 2, 3))}
     # Epithelial cells have the numbers 2, 3, 4, of which 4 is no id: 3 / 3.5 and 1.
     assert panoptic_quality(scored(tmp_path, layers, masks)) == (pytest.approx((3 / 3.5 + 1) / 2, abs=1e-6), 1.0)
 

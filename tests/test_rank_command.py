@@ -677,12 +677,7 @@ def gappy(folder: Path, missing: str) -> dict[str, Any]:
     path.write_text("\n".join([*lines, ""]))
     return leaderboard_document(
         rank_given(
-            None,
-            results=None,
-            scores=path,
-            columns=["pq:descending"],
-            settings=[f"missing={missing}"],
-            unit="group",
+            None, results=None, scores=path, columns=["pq:descending"], settings=[f"missing={missing}"], unit="group"
         )
     )
 

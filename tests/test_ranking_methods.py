@@ -22,13 +22,7 @@ from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
 from evaluation.model import Aggregate, Missing, RankingMethod, ScoreTable, Ties
-from evaluation.ranking.methods import (
-    aggregate_units,
-    needs_units,
-    positions_of,
-    rank_teams,
-    unit_values,
-)
+from evaluation.ranking.methods import aggregate_units, needs_units, positions_of, rank_teams, unit_values
 from evaluation.ranking.significance import compare_teams
 
 METHODS = get_args(RankingMethod)

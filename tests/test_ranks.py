@@ -12,14 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from evaluation.metrics import order_statistics
-from evaluation.metrics.order_statistics import (
-    Blocks,
-    median_of_units,
-    rank,
-    tie_numbers,
-    weighted_auroc,
-    write_out,
-)
+from evaluation.metrics.order_statistics import Blocks, median_of_units, rank, tie_numbers, weighted_auroc, write_out
 from evaluation.model import Units
 
 KINDS = ("cases", "groups", "pooled", "bootstrap", "leave one out")
@@ -162,10 +155,7 @@ def test_places_and_steps_are_those_of_a_loop_over_the_entries(kind, share, monk
     _, right, case, random = entries(10, 6, 90, 2)
     tie = tie_numbers(np.sort(random.integers(0, 30, 90) / 30))
     weights = weights_of(kind, 6, random)
-    for ranking in (
-        write_out(case, csr_array(weights)),
-        Blocks(case, csr_array(weights)),
-    ):
+    for ranking in (write_out(case, csr_array(weights)), Blocks(case, csr_array(weights))):
         np.testing.assert_array_equal(ranking.number, weights[:, case].sum(axis=1))
         for place in (0, 1, 44, 89, 90):
             before = ranking.before(np.full(len(weights), place))

@@ -20,11 +20,7 @@ from pycocotools import mask as coco_mask
 from scipy.optimize import linear_sum_assignment
 from skimage.draw import polygon as draw_polygon
 
-from evaluation import (
-    Result,
-    check_submission,
-    score_submission,
-)
+from evaluation import Result, check_submission, score_submission
 from evaluation.commands.main import run
 
 PERFECT = (1.0, 1.0, 1.0)

@@ -134,11 +134,7 @@ PARTS = """() => [...document.querySelectorAll('h1, h2, .tiles, .table, .plot, .
     const kind = kinds[part.tagName] || (part.matches('.plot') ? 'plot' : 'table');
     return { kind, name: part.id || (part.closest('.figure') || {}).id || '', x, y: y + scrollY, width, height };
   })"""
-LOOKED_AT = {
-    "board": "leaderboard.html",
-    "team": "results/outliner/report.html",
-    "case": "cases/P2_1.html",
-}
+LOOKED_AT = {"board": "leaderboard.html", "team": "results/outliner/report.html", "case": "cases/P2_1.html"}
 
 
 def structure_of(opened: OpenedPage, name: str) -> list[str]:

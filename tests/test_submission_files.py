@@ -529,10 +529,7 @@ def test_a_large_member_is_kept_out_of_memory(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     "raw",
-    [
-        squeezed(packed=deflated(bytes(50_000_000)), size=1000),
-        squeezed(packed=deflated(NUCLEI) + bytes(30_000_000)),
-    ],
+    [squeezed(packed=deflated(bytes(50_000_000)), size=1000), squeezed(packed=deflated(NUCLEI) + bytes(30_000_000))],
     ids=["more than it says", "more behind it"],
 )
 def test_a_member_takes_no_more_memory_than_it_says(tmp_path: Path, raw: Raw) -> None:

@@ -126,10 +126,7 @@ def test_a_pixel_is_a_square_between_pixel_corners():
 
 
 def test_pixels_that_touch_at_a_corner_are_two_parts():
-    assert rings_of("1.\n.1") == [
-        (False, [(0, 0), (1, 0), (1, 1), (0, 1)]),
-        (False, [(1, 1), (2, 1), (2, 2), (1, 2)]),
-    ]
+    assert rings_of("1.\n.1") == [(False, [(0, 0), (1, 0), (1, 1), (0, 1)]), (False, [(1, 1), (2, 1), (2, 2), (1, 2)])]
 
 
 def test_holes_that_touch_at_a_corner_are_two_holes():

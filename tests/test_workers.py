@@ -121,11 +121,7 @@ def test_what_cannot_be_read_limits_nothing(tmp_path, files):
 
 
 def test_more_used_than_allowed_leaves_nothing(tmp_path):
-    files = {
-        "proc/self/cgroup": "0::/",
-        "sys/fs/cgroup/memory.max": 100,
-        "sys/fs/cgroup/memory.current": 200,
-    }
+    files = {"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": 100, "sys/fs/cgroup/memory.current": 200}
     assert memory_left(write(tmp_path, files)).together == 0
 
 

@@ -73,7 +73,7 @@ ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
             {"path": "covered.iou_class_mean.pooled", "direction": "descending"},
             {"path": "covered.hausdorff_px_class_mean.pooled", "direction": "ascending"},
         ]
-    },
+    }
 }
 
 
@@ -450,13 +450,7 @@ class MadeChallenge:
     misfits: Mapping[str, Mapping[str, Misfit]]
 
 
-def make_challenge(
-    reference: Source,
-    party: Party,
-    folder: Path,
-    wanted: Wanted,
-    scratch: Path,
-) -> MadeChallenge:
+def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted, scratch: Path) -> MadeChallenge:
     """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
 
     scratch  where files are linked, else they are copied; it is used instead if sizes differ
@@ -554,11 +548,7 @@ def size_faults(made: MadeChallenge) -> list[Finding]:
 
 
 def document_of(
-    reference: Source,
-    party: Party,
-    of_reference: Mapping[str, Any],
-    of_submission: Mapping[str, Any],
-    wanted: Wanted,
+    reference: Source, party: Party, of_reference: Mapping[str, Any], of_submission: Mapping[str, Any], wanted: Wanted
 ) -> dict[str, Any]:
     """The tables of challenge.toml: the preset and what differs from it."""
     points = party.are_points

@@ -225,7 +225,7 @@ class DemoOutcome:
         """What stands below the leaderboard: what was ranked, and where the files are."""
         lines = [
             "Ranked by detection, by detection with the right class (the mean of the F1 of each class), and by the "
-            "outlines of the better half of each class: a false negative has a cost in every column.",
+            "outlines of the better half of each class: a false negative has a cost in every column."
         ]
         if self.folder is not None:
             files = "challenge/, submissions/, results/<team>/ with metrics.json, leaderboard.json and leaderboard.csv"

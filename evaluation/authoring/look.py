@@ -72,12 +72,7 @@ IN_NOTES = ("yolo_txt", "points_csv")  # formats that a .txt file is read in
 
 
 def look(
-    path: Path,
-    workspace: Path,
-    *,
-    skip_tables: bool = False,
-    imports: bool = False,
-    sizes: Collection[Size] = (),
+    path: Path, workspace: Path, *, skip_tables: bool = False, imports: bool = False, sizes: Collection[Size] = ()
 ) -> Source:
     """Find out what a folder, a ZIP or a file holds; a ZIP is unpacked into the workspace, an empty folder.
 

@@ -40,12 +40,7 @@ class Placing:
 
 
 def stage(
-    side: Source,
-    plan: Plan,
-    cases: Mapping[str, str],
-    below: str,
-    placing: Placing,
-    ignore: Sequence[str] = (),
+    side: Source, plan: Plan, cases: Mapping[str, str], below: str, placing: Placing, ignore: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
 

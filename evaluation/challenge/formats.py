@@ -117,11 +117,7 @@ class FormatRules(Rules):
                 got = f"{quote(pattern)}, {ONLY_IMPORTED}"
                 raise RuleFault(
                     fault(
-                        "invalid-rule",
-                        key,
-                        got=got,
-                        expected=f"files of the format '{self.format}'",
-                        fix=CONVERT_FIRST,
+                        "invalid-rule", key, got=got, expected=f"files of the format '{self.format}'", fix=CONVERT_FIRST
                     )
                 )
         for key in self.companions:

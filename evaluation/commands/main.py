@@ -42,10 +42,7 @@ GROUPS = {
         "kit": "Write what participants get: rules, cases, example, guide.",
         "phase": "Print the settings of the phase on grand-challenge.org.",
     },
-    "Run": {
-        "leaderboard": "Score all teams and rank them.",
-        "rank": "Rank teams whose scores are known already.",
-    },
+    "Run": {"leaderboard": "Score all teams and rank them.", "rank": "Rank teams whose scores are known already."},
     "Defend": {
         "audit": "Rank under other rules: can the first rank be defended?",
         "archive": "Write one ZIP of rules, results and ranking, for the record.",

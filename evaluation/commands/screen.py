@@ -89,11 +89,7 @@ def show_lines(lines: Iterable[str]) -> None:
 
 
 def keep_board(
-    board: Board,
-    output: Path,
-    *,
-    report: bool,
-    metrics: Mapping[str, Path] | None = None,
+    board: Board, output: Path, *, report: bool, metrics: Mapping[str, Path] | None = None
 ) -> Callable[[], None]:
     """Write a leaderboard; what is returned prints what its page begins with, when all else is written.
 
@@ -177,12 +173,7 @@ class SubmissionsProgress:
     log   gets a JSON line for each submission
     """
 
-    def __init__(
-        self,
-        bar: Advance | None,
-        log: TextIO | None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, bar: Advance | None, log: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.bar, self.log, self.clock = bar, log, clock
         self.began = self.last = clock()
         self.done = self.total = 0

@@ -269,10 +269,7 @@ def check_quotes(
     opening, closing = positions[int(odd) :: 2], positions[1 - int(odd) :: 2]
     around = np.array([separator, LF, QUOTE], np.uint8)
     wrong = np.concatenate(
-        [
-            opening[(opening > 0) & ~np.isin(values[opening - 1], around)],
-            closing[~np.isin(values[closing + 1], around)],
-        ]
+        [opening[(opening > 0) & ~np.isin(values[opening - 1], around)], closing[~np.isin(values[closing + 1], around)]]
     )
     if len(wrong):
         line = data.count(LF, 0, int(wrong.min())) + 1

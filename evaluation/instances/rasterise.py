@@ -283,10 +283,7 @@ def cover_rows(edges: Edges, shape_yx: tuple[int, int], row_begin: int, row_end:
 
     width = shape_yx[1]
     slots = RowSlots.of_rings(edges, low, high, row_begin, row_end)
-    keys = [
-        *end_toggles(edges, low, high, slots, width),
-        *inner_toggles(edges, inner_begin, inner_rows, slots, width),
-    ]
+    keys = [*end_toggles(edges, low, high, slots, width), *inner_toggles(edges, inner_begin, inner_rows, slots, width)]
     start, stop = runs_between_toggles(np.concatenate(keys))
     start, stop = add_vertex_pixels(start, stop, edges, slots, width)
     return slots.runs(start, stop, width)

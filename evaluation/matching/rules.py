@@ -95,12 +95,7 @@ def match_iou_above(
 
 
 def match_iou_above_many(
-    table: OverlapTable,
-    reference: Instances,
-    prediction: Instances,
-    thresholds: Sequence[float],
-    *,
-    class_aware: bool,
+    table: OverlapTable, reference: Instances, prediction: Instances, thresholds: Sequence[float], *, class_aware: bool
 ) -> list[Matches]:
     """``match_iou_above`` at each threshold, in their order.
 
@@ -598,12 +593,7 @@ def match_confidence_first_iou(
 
 
 def match_confidence_first_iou_many(
-    table: OverlapTable,
-    reference: Instances,
-    prediction: Instances,
-    thresholds: Sequence[float],
-    *,
-    class_aware: bool,
+    table: OverlapTable, reference: Instances, prediction: Instances, thresholds: Sequence[float], *, class_aware: bool
 ) -> list[Matches]:
     """``match_confidence_first_iou`` at each threshold, in their order.
 

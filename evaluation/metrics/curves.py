@@ -420,16 +420,8 @@ CURVES = (
         **{**OF_COCO, "spurious": "none"},
     ),
     Metric(path=("curves", "froc"), evaluate=mean_sensitivity, each=(all_rates,), **CURVE),
+    Metric(path=("curves", "sensitivity_at_<rate>"), page="curves.sensitivity_at", evaluate=sensitivity_at, **CURVE),
     Metric(
-        path=("curves", "sensitivity_at_<rate>"),
-        page="curves.sensitivity_at",
-        evaluate=sensitivity_at,
-        **CURVE,
-    ),
-    Metric(
-        path=("curves", "per_class", "<class>", "froc"),
-        evaluate=class_mean_sensitivity,
-        each=(all_rates,),
-        **CURVE,
+        path=("curves", "per_class", "<class>", "froc"), evaluate=class_mean_sensitivity, each=(all_rates,), **CURVE
     ),
 )

@@ -44,10 +44,7 @@ class Instances:
     def part(self, runs: slice) -> Instances:
         """All instances, each with only those of its runs that are given."""
         return replace(
-            self,
-            run_start=self.run_start[runs],
-            run_stop=self.run_stop[runs],
-            run_instance=self.run_instance[runs],
+            self, run_start=self.run_start[runs], run_stop=self.run_stop[runs], run_instance=self.run_instance[runs]
         )
 
     def runs_by_instance(self) -> npt.NDArray[np.integer[Any]]:

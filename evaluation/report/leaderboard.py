@@ -53,11 +53,7 @@ FIRST_IN_SAMPLES = "share of the bootstrap samples in which it is first"
 
 
 def leaderboard_page(
-    document: Document,
-    *,
-    audit: Document | None = None,
-    results: Mapping[str, Document] | None = None,
-    title: str = "",
+    document: Document, *, audit: Document | None = None, results: Mapping[str, Document] | None = None, title: str = ""
 ) -> Page:
     """The page of the content of a leaderboard.json.
 

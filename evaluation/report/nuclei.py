@@ -192,12 +192,7 @@ def coverage_section(result: ResultDocuments) -> Section | None:
             for name in names
         )
         series = [
-            Series(
-                metric_title(name),
-                tuple(map(Dot, curves["coverage"], chosen[name])),
-                series_colour(index),
-                "lines",
-            )
+            Series(metric_title(name), tuple(map(Dot, curves["coverage"], chosen[name])), series_colour(index), "lines")
             for index, name in enumerate(names)
         ]
         title = f"distance, {unit}" if unit else "score"

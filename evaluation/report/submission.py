@@ -16,18 +16,7 @@ from evaluation.report.nuclei import (
     size_section,
     threshold_section,
 )
-from evaluation.report.page import (
-    Block,
-    Cell,
-    Column,
-    Page,
-    Section,
-    Table,
-    Text,
-    Tile,
-    Tiles,
-    identify_document,
-)
+from evaluation.report.page import Block, Cell, Column, Page, Section, Table, Text, Tile, Tiles, identify_document
 from evaluation.report.pictures import SecondPass
 from evaluation.report.result import (
     AGGREGATIONS,

@@ -31,9 +31,7 @@ PARTS = {"f1": ("precision", "recall"), "pq": ("sq", "rq")}  # harmonic mean, pr
 
 
 def metrics_document(
-    challenge: Challenge,
-    scores: Mapping[str, Sequence[MetricScores]],
-    intervals: Mapping[tuple[str, ...], Interval],
+    challenge: Challenge, scores: Mapping[str, Sequence[MetricScores]], intervals: Mapping[tuple[str, ...], Interval]
 ) -> dict[str, Any]:
     """The content of metrics.json.
 

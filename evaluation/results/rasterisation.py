@@ -78,11 +78,7 @@ def label_pages(instances: Instances) -> bytes:
             for start, stop, index in zip(starts, stops, instances.run_instance[runs].tolist(), strict=True):
                 page[start:stop] = index + 1
             file.write(
-                page.reshape(height, width),
-                compression="zlib",
-                photometric="minisblack",
-                metadata=None,
-                software=False,
+                page.reshape(height, width), compression="zlib", photometric="minisblack", metadata=None, software=False
             )
     return stream.getvalue()
 

@@ -19,16 +19,7 @@ from evaluation.instances.prepare import PreparedReference
 from evaluation.matching import compare_label_maps, match_iou_above, overlap_table
 from evaluation.metrics import count_matches
 from evaluation.metrics.counts import overlap_measures
-from evaluation.model import (
-    Case,
-    Float64,
-    Instances,
-    LabelMaps,
-    MatchCounts,
-    Matches,
-    OverlapTable,
-    Region,
-)
+from evaluation.model import Case, Float64, Instances, LabelMaps, MatchCounts, Matches, OverlapTable, Region
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.match import match_case, own_duplicates, see_nuclei
 from evaluation.scoring.measure import measure_cases, measure_outlines, outlined_image

@@ -240,9 +240,7 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
             what=error.what,
             limit=error.most,
         )
-        raise blame(
-            error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))
-        ) from error
+        raise blame(error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))) from error
 
 
 def blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:

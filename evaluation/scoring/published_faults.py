@@ -23,11 +23,7 @@ from evaluation.model import Instances, Int64, MatchCounts, Matches
 
 
 def keep_faults(
-    counts: MatchCounts,
-    faults: Collection[str],
-    reference: Instances,
-    prediction: Instances,
-    matches: Matches,
+    counts: MatchCounts, faults: Collection[str], reference: Instances, prediction: Instances, matches: Matches
 ) -> MatchCounts:
     """The counts of a case with the false positives of the published code. The matching rule is class-aware.
 

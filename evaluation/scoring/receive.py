@@ -15,11 +15,7 @@ from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
 from evaluation.formats.images import DOCUMENTS, list_images
 from evaluation.model import Annotations
-from evaluation.scoring.read import (
-    read_shared,
-    reference_side,
-    submission_side,
-)
+from evaluation.scoring.read import read_shared, reference_side, submission_side
 from evaluation.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
 from evaluation.submission.files import unsafe
 
