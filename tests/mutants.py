@@ -37,7 +37,7 @@ TESTS_FAILED = (1, 2)  # exit codes of pytest: a test failed, or could not be co
 # Where each file lies, by the name that mutants use.
 FILES = {
     "findings": "evaluation/findings/finding.py",
-    "templates": "evaluation/findings/templates.py",
+    "templates": "evaluation/findings/finding.py",
     "plain_vertices": "evaluation/decoding/xml.py",
     "geojson": "evaluation/formats/geojson.py",
     "csv": "evaluation/decoding/csv.py",
@@ -46,7 +46,7 @@ FILES = {
     "aperio_xml": "evaluation/formats/aperio_xml.py",
     "coco_json": "evaluation/formats/coco.py",
     "boundary": "evaluation/instances/boundary.py",
-    "ignore": "evaluation/instances/ignore.py",
+    "ignore": "evaluation/instances/prepare.py",
     "label_array": "evaluation/decoding/label_array.py",
     "labels": "evaluation/instances/labels.py",
     "masks": "evaluation/instances/masks.py",
@@ -99,7 +99,7 @@ FILES = {
     "ranks": "evaluation/ranking/methods.py",
     "significance": "evaluation/ranking/significance.py",
     "stability": "evaluation/ranking/stability.py",
-    "missing": "evaluation/ranking/missing.py",
+    "missing": "evaluation/ranking/methods.py",
     "score_csv": "evaluation/leaderboard/score_csv.py",
     "verdict": "evaluation/leaderboard/verdict.py",
     "board_archive": "evaluation/leaderboard/archive.py",

@@ -14,7 +14,7 @@ from evaluation.challenge.rules import RankingRules
 from evaluation.leaderboard.board import apply_method, build_board, sample_ranker
 from evaluation.leaderboard.document import Board
 from evaluation.model import Float64, ScoreTable
-from evaluation.ranking.missing import keep_complete_units
+from evaluation.ranking.methods import keep_complete_units
 
 NAN = np.nan
 STEPS = np.linspace(-0.02, 0.02, 8)  # of the patients, the same for all teams but for noise

@@ -32,11 +32,10 @@ from evaluation.formats.format import Request
 from evaluation.formats.geojson import read_geojson, write_geojson
 from evaluation.formats.platform_json import write_points_json, write_polygons_json
 from evaluation.formats.tables import read_nucls_csv, read_points_csv, read_points_csv_collection
-from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.parts import convert_parts, join_instances
-from evaluation.instances.prepare import prepare_reference
+from evaluation.instances.prepare import apply_ignore_region, prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.model import (
     Annotations,

@@ -24,7 +24,7 @@ import evaluation
 from evaluation.authoring.without_challenge import for_files
 from evaluation.commands.main import run
 from evaluation.findings import Finding
-from evaluation.findings.entries import entry, texts, wording_of
+from evaluation.findings.finding import entry, texts, wording_of
 from evaluation.formats.example import image_bytes
 
 CASES = Path(__file__).parents[2] / "shared" / "data" / "compare_cases"

@@ -20,7 +20,7 @@ from evaluation.aggregation import intervals, resampling
 from evaluation.aggregation.intervals import Bootstrap, Interval, bca_interval, bootstrap, percentile_interval
 from evaluation.aggregation.resampling import Column, everything, resample, score_samples
 from evaluation.model import CaseTable, Units
-from evaluation.model.random_integers import RandomIntegers
+from evaluation.model.arrays import RandomIntegers
 
 STAGES = ("groups", "groups_and_cases")
 METHODS = ("percentile", "bca")

@@ -20,10 +20,8 @@ from findings.of_challenges import n_ary_masks
 from findings.of_files import aperio, region
 
 from evaluation.findings import Finding, fault
-from evaluation.findings.catalogue import CATALOGUE
-from evaluation.findings.entries import FILE, entry, texts
-from evaluation.findings.pages import DOCUMENT, document
-from evaluation.findings.templates import render
+from evaluation.findings.finding import FILE, entry, render, texts
+from evaluation.findings.pages import CATALOGUE, DOCUMENT, document
 
 ROOT = Path(__file__).resolve().parents[1]
 MANY = 50_000

@@ -15,7 +15,7 @@ from hostile.run import SECONDS, check, judge
 from processes import run_in_group
 
 from evaluation.challenge.formats import FORMATS
-from evaluation.findings.catalogue import CATALOGUE
+from evaluation.findings.pages import CATALOGUE
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = 4

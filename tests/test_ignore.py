@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import instances_of, masks_of
 
-from evaluation.instances.ignore import apply_ignore_region
-from evaluation.instances.prepare import prepare_reference
+from evaluation.instances.prepare import apply_ignore_region, prepare_reference
 from evaluation.instances.runs import join_regions, union_region
 from evaluation.model import Instances, Outlines, Region
 

@@ -51,8 +51,8 @@ def write(folder: Path, jobs: Any, *names: str) -> Path:
 
 
 def find(folder: Path, challenge: Challenge) -> Layout:
-    with open_submission(folder, challenge.limits) as files:
-        return find_case_files(files, challenge, partial(read_json, limits=challenge.limits))
+    files = open_submission(folder, challenge.limits)
+    return find_case_files(files, challenge, partial(read_json, limits=challenge.limits))
 
 
 def lines(layout: Layout) -> list[str]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pycocotools import mask as coco_mask
 
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import InputFault
+from evaluation.findings.pages import CATALOGUE
 from evaluation.formats import run_lengths
 from evaluation.formats.run_lengths import instances_from_runs, runs_of_counts, runs_of_pairs
 from evaluation.model import Instances

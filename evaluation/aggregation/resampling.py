@@ -16,8 +16,7 @@ import numpy as np
 import scipy
 
 from evaluation.model import AggregationUnit, Bool, CaseTable, Float64, Int64, Units
-from evaluation.model.arrays import blocks
-from evaluation.model.random_integers import RandomIntegers
+from evaluation.model.arrays import RandomIntegers, blocks
 
 Stages = Literal["groups", "groups_and_cases", "groups_in_strata"]
 Evaluate = Callable[[Units], Float64]

@@ -10,20 +10,18 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.model import (
+from evaluation.model.arrays import Bool, Float64, Int64
+from evaluation.model.cases import UndefinedRule
+from evaluation.model.counts import (
     UNDEFINED_REASONS,
     Better,
-    Bool,
     CaseTable,
-    Float64,
-    Int64,
     MatchCounts,
     PairSamples,
     PredictionSamples,
     Score,
     Scores,
     SharedCounts,
-    UndefinedRule,
     Unions,
     UnitMean,
     Units,

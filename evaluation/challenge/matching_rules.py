@@ -197,7 +197,7 @@ class CentroidClosestFirst(RadiusRule):
 
 
 class InFileOrder(CentroidClosestFirst):
-    """The published fault ``file_order``, which replaces the rule that is written: see ``scoring.published_faults``."""
+    """The published fault ``file_order``, which replaces the rule that is written: see ``keep_faults``."""
 
     def match(self, sides: Sides) -> Matches:
         from evaluation.matching.rules import match_in_file_order
@@ -294,7 +294,7 @@ def rule_from(keys: Mapping[str, Any]) -> MatchingRule:
 class MatchingRules(Rules):
     """The matching rules, the primary one first.
 
-    published_faults  faults of published rankings that are reproduced on purpose: see ``scoring.published_faults``
+    published_faults  faults of published rankings that are reproduced on purpose: see ``keep_faults``
     """
 
     published_faults: tuple[PublishedFault, ...] = ()

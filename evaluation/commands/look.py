@@ -27,8 +27,8 @@ from evaluation.commands.screen import (
     show_written,
 )
 from evaluation.findings import counted, did_you_mean, fault
-from evaluation.findings.catalogue import CATALOGUE
 from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUsage
+from evaluation.findings.pages import CATALOGUE
 
 if TYPE_CHECKING:
     from evaluation.model import OriginRule, OverlapRule

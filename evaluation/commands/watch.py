@@ -12,8 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 
-from evaluation.execution.limits import memory_limit
-from evaluation.execution.processes import end_with_parent
+from evaluation.execution.limits import end_with_parent, memory_limit
 from evaluation.results.files import written
 
 INTERNAL = 70

@@ -5,9 +5,12 @@ Imports nothing but what Python brings: whoever reports that memory was too smal
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
+import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,3 +123,23 @@ def smallest_limit(root: Path, names: tuple[str, ...]) -> int | None:
     """Limits as a container sees them, at the mounts."""
     limits = [int(text) for name in names if (text := text_of(root / name).strip()).isdecimal()]
     return min((limit for limit in limits if limit < 1 << 60), default=None)  # version 1 has a huge number for none
+
+
+# --- the end of this process ------------------------------------------------------------------------------------------
+
+
+PR_SET_PDEATHSIG = 1  # prctl of Linux
+
+
+def end_with_parent(parent: int) -> None:
+    """The kernel kills this process when the thread that started it has ended; ``parent`` is the id of its process."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it had ended before
+        os._exit(1)
+
+
+def be_killed_first() -> None:
+    """Let the kernel end this process where memory runs out, not its parent, which reports it."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")

@@ -25,8 +25,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import Any, Self
 
-from evaluation.execution.limits import UNLIMITED, memory_left, usable_processors
-from evaluation.execution.processes import be_killed_first, end_with_parent
+from evaluation.execution.limits import UNLIMITED, be_killed_first, end_with_parent, memory_left, usable_processors
 from evaluation.findings import fault
 from evaluation.findings.errors import NoRoomBeside, WorkerDied
 

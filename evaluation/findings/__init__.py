@@ -6,12 +6,17 @@ What does the message [unknown-class] say? The table of that name in ``findings.
 """
 
 from evaluation.findings.finding import (
+    EXAMPLES_SHOWN,
     FAULTS_NAMED,
     Finding,
+    counted,
+    did_you_mean,
     fault,
     for_each,
+    listed,
+    percent,
+    quote,
     render_findings,
     render_summary,
     with_rest,
 )
-from evaluation.findings.words import EXAMPLES_SHOWN, counted, did_you_mean, listed, percent, quote

@@ -7,15 +7,16 @@ and its wordings, which ``fault`` fills with the data of one fault.
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import groupby
+from pathlib import Path
+from string import Formatter
 from typing import Any, Literal, TypeVar
-
-from evaluation.findings.entries import entry, wording_of
-from evaluation.findings.templates import render
-from evaluation.findings.words import EXAMPLES_SHOWN, join_places
 
 FAULTS_NAMED = 20  # more of a kind are counted, not listed
 SUMMARY_LIMIT = 1000
@@ -145,3 +146,186 @@ def with_rest(named: list[Finding], total: int) -> list[Finding]:
     """The findings that are named; the last one also stands for the rest of ``total`` equal faults."""
     rest = total - sum(finding.count for finding in named)
     return [*named[:-1], replace(named[-1], count=named[-1].count + rest)] if rest else named
+
+
+# --- findings.toml ----------------------------------------------------------------------------------------------------
+
+
+FILE = Path(__file__).with_name("findings.toml")
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The tables of each code, as they are written."""
+    parts = re.split(r"^(?=\[[a-z0-9-]+\]$)", FILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {part[1 : part.index("]")]: part for part in parts[1:]}
+
+
+@cache
+def entry(code: str) -> Mapping[str, Any]:
+    """The page of a code, its usual wording, and tables of the others. Raises LookupError if there is no such code."""
+    if code not in texts():
+        raise LookupError(f"no finding has the code {code!r}")
+    table: Mapping[str, Any] = tomllib.loads(texts()[code])[code]
+    return table
+
+
+@cache
+def wording_of(code: str, wording: str) -> tuple[str, str, str]:
+    """What is got, what is expected and what to do, as templates; "" for what it leaves to the caller.
+
+    Raises LookupError if there is no such wording.
+    """
+    usual = entry(code)
+    words = {**usual, **(usual[wording] if wording else {})}
+    return on_one_line(words.get("got", "")), on_one_line(words.get("expected", "")), on_one_line(words.get("fix", ""))
+
+
+def on_one_line(text: str) -> str:
+    """A text that may stand in several lines of the file."""
+    return " ".join(text.split())
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+EXAMPLES_SHOWN = 3
+
+
+def quote(value: object, limit: int = 60) -> str:
+    """A value from a file in quotes, safe to print: no control characters, cut in the middle when long.
+
+    An apostrophe in it becomes a typographic one, so that it cannot end the quotation.
+
+    >>> quote("a\\nb\\x1b[31m")
+    "'a?b?[31m'"
+    """
+    try:
+        whole = str(value)
+    except ValueError:  # whole numbers of thousands of digits
+        whole = f"a {type(value).__name__} too large to be written"
+    text = "".join(character if character.isprintable() else "?" for character in whole[: 4 * limit])
+    if len(text) > limit:
+        text = f"{text[: limit * 2 // 3]}…{text[-limit // 3 :]}"
+    return "'" + text.replace("'", "’") + "'"
+
+
+def listed(values: Iterable[object], limit: int = 8, *, last: str = "or") -> str:
+    """Values in quotes as a list in words, cut after ``limit``; ``last`` stands before the last of them.
+
+    >>> listed(["a", "b", "c"])
+    "'a', 'b' or 'c'"
+    """
+    known = list(values)
+    quoted = [quote(value) for value in known[:limit]]
+    if len(known) > limit:
+        return ", ".join(quoted) + f" {last} one of {len(known) - limit:,} more"
+    return f" {last} ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
+
+
+def first_named(values: Sequence[object], limit: int = 60) -> str:
+    """The first three values in quotes, and how many more there are; ``limit``: characters of each.
+
+    >>> first_named(["a", "b", "c", "d"])
+    "'a', 'b', 'c' and 1 more"
+    """
+    more = len(values) - EXAMPLES_SHOWN
+    named = ", ".join(quote(value, limit) for value in values[:EXAMPLES_SHOWN])
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def did_you_mean(got: str, known: Iterable[str]) -> str:
+    """The sentence "Did you mean 'x'?" if a known name is close to what was got, else an empty string."""
+    by_folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(got[:200].casefold(), list(by_folded), n=1, cutoff=0.6)
+    return f"Did you mean {quote(by_folded[close[0]])}?" if close else ""
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with the words that agree with it; without ``many`` an s is added.
+
+    >>> counted(1, "nucleus is", "nuclei are"), counted(1200, "nucleus is", "nuclei are"), counted(0, "team")
+    ('1 nucleus is', '1,200 nuclei are', '0 teams')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share in percent; only a true one is "100 %", and only a true zero "0 %".
+
+    >>> percent(1.0), percent(0.9995), percent(0.99), percent(0.25), percent(0.004), percent(0.0), percent(None)
+    ('100 %', '> 99 %', '99 %', '25 %', '< 1 %', '0 %', '–')
+    >>> percent(1.0, 1), percent(0.9995, 1), percent(0.25, 1), percent(0.0004, 1)
+    ('100 %', '> 99.9 %', '25.0 %', '< 0.1 %')
+    """
+    if share is None or share in (0, 1):
+        return "–" if share is None else f"{100 * share:.0f} %"
+    least = 0.1**digits
+    if not least <= 100 * share <= 100 - least:
+        return f"> {100 - least:.{digits}f} %" if share > 0.5 else f"< {least:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
+def join_places(places: Sequence[str]) -> str:
+    """Places in words; what stands before the last comma is said once.
+
+    >>> join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
+    "'a.xml', region 1, region 2, 'b.xml', region 1"
+    """
+    words, before = [], None
+    for place in places:
+        outer, comma, inner = place.rpartition(", ")
+        is_whole = inner.count("'") % 2 == 0  # the comma does not stand inside a name
+        words.append(inner if comma and outer == before and is_whole else place)
+        before = outer
+    return ", ".join(words)
+
+
+# --- wordings ---------------------------------------------------------------------------------------------------------
+
+
+WORDS: dict[str, Callable[..., str]] = {
+    "quoted": quote,
+    "listed": listed,
+    "joined": partial(listed, last="and"),
+    "named": first_named,
+}
+
+
+class Templates(Formatter):
+    """``str.format`` of data by name; a collection stands for the number of its members where a number is written.
+
+    ``{name:quoted}``, ``{name:quoted 120}``     a value from a file, safe to print
+    ``{known:listed}``, ``{known:listed 20}``    quoted names, with "or" before the last
+    ``{twice:joined}``                           the same with "and"
+    ``{names:named}``                            the first three, and how many more there are
+    ``{known:first}``                            the first, in quotes
+    ``{known:closest {name}}``                   "Did you mean 'x'?", if one of them is close to the name
+    ``{count:nucleus has/nuclei have}``          the first for 1, else the second
+    ``{names:if , among {names:listed}|}``       the text before the bar if there are any, else the text behind it
+
+    >>> render("{count:,} {count:nucleus/nuclei}{names:if  of {names:joined}|}", {"count": 1, "names": ["a", "b"]})
+    "1 nucleus of 'a' and 'b'"
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        word, _, rest = format_spec.partition(" ")
+        if word in WORDS:
+            return WORDS[word](value, *map(int, rest.split()))
+        if word == "first":
+            return quote(next(iter(value), ""))
+        if word == "closest":
+            return did_you_mean(rest, value)
+        if word == "if":
+            yes, _, no = rest.rpartition("|")
+            return yes if value else no
+        if isinstance(value, Collection) and format_spec and not isinstance(value, str):
+            value = len(value)
+        one, is_plural, many = format_spec.partition("/")
+        return (one if value == 1 else many) if is_plural else format(value, format_spec)
+
+
+def render(template: str, data: Mapping[str, Any]) -> str:
+    """A template with the data that it names. Raises KeyError for what is lacking."""
+    no_positions: Sequence[Any] = ()
+    return Templates().vformat(template, no_positions, data)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from evaluation.findings.catalogue import CATALOGUE, PARTS, Page
+from evaluation.findings.finding import Severity, entry, on_one_line, texts
 
 DOCUMENT = "docs/findings.md"
 MEANING = {
@@ -68,3 +69,31 @@ def escaped(text: str) -> str:
     "'\\\\<!DOCTYPE …>', '\\\\*.mat' and \\\\_\\\\_MACOSX"
     """
     return re.sub(r"[<*|]|(?<!\w)__", lambda found: "".join(f"\\{character}" for character in found[0]), text)
+
+
+# --- the catalogue ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is explained about a code: what it means, why it matters, what to do, and how the line looks."""
+
+    title: str
+    why: str
+    fix: str
+    example: str
+    severity: Severity = "error"
+
+
+def page(code: str) -> Page:
+    """The page of a code."""
+    words = entry(code)
+    title, why, fix, example = (on_one_line(words[key]) for key in ("title", "why", "what_to_do", "example"))
+    return Page(title, why, fix, example, words.get("severity", "error"))
+
+
+CATALOGUE: dict[str, Page] = {code: page(code) for code in texts()}
+PARTS: dict[str, dict[str, Page]] = {
+    part: {code: each for code, each in CATALOGUE.items() if entry(code)["part"] == part}
+    for part in dict.fromkeys(entry(code)["part"] for code in CATALOGUE)
+}

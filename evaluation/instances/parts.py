@@ -9,22 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.findings import fault
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import refused
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.rasterise import cover_outlines, placed_vertices, settle_vanished
-from evaluation.model import (
-    Bool,
-    Float64,
-    Instances,
-    LabelImage,
-    OriginRule,
-    Outlines,
-    Part,
-    Points,
-    VanishedRule,
-    VerticesRule,
-)
+from evaluation.model.annotations import LabelImage, Outlines, Part, Points
+from evaluation.model.arrays import Bool, Float64
+from evaluation.model.cases import OriginRule, VanishedRule, VerticesRule
+from evaluation.model.instances import Instances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +83,7 @@ def convert_parts(
     ignored = sum(int((class_id < 0).sum()) for class_id in classes)
     are_points = [part.point_yx is not None for part in converted]
     if any(are_points) and not all(are_points):
-        raise InputFault(fault("unsupported-shape", where, wording="points-beside-outlines"))
+        raise refused("unsupported-shape", where, wording="points-beside-outlines")
     return ConvertedParts(
         join_instances(converted, shape_yx), tuple(ids), sum(map(len, classes)) - ignored, ignored, outside
     )

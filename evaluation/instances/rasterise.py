@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.findings import fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings import quote
+from evaluation.findings.errors import refused
 from evaluation.instances.runs import (
     flat_indices,
     give_memory_back,
@@ -96,7 +96,7 @@ def settle_vanished(
         return instances
     if rule == "error":
         first = f"{where}, outline {quote(outlines.source_id[vanished][0])}"
-        raise InputFault(fault("vanished-outline", first, total=int(vanished.sum())))
+        raise refused("vanished-outline", first, total=int(vanished.sum()))
     if rule == "pixel":
         instances = with_nearest_pixels(instances, outlines, points_xy, vanished)
         vanished = instances.areas_px() == 0
@@ -240,7 +240,7 @@ def refuse_endless_work(y: Float64, ring_start: Int64, height: int, where: str) 
     crossings -= float(np.abs(ends[0] - ends[1]).sum())
     limit = min(CROSSINGS_LIMIT, CROSSINGS_FREELY + CROSSINGS_PER_VERTEX * len(y))
     if crossings > limit:
-        raise InputFault(fault("too-complex-outlines", where, crossings=crossings, limit=limit, vertices=len(y)))
+        raise refused("too-complex-outlines", where, crossings=crossings, limit=limit, vertices=len(y))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

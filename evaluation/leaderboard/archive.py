@@ -210,17 +210,17 @@ def verify_archive(
     """
     archive = work / "archive"
     try:
-        with open_submission(path, LimitRules()) as files:
-            large = [name for name in files.names if files.size(name) > most_bytes(name)]
-            if large:
-                name, size, most = large[0], files.size(large[0]), most_bytes(large[0])
-                got, expected = f"{size:,} bytes", f"at most {most:,} bytes in such a file"
-                raise WrongUsage(fault("too-large", quote(name), got=got, expected=expected, fix=""))
-            sums = check_sums(files)
-            for name in files.names:
-                if submissions is not None or not is_of_reference(name):
-                    with files.open(name) as stream:
-                        write_atomically(archive / name, stream.read())
+        files = open_submission(path, LimitRules())
+        large = [name for name in files.names if files.size(name) > most_bytes(name)]
+        if large:
+            name, size, most = large[0], files.size(large[0]), most_bytes(large[0])
+            got, expected = f"{size:,} bytes", f"at most {most:,} bytes in such a file"
+            raise WrongUsage(fault("too-large", quote(name), got=got, expected=expected, fix=""))
+        sums = check_sums(files)
+        for name in files.names:
+            if submissions is not None or not is_of_reference(name):
+                with files.open(name) as stream:
+                    write_atomically(archive / name, stream.read())
     except (SubmissionRejected, InputFault) as error:
         raise WrongUsage(*error.findings) from None
     content = [*check_metadata(archive), *check_content(archive)]

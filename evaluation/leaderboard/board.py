@@ -62,7 +62,9 @@ from evaluation.ranking.methods import (
     BY_MATRIX,
     Ranking,
     find_gaps,
+    has_replaced,
     has_value,
+    keep_complete_units,
     needs_units,
     positions_of,
     rank_behind,
@@ -70,7 +72,6 @@ from evaluation.ranking.methods import (
     select_teams,
     unit_values,
 )
-from evaluation.ranking.missing import has_replaced, keep_complete_units
 from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
 from evaluation.ranking.stability import (

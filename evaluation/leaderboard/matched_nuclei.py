@@ -10,8 +10,8 @@ import numpy as np
 
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import Table, numbers_of, read_table
-from evaluation.findings import fault, render_summary
-from evaluation.findings.errors import InputFault
+from evaluation.findings import render_summary
+from evaluation.findings.errors import InputFault, refused
 from evaluation.leaderboard.alike import Outlines
 from evaluation.model import Bool, Float64, Int64
 
@@ -89,12 +89,12 @@ def read_matched(
 ) -> MatchedByTeam:
     """What a team matched; nuclei that are new get the next index. Raises InputFault, OSError."""
     if path is None or not path.is_file():
-        raise InputFault(fault("not-metrics", "'objects.csv'", got="not there"))
+        raise refused("not-metrics", "'objects.csv'", got="not there")
     table = read_objects(path)
     rows = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
     columns = [rows.cells(rows.need(name)) for name in NUCLEUS]
     if not cases.issuperset(columns[0]):
-        raise InputFault(fault("not-metrics", "'objects.csv'", got="of other cases"))
+        raise refused("not-metrics", "'objects.csv'", got="of other cases")
     values = [numbers_of(rows.cells(rows.need(name))) for name in measures]
     area, iou = (
         np.full(len(rows), np.nan) if (column := rows.find([name])) is None else numbers_of(rows.cells(column))

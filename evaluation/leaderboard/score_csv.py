@@ -21,10 +21,10 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn
 from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import FAULTS_NAMED, Finding, counted, did_you_mean, fault, listed, quote, with_rest
-from evaluation.findings.errors import InputFault, WrongUsage, faults_as
+from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.leaderboard.document import Shown, optional
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
-from evaluation.ranking.missing import Settled, settle_gaps
+from evaluation.ranking.methods import Settled, settle_gaps
 from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.results.schema import LARGEST
 from evaluation.scoring.columns import worst_by_name
@@ -235,7 +235,7 @@ def find_rows(
     findings += [fault("unused-metric", table.where, metric=metric) for metric in unused[:FAULTS_NAMED]]
     table, column_of_row = table.take(column_of_row >= 0), column_of_row[column_of_row >= 0]
     if not len(table):
-        raise InputFault(fault("no-teams", table.where, wording="in-scores"))
+        raise refused("no-teams", table.where, wording="in-scores")
 
     teams, team_of_row = table.categories(needed["team"])
     cases, case_of_row = table.categories(needed["case"])
@@ -301,9 +301,9 @@ def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
     elif "value" in lacking and (len(lacking) == 2 or lacking == ["team", "metric", "value"]):
         wide = [column for column in others if not np.isnan(numbers_of(table.cells(column))).all()]
     if not wide:
-        raise InputFault(fault("missing-column", table.where, wording="of-scores", lacking=lacking))
+        raise refused("missing-column", table.where, wording="of-scores", lacking=lacking)
     if len(wide) * len(table) > ROWS_LIMIT:
-        raise InputFault(fault("too-large", table.where, wording="too-many-rows", limit=ROWS_LIMIT))
+        raise refused("too-large", table.where, wording="too-many-rows", limit=ROWS_LIMIT)
     made = melted(table, sorted(known - {*wide}), wide, lacking[0], {"metric": ONE_METRIC} if len(lacking) == 3 else {})
     names = listed((table.names[column] for column in wide), 5, last="and")
     told = [] if lacking[0] == "metric" else [fault("wide-table", table.where, columns=names, what=lacking[0])]
@@ -343,9 +343,7 @@ def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], wher
         metric, _, ending = column.path.rpartition(".")
         if ending in ("pooled", *OF_STRATA, WORST_GROUP):
             expected = "a column that is a mean over cases or patients; nothing can be pooled from scores"
-            raise InputFault(
-                fault("invalid-rule", f"column {quote(column.path, 120)}", got=quote(ending), expected=expected)
-            )
+            raise refused("invalid-rule", f"column {quote(column.path, 120)}", got=quote(ending), expected=expected)
         if ending in MEANS:
             index_of.setdefault(metric, index)
         index_of[column.path] = index

@@ -22,7 +22,7 @@ from evaluation.challenge import Challenge, LimitRules
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
 from evaluation.findings import Finding, fault, quote
-from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.findings.errors import ChallengeBroken, InputFault, refused
 from evaluation.leaderboard.resampled import Tables, bare_table, columns_in_samples, is_empty, ordered_cases
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import OF_STRATA, UNDEFINED_REASONS, Float64, Scores, ScoreTable
@@ -192,7 +192,7 @@ def team_of_documents(
     scores = all_metrics(metrics, details)
     for column in columns:
         if isinstance(value_at(scores, column.path.split(".")), Mapping):
-            raise InputFault(fault("not-metrics", where, got=f"{quote(column.path)} is no number"))
+            raise refused("not-metrics", where, got=f"{quote(column.path)} is no number")
     overall = np.array([number_at(scores, column.path) for column in columns])
     version = metrics["software"]["version"]
     floors = floor_values(scores, challenge.ranking.require if challenge.ranking else ())
@@ -200,18 +200,12 @@ def team_of_documents(
         return TeamScores(name, overall, None, version, floors)
     try:
         if details["challenge"]["hash"] != metrics["challenge"]["hash"]:
-            raise InputFault(fault("not-metrics", where, got="of another challenge than the metrics.json beside it"))
+            raise refused("not-metrics", where, got="of another challenge than the metrics.json beside it")
         by_unit = np.stack([values_of_groups(challenge, details, column) for column in columns])
         samples = None if tables is None else values_in_samples(challenge, columns, details, tables)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-        raise InputFault(
-            fault(
-                "not-metrics",
-                where,
-                wording="not-its-details",
-                got="not all scores of all cases and groups",
-                metrics="it",
-            )
+        raise refused(
+            "not-metrics", where, wording="not-its-details", got="not all scores of all cases and groups", metrics="it"
         ) from None
     return TeamScores(name, overall, by_unit, version, floors, samples)
 
@@ -316,9 +310,9 @@ def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
             document = unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
         MetricsFile.model_validate(document)
     except OSError as error:
-        raise InputFault(fault("not-metrics", where, got=(error.strerror or "not readable").lower())) from None
+        raise refused("not-metrics", where, got=(error.strerror or "not readable").lower()) from None
     except (ValidationError, RecursionError) as error:
-        raise InputFault(fault("not-metrics", where, got=why_invalid(error))) from None
+        raise refused("not-metrics", where, got=why_invalid(error)) from None
     found: dict[str, Any] = document
     return found
 
@@ -380,8 +374,8 @@ def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, 
         with resting_collector():
             document = orjson.loads(data)
     except orjson.JSONDecodeError:
-        raise InputFault(fault("not-metrics", where, wording="not-its-details", got="not JSON", metrics="it")) from None
+        raise refused("not-metrics", where, wording="not-its-details", got="not JSON", metrics="it") from None
     check_keys(data, where)
     if not isinstance(document, dict):
-        raise InputFault(fault("not-metrics", where, wording="not-its-details", got="no object", metrics="it"))
+        raise refused("not-metrics", where, wording="not-its-details", got="no object", metrics="it")
     return document

@@ -10,18 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.metrics.metric import OF_POINTS, Reasons, code, why_undefined
-from evaluation.model import (
-    ClassPresence,
-    Float64,
-    Instances,
-    Int64,
-    MatchCounts,
-    Matches,
-    OverlapTable,
-    PredictionList,
-    Scores,
-    Units,
-)
+from evaluation.model.arrays import Float64, Int64
+from evaluation.model.cases import ClassPresence
+from evaluation.model.counts import MatchCounts, Matches, OverlapTable, PredictionList, Scores, Units
+from evaluation.model.instances import Instances
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.model import Float64, Int64
-from evaluation.model.random_integers import RandomIntegers
+from evaluation.model.arrays import RandomIntegers
 
 Distribution = Literal["exact", "monte_carlo", "approximation"]
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 from evaluation.model import Bool, Float64, Int16, Int32, Int64
-from evaluation.model.random_integers import RandomIntegers
+from evaluation.model.arrays import RandomIntegers
 from evaluation.ranking.kendall import PairCounts, count_pairs
 
 RankSamples = Callable[[Int64], Float64]

@@ -15,25 +15,16 @@ import numpy as np
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import filled
 from evaluation.findings import Finding, fault, quote
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import Request, module_of, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.parts import convert_parts, join_instances
 from evaluation.instances.prepare import PreparedReference, prepare_reference
 from evaluation.instances.runs import empty_region, select_instances
-from evaluation.model import (
-    Annotations,
-    Case,
-    ClassTable,
-    Collection,
-    Counts,
-    Instances,
-    Int64,
-    LabelImage,
-    Outlines,
-    Part,
-    Points,
-)
+from evaluation.model.annotations import Annotations, Collection, Counts, LabelImage, Outlines, Part, Points
+from evaluation.model.arrays import Int64
+from evaluation.model.cases import Case, ClassTable
+from evaluation.model.instances import Instances
 from evaluation.scoring.match import SeenNuclei, see_nuclei
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
@@ -274,7 +265,6 @@ def read_prediction(
     """
     side = submission_side(challenge, files)
     content_read = content if isinstance(content, Annotations) else read_case(side, case, content, begun)
-    files.close()
     if (counts := counts_of(content_read.parts)) is not None:
         seen = SeenNuclei(case.name, int(counts.sum()))
         return ReadPrediction(join_instances([], case.shape_yx), content_read.findings, seen, counts)
@@ -366,7 +356,7 @@ def reference_files(challenge: Challenge, folder: Path, case: Case) -> tuple[Cas
     if not case_files or missing:
         pattern = rules.files if not case_files else missing[0]
         name = filled(pattern, case, challenge.class_names[0])
-        raise InputFault(fault("missing-file", quote(name), wording="no-reference"))
+        raise refused("missing-file", quote(name), wording="no-reference")
     return tuple(case_files)
 
 
@@ -379,7 +369,7 @@ def is_there(folder: Path, name: str) -> bool:
 
 
 def unreadable(name: str, error: OSError) -> InputFault:
-    return InputFault(fault("unreadable-file", quote(name), got=(error.strerror or "not readable").lower()))
+    return refused("unreadable-file", quote(name), got=(error.strerror or "not readable").lower())
 
 
 def files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]) -> list[tuple[str, int]]:
@@ -402,7 +392,7 @@ def files_of_classes(challenge: Challenge, existing: Callable[[str], str | None]
             continue
         class_id = class_ids[spelling.casefold()]
         if (other := names.setdefault(class_id, name)) != name:
-            raise InputFault(fault("duplicate-file", quote(name, 120), wording="twice-for-class", other=other))
+            raise refused("duplicate-file", quote(name, 120), wording="twice-for-class", other=other)
     return [(name, class_id) for class_id, name in names.items()]
 
 
@@ -462,14 +452,12 @@ def check_class_probabilities(parts: Sequence[Part], where: str) -> None:
         if isinstance(part, LabelImage) or len(part)
     ]
     if any(has_them) and not all(has_them):
-        raise InputFault(
-            fault(
-                "missing-probability",
-                where,
-                wording="some-files-without-probabilities",
-                having=sum(has_them),
-                files=len(has_them),
-            )
+        raise refused(
+            "missing-probability",
+            where,
+            wording="some-files-without-probabilities",
+            having=sum(has_them),
+            files=len(has_them),
         )
 
 
@@ -485,16 +473,11 @@ def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Fin
 def check_instances(instances: Instances, limits: LimitRules, where: str) -> None:
     """Raise InputFault if there are too many instances, or some without a class."""
     if len(instances) > limits.instances_per_case:
-        raise InputFault(
-            fault("too-large", where, wording="too-many-nuclei", nuclei=len(instances), limit=limits.instances_per_case)
+        raise refused(
+            "too-large", where, wording="too-many-nuclei", nuclei=len(instances), limit=limits.instances_per_case
         )
     nameless = np.flatnonzero(instances.class_id == 0)
     if len(nameless):
-        raise InputFault(
-            fault(
-                "instance-without-class",
-                where,
-                count=len(nameless),
-                first_ids=instances.source_id[nameless[:3]].tolist(),
-            )
+        raise refused(
+            "instance-without-class", where, count=len(nameless), first_ids=instances.source_id[nameless[:3]].tolist()
         )

@@ -17,20 +17,9 @@ from evaluation.aggregation.table import PenalisedScores
 from evaluation.challenge import Challenge
 from evaluation.findings import Finding, did_you_mean, listed
 from evaluation.metrics import FAMILIES, Metric, metrics_of
-from evaluation.model import (
-    STRATUM_MEAN,
-    WORST_GROUP,
-    WORST_STRATUM,
-    AggregationUnit,
-    CaseResult,
-    CaseTable,
-    Float64,
-    Interval,
-    MetricScores,
-    SharedCounts,
-    Units,
-    UnitScores,
-)
+from evaluation.model.arrays import Float64
+from evaluation.model.cases import STRATUM_MEAN, WORST_GROUP, WORST_STRATUM, AggregationUnit
+from evaluation.model.counts import CaseResult, CaseTable, Interval, MetricScores, SharedCounts, Units, UnitScores
 from evaluation.results.csv_files import objects_csv
 from evaluation.results.documents import as_json, details_document, metrics_document, published_metrics
 from evaluation.results.files import write_together

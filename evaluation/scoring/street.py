@@ -21,8 +21,8 @@ from typing import TypeVar
 from evaluation.challenge import Challenge
 from evaluation.execution.workers import Job, Progress, Work, run_job
 from evaluation.findings import Finding, fault
-from evaluation.findings.entries import wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
+from evaluation.findings.finding import wording_of
 from evaluation.model import Annotations, Case, CaseResult, Instances
 from evaluation.scoring.columns import check_columns
 from evaluation.scoring.kept_references import kept_references, rules_of_references

@@ -50,7 +50,7 @@ from evaluation.leaderboard.teams import Kept, Note, Outcome, score_teams
 from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
 from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues, RankingMethod, ScoreTable
-from evaluation.ranking.missing import keep_complete_units
+from evaluation.ranking.methods import keep_complete_units
 from evaluation.ranking.significance import Comparison
 from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically

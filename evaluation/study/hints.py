@@ -213,7 +213,6 @@ def read_some(
             found.append(Seen(case.name, reference.instances, parts, *outlines, radius_px, own_yx))
         if len(found) == IMAGES_TRIED:
             break
-    received.files.close()
     return found
 
 

@@ -23,7 +23,6 @@ from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, run_job
 from evaluation.findings import Finding, counted, fault, percent, quote
 from evaluation.findings.errors import InputFault, WrongUsage
-from evaluation.instances.ignore import apply_ignore_region
 from evaluation.instances.perturb import (
     dilate_instances,
     double_instances,
@@ -32,7 +31,7 @@ from evaluation.instances.perturb import (
     shared_px,
     shift_instances,
 )
-from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.prepare import PreparedReference, apply_ignore_region
 from evaluation.matching import overlap_table
 from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches

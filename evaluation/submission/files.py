@@ -15,16 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 from evaluation.challenge import LimitRules
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
-from evaluation.findings.errors import InputFault, SubmissionRejected
+from evaluation.findings.errors import InputFault, SubmissionRejected, refused
 
 
 class SubmissionFiles(ABC):
-    """The files of a submission by relative POSIX name, sorted. Can be pickled; closes itself as a context manager."""
+    """The files of a submission by relative POSIX name, sorted; they are opened one by one. Can be pickled."""
 
     names: tuple[str, ...]
     path: Path  # of the folder or the ZIP
@@ -40,17 +39,6 @@ class SubmissionFiles(ABC):
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
         """A seekable stream of a file. Raises InputFault if it cannot be read or is too large."""
-
-    def close(self) -> None:  # noqa: B027 (files are opened one by one: there is nothing to release)
-        """Close the source; streams that were handed out stay usable."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class FolderFiles(SubmissionFiles):
@@ -224,7 +212,7 @@ def check_bytes(name: str, size: int, limits: LimitRules) -> None:
     """Raise InputFault for a file that is larger than one may be."""
     if size > limits.bytes_per_file:
         most = limits.bytes_per_file
-        raise InputFault(fault("too-large", quote(name), wording="too-many-bytes", size=size, limit=most))
+        raise refused("too-large", quote(name), wording="too-many-bytes", size=size, limit=most)
 
 
 def check_total(sizes: Iterable[int], limits: LimitRules) -> None:

@@ -14,9 +14,15 @@ from urllib.parse import unquote
 
 from evaluation.challenge import Challenge
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
-from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.findings.errors import ChallengeBroken, InputFault, refused
 from evaluation.model import Case
-from evaluation.submission.by_pattern import composed, missing_case, wrapping_folders
+from evaluation.submission.by_pattern import (
+    composed,
+    find_by_pattern,
+    find_shared_files,
+    missing_case,
+    wrapping_folders,
+)
 from evaluation.submission.files import CaseFile, Layout, SubmissionFiles, what_is_unsafe
 
 JOBS_FILE = "predictions.json"
@@ -28,6 +34,23 @@ class ReadJson(Protocol):
     """Reads a JSON file within the limits of the challenge. Raises InputFault."""
 
     def __call__(self, stream: BinaryIO, *, where: str) -> Any: ...
+
+
+def find_case_files(files: SubmissionFiles, challenge: Challenge, read_json: ReadJson) -> Layout:
+    """Assign the files of a submission to the cases of the challenge, and say what is missing, extra or unclear.
+
+    The list of jobs of the platform's algorithm phase decides if there is one and the challenge names a socket; else
+    the patterns of the challenge do. Folders around everything are ignored if the patterns fit without them, not with.
+
+    read_json   reads the list of jobs: ``read_json(stream, where="…")``, within the limits of the challenge
+
+    Faults are findings of the layout. Raises ChallengeBroken for a list of jobs of other cases whose names are hidden.
+    """
+    rules = challenge.submission
+    folder = jobs_folder(files.names) if rules.socket is not None else None
+    if folder is not None:
+        return find_by_jobs(files, folder, challenge, read_json)
+    return (find_shared_files if rules.is_shared else find_by_pattern)(files.names, challenge)
 
 
 def jobs_folder(names: Sequence[str]) -> str | None:
@@ -47,9 +70,7 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read
         with files.open(folder + JOBS_FILE) as stream:
             jobs = read_json(stream, where=where)
         if not isinstance(jobs, list) or not jobs:
-            raise InputFault(
-                fault("invalid-job", where, got="an empty list" if jobs == [] else "something else than a list")
-            )
+            raise refused("invalid-job", where, got="an empty list" if jobs == [] else "something else than a list")
     except InputFault as error:
         return Layout({}, all_cases, error.findings)
     reader = JobReader(challenge, files.names, folder, where)
@@ -114,10 +135,10 @@ class JobReader:
         where = f"{self.where}, job {number:,}"
         if not isinstance(job, dict) or not isinstance(pk := job.get("pk"), str):
             what = "a job without a pk" if isinstance(job, dict) else "something else than an object"
-            raise InputFault(fault("invalid-job", where, got=what))
+            raise refused("invalid-job", where, got=what)
         where = f"{self.where}, job {quote(pk)}"
         if (why := what_is_unsafe(pk)) or "/" in pk:
-            raise InputFault(fault("forged-path", where, what="the pk", why=why or "a path"))
+            raise refused("forged-path", where, what="the pk", why=why or "a path")
         name = self.input_name(job, where)
         self.inputs.add(name)
         case = self.cases.get(composed(name))
@@ -134,19 +155,19 @@ class JobReader:
         chosen = [value for value in inputs if slug is None or socket_of(value).get("slug") == slug]
         if len(chosen) != 1:
             what = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
-            raise InputFault(fault("invalid-job", where, wording="several-inputs", got=what))
+            raise refused("invalid-job", where, wording="several-inputs", got=what)
         if name := name_in(chosen[0]):
             return name
-        raise InputFault(fault("invalid-job", where, got="an input that has neither the name of an image nor a file"))
+        raise refused("invalid-job", where, got="an input that has neither the name of an image nor a file")
 
     def files_of_case(self, jobs: Sequence[Job]) -> tuple[CaseFile, ...]:
         """The outputs of the job of a case, in the order of their classes. Raises InputFault."""
         job, *others = sorted(jobs, key=lambda job: job.pk)
         where = f"case {quote(job.case.name)}"
         if others:
-            raise InputFault(fault("duplicate-case", where, jobs=[each.pk for each in (job, *others)]))
+            raise refused("duplicate-case", where, jobs=[each.pk for each in (job, *others)])
         if job.status != SUCCEEDED:
-            raise InputFault(fault("failed-job", where, status=job.status))
+            raise refused("failed-job", where, status=job.status)
         outputs: dict[int, str] = {}
         for value in job.outputs:
             socket = socket_of(value)
@@ -155,7 +176,7 @@ class JobReader:
             if class_id is None:
                 continue
             if class_id in outputs:
-                raise InputFault(fault("duplicate-file", where, wording="several-outputs", socket=slug))
+                raise refused("duplicate-file", where, wording="several-outputs", socket=slug)
             outputs[class_id] = self.locate(socket, job)
         self.check_outputs(job, outputs)
         return tuple(CaseFile(name, class_id) for class_id, name in sorted(outputs.items()))
@@ -185,9 +206,9 @@ class JobReader:
         """The file of an output. Only files that were listed are found, whatever the paths in the list of jobs say."""
         slug, relative = socket.get("slug"), socket.get("relative_path")
         if not isinstance(relative, str):
-            raise InputFault(fault("invalid-job", job.where, got=f"an output {quote(slug)} without a relative_path"))
+            raise refused("invalid-job", job.where, got=f"an output {quote(slug)} without a relative_path")
         if why := what_is_unsafe(relative):
-            raise InputFault(fault("forged-path", job.where, what=f"the relative_path of {quote(slug)}", why=why))
+            raise refused("forged-path", job.where, what=f"the relative_path of {quote(slug)}", why=why)
         path = f"{self.folder}{job.pk}/output/{relative}"
         if path in self.names:
             return path
@@ -196,9 +217,9 @@ class JobReader:
         if len(images) == 1:
             return images[0]
         if images:
-            raise InputFault(fault("duplicate-file", where, wording="several-images-in-folder", count=len(images)))
+            raise refused("duplicate-file", where, wording="several-images-in-folder", count=len(images))
         if socket.get("super_kind") == "Value":
-            raise InputFault(fault("unsupported-output", where, socket=slug))
+            raise refused("unsupported-output", where, socket=slug)
         raise InputFault(
             fault("missing-output", where, wording="no-image-in-folder")
             if socket.get("super_kind") == "Image"
@@ -253,7 +274,7 @@ def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str,
     """The inputs or outputs of a job. Raises InputFault."""
     values = job.get(key)
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise InputFault(fault("invalid-job", where, got=f"no list of {key}"))
+        raise refused("invalid-job", where, got=f"no list of {key}")
     return values
 
 

@@ -142,7 +142,6 @@ def zip_target() -> tuple[dict[str, bytes], Callable[[dict[str, bytes]], None]]:
             for case in challenge.cases:
                 if case.name in received.contents:
                     read_prediction(challenge, received.files, case, received.contents[case.name])
-            received.files.close()
         finally:
             path.unlink()
 
