@@ -359,7 +359,7 @@ def write_masks(folder: Path, kind: str, reference: Instances, prediction: Insta
     folders = {"challenge": (challenge.reference, reference), "submission": (challenge.submission, prediction)}
     (folder / "challenge").mkdir(parents=True, exist_ok=True)
     for place, (rules, instances) in folders.items():
-        with patch("evaluation.formats.example.example_instances", lambda *_, made=instances: made):
+        with patch("evaluation.formats.format.example_instances", lambda *_, made=instances: made):
             files = example_files(challenge, rules, [case])
         for name, content in files.items():
             path = folder / place / name

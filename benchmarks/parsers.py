@@ -24,7 +24,7 @@ from evaluation.challenge import LimitRules
 from evaluation.decoding.json import RecordText, find_cuts, read_records
 from evaluation.decoding.polygons import decode_polygons
 from evaluation.decoding.xml import Vertices, read_elements
-from evaluation.formats.aperio_xml import APERIO, REGION
+from evaluation.formats.annotation_xml import APERIO, REGION
 
 
 def parse_as_the_program(path: Path) -> int:

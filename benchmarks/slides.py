@@ -18,7 +18,7 @@ import numpy as np
 
 from evaluation.authoring.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, perturb, seeded
 from evaluation.formats.geojson import write_geojson
-from evaluation.formats.platform_json import write_polygons_json
+from evaluation.formats.listed_nuclei import write_polygons_json
 from evaluation.model import Outlines
 
 SEED = 808

@@ -14,7 +14,7 @@ from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.formats.format import Request
 from evaluation.formats.geojson import read_geojson
-from evaluation.formats.platform_json import read_points_json, read_polygons_json
+from evaluation.formats.listed_nuclei import read_points_json, read_polygons_json
 from evaluation.model import Annotations, Case, ClassTable
 
 OUTLINES = {"origin": "pixel_corner", "vertices": "exact", "vanished": "drop"}

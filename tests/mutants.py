@@ -42,8 +42,7 @@ FILES = {
     "geojson": "evaluation/formats/geojson.py",
     "csv": "evaluation/decoding/csv.py",
     "tiff": "evaluation/decoding/tiff.py",
-    "asap_xml": "evaluation/formats/asap_xml.py",
-    "aperio_xml": "evaluation/formats/aperio_xml.py",
+    "annotation_xml": "evaluation/formats/annotation_xml.py",
     "coco_json": "evaluation/formats/coco.py",
     "boundary": "evaluation/instances/boundary.py",
     "ignore": "evaluation/instances/prepare.py",
@@ -258,15 +257,12 @@ MUTANTS: Sequence[Mutant] = [
         ("size >= 16 and size % 16 == 0", "size % 16 == 0"),
     ),
     *of(
-        "asap_xml", "xml_formats",
-        ("check_number(len(self.start) + 1, ", "check_number(len(self.start), "),
+        "annotation_xml", "xml_formats",
         ("order[1:] > order[:-1]", "order[1:] < order[:-1]"),
-    ),
-    *of(
-        "aperio_xml", "xml_formats",
+        ("order = in_order(regions.vertices.column(\"Order\"), drawn.start)", "order = slice(None)"),
         ("check_number(present + 1, ", "check_number(present, "),
         ('in ("", DEFAULT_ATTRIBUTE)', 'in ("",)'),
-        ("~drawn.is_hole & (count >= 3)", "~drawn.is_hole"),
+        ("~is_hole & (drawn.count >= 3)", "~is_hole"),
     ),
     *of(
         "coco_json", "coco",

@@ -21,7 +21,7 @@ import evaluation.leaderboard.teams as teams_module
 from evaluation import Case, Challenge, ChallengeBroken, score_submission
 from evaluation.challenge.rules import AuditRules
 from evaluation.commands import main as cli
-from evaluation.formats.write_labels import write_label_tiff
+from evaluation.formats.label_image import write_label_tiff
 from evaluation.instances.labels import instances_from_labels
 from evaluation.leaderboard import board as leaderboard
 from evaluation.leaderboard.board import build_board, load_ranked, score_and_rank

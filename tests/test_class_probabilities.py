@@ -30,7 +30,7 @@ from evaluation.formats import annotation_lists
 from evaluation.formats import classes as classes_of_files
 from evaluation.formats.format import Request
 from evaluation.formats.geojson import read_geojson, write_geojson
-from evaluation.formats.platform_json import write_points_json, write_polygons_json
+from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import read_nucls_csv, read_points_csv, read_points_csv_collection
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps

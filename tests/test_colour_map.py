@@ -22,8 +22,8 @@ from test_mat_formats import refusals
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
-from evaluation.formats.colour_map import read_colour_map, restore_nuclei
 from evaluation.formats.format import Request
+from evaluation.formats.label_image import read_colour_map, restore_nuclei
 from evaluation.model import Case, ClassTable, LabelImage
 
 RED, BLUE, BROWN, BLACK = (255, 0, 0), (0, 0, 255), (139, 69, 19), (0, 0, 0)

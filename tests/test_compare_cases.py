@@ -25,7 +25,7 @@ from evaluation.authoring.without_challenge import for_files
 from evaluation.commands.main import run
 from evaluation.findings import Finding
 from evaluation.findings.finding import entry, texts, wording_of
-from evaluation.formats.example import image_bytes
+from evaluation.formats.format import image_bytes
 
 CASES = Path(__file__).parents[2] / "shared" / "data" / "compare_cases"
 H, W = 40, 60

@@ -14,7 +14,7 @@ from scipy.io import savemat
 from evaluation import Challenge, score_submission
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.formats.example import image_bytes
+from evaluation.formats.format import image_bytes
 
 LABELS = np.zeros((20, 30), np.uint16)
 LABELS[2:8, 3:9], LABELS[10:16, 12:20] = 1, 2

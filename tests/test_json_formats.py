@@ -22,7 +22,7 @@ from json_files import CLASSES, faults_of, read_json_file
 import evaluation
 from evaluation.findings.errors import InputFault
 from evaluation.formats.geojson import write_geojson
-from evaluation.formats.platform_json import write_points_json, write_polygons_json
+from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.model import Outlines, Points
 

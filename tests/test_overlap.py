@@ -10,7 +10,7 @@ from literal import instances_of, masks_of
 from skimage.draw import polygon
 from xml_files import CASE, xml_request
 
-from evaluation.formats.aperio_xml import read_aperio_xml
+from evaluation.formats.annotation_xml import read_aperio_xml
 from evaluation.instances.overlap import highest_on_each, resolve_overlaps
 from evaluation.instances.prepare import prepare_reference
 from evaluation.model import Instances, Region

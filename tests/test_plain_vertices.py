@@ -16,8 +16,7 @@ from evaluation.challenge import LimitRules, format_rules
 from evaluation.decoding import streams, xml
 from evaluation.decoding.xml import VERTICES_OF_A_HOLDER, PlainVertices
 from evaluation.findings.errors import InputFault
-from evaluation.formats.aperio_xml import read_aperio_xml
-from evaluation.formats.asap_xml import read_asap_xml
+from evaluation.formats.annotation_xml import read_aperio_xml, read_asap_xml
 from evaluation.formats.format import Request
 from evaluation.model import Case, ClassTable
 

@@ -13,7 +13,7 @@ from skimage.draw import polygon
 from xml_files import CASE, xml_request
 
 from evaluation.findings.errors import InputFault
-from evaluation.formats.aperio_xml import read_aperio_xml
+from evaluation.formats.annotation_xml import read_aperio_xml
 from evaluation.instances import rasterise
 from evaluation.instances.prepare import prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines

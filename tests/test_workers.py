@@ -31,7 +31,7 @@ from evaluation.execution.workers import (
     run_work,
 )
 from evaluation.findings.errors import WorkerDied
-from evaluation.formats.example import image_bytes
+from evaluation.formats.format import image_bytes
 from evaluation.model import Annotations, Outlines
 from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import SharedCases

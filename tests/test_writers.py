@@ -18,8 +18,8 @@ from PIL import Image
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
-from evaluation.formats import Request, read_annotations, write_labels
-from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
+from evaluation.formats import Request, label_image, read_annotations
+from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.instances.labels import instances_from_label_image, instances_from_labels
 from evaluation.instances.parts import instances_from_points
 from evaluation.model import Case, ClassTable, Instances, LabelImage, Points
@@ -186,7 +186,7 @@ def test_points_have_no_place_in_a_label_image(write):
 
 
 def test_an_image_that_no_matlab_file_can_hold_is_refused(monkeypatch):
-    monkeypatch.setattr(write_labels, "MAT_BYTES", 100)
+    monkeypatch.setattr(label_image, "MAT_BYTES", 100)
     assert write_nary_mat(instances_from_labels(np.ones((5, 10), int)))
     with pytest.raises(InputFault, match=r"too-large.*102 bytes.*at most 100"):
         write_nary_mat(instances_from_labels(np.ones((3, 17), int)))

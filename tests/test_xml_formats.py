@@ -17,8 +17,8 @@ from xml_files import AS_DRAWN, CASE, xml_request
 from evaluation.decoding import streams as chunks_module
 from evaluation.decoding import xml as bounded_xml
 from evaluation.findings.errors import InputFault
-from evaluation.formats import aperio_xml, read_annotations
-from evaluation.formats.asap_xml import in_order
+from evaluation.formats import annotation_xml, read_annotations
+from evaluation.formats.annotation_xml import in_order
 from evaluation.model import Annotations
 
 CLASSES = {"epithelial": 1, "lymphocyte": 2, "ambiguous": -1}
@@ -271,9 +271,9 @@ def test_of_equal_outlines_around_a_hole_the_first_gets_it_also_piece_by_piece(m
     row = [region(*square(30 * index, 0, 20)) for index in range(4)]
     holes = [region(*square(30 * index + 5, 5, 2), NegativeROA="1") for index in range(1, 4)]
     for limit in (1 << 22, 6):  # pieces of one hole
-        monkeypatch.setattr(aperio_xml, "PAIRS_LIMIT", limit)
+        monkeypatch.setattr(annotation_xml, "PAIRS_LIMIT", limit)
         assert read(text).ring_instance.tolist() == [0, 1, 1, 1, 2]
-    monkeypatch.setattr(aperio_xml, "PAIRS_LIMIT", 4)
+    monkeypatch.setattr(annotation_xml, "PAIRS_LIMIT", 4)
     assert read(aperio(layer(*holes, *row))).ring_instance.tolist() == [0, 1, 1, 2, 2, 3, 3]
     line = fault_of(text)
     assert line.startswith("[too-complex-outlines] 'a.xml': 2 holes (NegativeROA) that may lie in more than 4 ")

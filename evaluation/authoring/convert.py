@@ -42,9 +42,9 @@ from evaluation.formats.detect import Detected, detect_format, foreign_table
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.images import FoundImage, find_image
 from evaluation.formats.imports import is_store, kind_of
-from evaluation.formats.platform_json import write_points_json, write_polygons_json
+from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
+from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import COLUMN_PREFIX
-from evaluation.formats.write_labels import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.parts import convert_parts

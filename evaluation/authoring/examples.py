@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from evaluation.challenge import Challenge, FormatRules
 from evaluation.challenge.base import filled
 from evaluation.formats import format_of
-from evaluation.formats.example import Example
+from evaluation.formats.format import Example
 from evaluation.model import Case
 
 

@@ -26,9 +26,8 @@ from evaluation.decoding.content import (
     check_content,
     foreign_content,
 )
-from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, peek_nifti, peek_nrrd
+from evaluation.decoding.itk import NIFTI_MAGICS, NRRD_MAGIC, peek_mha, peek_nifti, peek_nrrd
 from evaluation.decoding.label_array import Pixels, check_dtype, check_shape, check_spacing
-from evaluation.decoding.mha import peek_mha
 from evaluation.decoding.npy import peek_npy, peek_npz
 from evaluation.decoding.png import peek_png
 from evaluation.decoding.streams import CutOff, Damaged, damage_told, stream_size

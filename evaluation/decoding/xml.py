@@ -103,13 +103,13 @@ class Vertices:
     def faults(self, place: Callable[[int], str], word: str) -> list[Finding]:
         """What is wrong with coordinates: the first few, with the number of all.
 
-        place  where a vertex is, given its index
+        place  where a vertex is, with its file, given its index
         word   what the format calls a vertex
         """
         named = [
             fault(
                 "invalid-coordinate",
-                f"{self.where}, {place(vertex)}",
+                place(vertex),
                 wording="xml",
                 got=f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}",
                 word=word,

@@ -21,18 +21,18 @@ __all__ = ["Format", "Request", "format_of", "module_of", "read_annotations", "r
 Companions = Mapping[str, tuple[BinaryIO, str]]
 NO_COMPANIONS: Companions = MappingProxyType({})
 FAMILIES = {
-    "polygons_json": "platform_json",
-    "points_json": "platform_json",
-    "coco_json": "coco",
-    "midog_json": "coco",
-    "points_csv": "tables",
-    "nucls_csv": "tables",
-    "counts_csv": "tables",
-    "rle_csv": "run_lengths",
-    "conic_array": "arrays",
-    "pannuke_masks": "arrays",
-    "nary_mat": "mat_files",
-    "hovernet_mat": "mat_files",
+    name: module
+    for module, names in (
+        ("annotation_xml", "aperio_xml asap_xml"),
+        ("listed_nuclei", "polygons_json points_json contours_json yolo_txt"),
+        ("coco", "coco_json midog_json"),
+        ("tables", "points_csv nucls_csv counts_csv"),
+        ("run_lengths", "rle_csv"),
+        ("label_image", "label_image colour_map"),
+        ("arrays", "conic_array pannuke_masks"),
+        ("mat_files", "nary_mat hovernet_mat"),
+    )
+    for name in names.split()
 }
 
 

@@ -23,8 +23,7 @@ from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.example import Example, npy_bytes
-from evaluation.formats.format import Format, Request
+from evaluation.formats.format import Example, Format, Request, npy_bytes
 from evaluation.formats.label_image import classes_in
 from evaluation.model import Annotations, Case, Collection, LabelImage
 from evaluation.model.label_runs import present_labels, runs_of

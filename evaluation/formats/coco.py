@@ -38,8 +38,7 @@ from evaluation.findings import FAULTS_NAMED, fault, listed, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import NUMBERS, Faults, check_probabilities
 from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
-from evaluation.formats.example import Example
-from evaluation.formats.format import Format, Request, are_coordinates, outlines_of_rings
+from evaluation.formats.format import Example, Format, Request, are_coordinates, outlines_of_rings
 from evaluation.formats.run_lengths import CodeRuns, instances_from_runs, join_runs, runs_of_counts
 from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int64, Outlines, Part, Points
 from evaluation.model.intervals import expand

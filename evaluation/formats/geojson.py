@@ -30,8 +30,7 @@ from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import NucleusLists, class_name_of, describe, probabilities_of
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_name, shown
-from evaluation.formats.example import Example
-from evaluation.formats.format import Format, Request
+from evaluation.formats.format import Example, Format, Request
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 
 FEATURES = "features"

@@ -20,8 +20,8 @@ from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import refused
 from evaluation.formats.arrays import CaseArray
 from evaluation.formats.coco import Document, id_of, read_document
-from evaluation.formats.contours_json import size_in_labelme
 from evaluation.formats.format import Request
+from evaluation.formats.listed_nuclei import size_in_labelme
 from evaluation.formats.mat_files import IDS, variable_of
 from evaluation.formats.tables import CASE_COLUMNS, NAMED_CASE_COLUMNS, table_of
 from evaluation.model import Case

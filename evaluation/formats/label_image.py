@@ -1,11 +1,12 @@
 """Label images as .npy, .npz, .png, .tif, .mha, .h5 and others, with the class of every pixel or nucleus beside them.
 
 The size in a file's header is compared with the image's before anything of that size is read. Nothing is unpickled, and
-no file is opened but those that are given.
+no file is opened but those that are given. Maps of colours are read, and label images written, at the end.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
-from evaluation.challenge.formats import LabelImageRules
+from evaluation.challenge.formats import ColourMapRules, LabelImageRules
 from evaluation.decoding.csv import Categories, categories, count_rest, read_table
 from evaluation.decoding.json import read_json
 from evaluation.decoding.label_array import (
@@ -29,16 +31,14 @@ from evaluation.decoding.label_array import (
 )
 from evaluation.decoding.mat_file import read_mat_labels
 from evaluation.decoding.npy import CLASS_NAMES
-from evaluation.decoding.pixels import CONTAINERS, open_image, read_image, suffix_of
+from evaluation.decoding.pixels import CONTAINERS, file_with, open_image, peek, read_image, suffix_of
 from evaluation.decoding.streams import damage_told, too_large
 from evaluation.findings import Finding, fault, for_each, quote, with_rest
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import UNKNOWN, find_classes
-from evaluation.formats.example import Example, csv_bytes, image_bytes
-from evaluation.formats.format import Format, Request
+from evaluation.formats.format import Example, Format, Request, csv_bytes, image_bytes
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
-from evaluation.formats.write_labels import write_class_tiff, write_label_tiff
-from evaluation.model import Annotations, Bool, Case, ClassTable, Int16, LabelImage, LabelRuns
+from evaluation.model import Annotations, Bool, Case, ClassTable, Instances, Int16, Int32, Int64, LabelImage, LabelRuns
 from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
 
 VALUES_NAMED = 8
@@ -387,7 +387,7 @@ def read_with_companions(
     return read_label_image(stream, request, case, class_map=class_map, class_table=table)
 
 
-def example(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_labels(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     labels: npt.NDArray[Any] = made.labels(cases[0], class_name)
     channel = made.rules.class_channel
     if made.rules.components is not None:
@@ -416,11 +416,266 @@ def example_class_map(made: Example, key: str, cases: Sequence[Case]) -> bytes:
     return image_bytes(made.class_numbers(cases[0]), pattern)
 
 
+# --- Colour-coded maps: a colour for each class, and borders drawn around the nuclei; MoNuSAC's predictions. ----------
+
+
+# Nuclei are restored as in "Foucart, Debeir, Decaestecker: Evaluating participating methods in image analysis
+# challenges: lessons from MoNuSAC 2020", section 3.2.1 and ``nary_masks_ops.py`` of its supplement
+# (https://github.com/adfoucart/disentangled-metrics-suppl):
+#
+# remove             pixels of a class's colour that touch, by sides or corners, are one nucleus; borders belong to none
+# remove_and_dilate  then each nucleus also gets the pixels on the four sides of its own. A pixel beside several nuclei
+#                    of a class goes to the one whose first pixel, row by row, comes last; of several classes the last
+#                    one gets it, also if it is part of a nucleus of an earlier class that no border separates
+
+UInt32 = npt.NDArray[np.uint32]
+
+COLOUR_SUFFIXES = (".png", ".tif", ".tiff", ".npy")
+BLACK = "#000000"
+BACKGROUND = 0
+TOUCHING = np.ones((3, 3), np.bool_)
+
+
+def read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> Annotations:
+    """The nuclei of a colour-coded map as one label image: PNG, TIFF or .npy, RGB of 8 bits; alpha does not matter.
+
+    Black is background; classes have the colours of ``colours``, borders that of ``border_colour``. Nuclei are numbered
+    class by class, row by row. A nucleus all whose pixels are taken by others, which only a nucleus of a few pixels
+    without a border can be, is lost. Raises InputFault: unknown-colour, unsupported-format, wrong-shape, and those of
+    ``read_image``.
+    """
+    pixels = pack_colours(read_colours(stream, request, case))
+    rules = request.rules
+    ids = {request.classes.ids[name.casefold()]: code_of(colour) for name, colour in rules.colours.items()}
+    is_known = np.zeros(pixels.shape, np.bool_)
+    for code in (BACKGROUND, code_of(rules.border_colour), *ids.values()):
+        is_known |= pixels == code
+    if not is_known.all():
+        raise InputFault(*unknown_colours(pixels, ~is_known, request))
+    labels, class_of_instance = restore_nuclei(
+        pixels, dict(sorted(ids.items())), dilate=rules.border == "remove_and_dilate"
+    )
+    if request.file_class:
+        class_of_instance[:] = request.file_class
+    return Annotations((LabelImage(runs_of(labels), source=request.name, class_of_instance=class_of_instance),))
+
+
+def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tuple[Int32, Int16]:
+    """Labels int32 (H, W), and the class id of each label in ascending order, int16 (N,).
+
+    pixels  codes of colours, uint32 (H, W)
+    codes   the code of each class's colour by class id, in the order of the classes
+
+    >>> restore_nuclei(np.array([[5, 0, 0, 5]], np.uint32), {1: 5}, dilate=True)[0].tolist()
+    [[1, 1, 2, 2]]
+    """
+    from scipy import ndimage  # slow to import, and few need it
+
+    labels = np.zeros(pixels.shape, np.int32)
+    class_of_label = np.empty(0, np.int16)
+    for class_id, code in codes.items():
+        nuclei, count = ndimage.label(pixels == code, structure=TOUCHING, output=np.int32)
+        if dilate:
+            nuclei = dilate_labels(nuclei)
+        np.add(nuclei, len(class_of_label), out=labels, where=nuclei > 0)
+        class_of_label = np.append(class_of_label, np.full(count, class_id, np.int16))
+    present = np.flatnonzero(np.bincount(labels.ravel())[1:]) + 1
+    return labels, class_of_label[present - 1]
+
+
+def dilate_labels(labels: Int32) -> Int32:
+    """Labels that grow by one pixel to each side, the larger one over the smaller.
+
+    Those that touch have the same label, so that no nucleus grows over another one.
+    """
+    grown = labels.copy()
+    np.maximum(grown[1:], labels[:-1], out=grown[1:])
+    np.maximum(grown[:-1], labels[1:], out=grown[:-1])
+    np.maximum(grown[:, 1:], labels[:, :-1], out=grown[:, 1:])
+    np.maximum(grown[:, :-1], labels[:, 1:], out=grown[:, :-1])
+    return grown
+
+
+def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> npt.NDArray[np.uint8]:
+    """The colours of an image, uint8 (H, W, 3 or 4)."""
+    suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
+    if suffix not in COLOUR_SUFFIXES:
+        fix, got = "Write the map as a PNG; JPEG changes colours.", file_with(suffix)
+        raise refused("unsupported-format", where, wording="other-suffix", got=got, fix=fix, known=COLOUR_SUFFIXES)
+    channels = None
+    options = wanted(request, case, where)
+    if suffix == ".png":
+        options["as_colours"] = True
+    else:
+        channels = 4 if suffix != ".npy" and peek(stream, suffix, where, limit).shape[-1] == 4 else 3
+    array = read_image(stream, suffix=suffix, channels=channels, **options)
+    samples = channels or (array.shape[2] if array.ndim == 3 else 1)
+    if samples not in (3, 4) or array.dtype != np.uint8:
+        raise refused("unsupported-format", where, wording="other-colours", channels=samples, dtype=array.dtype.name)
+    shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=samples)
+    image = array.reshape(shape)
+    return image if shape == (*case.shape_yx, samples) else np.moveaxis(image, 0, 2)
+
+
+def pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:
+    """Colours as numbers 0xRRGGBB, uint32 (H, W).
+
+    >>> [hex(code) for code in pack_colours(np.array([[[255, 128, 0, 9]]], np.uint8)).ravel()]
+    ['0xff8000']
+    """
+    pixels: UInt32 = np.zeros(image.shape[:2], np.uint32)
+    for channel in range(3):
+        pixels = pixels << np.uint32(8) | image[..., channel]
+    return pixels
+
+
+def code_of(colour: str) -> int:
+    """The number of a colour such as "#ff8000"."""
+    return int(colour[1:], 16)
+
+
+def unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> list[Finding]:
+    """A finding for each of the first colours that have no meaning."""
+    rules, where = request.rules, request.where
+    colours = [f"{quote(colour)} ({quote(name)})" for name, colour in rules.colours.items()]
+    expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
+    colours_met, counts = np.unique(codes[unknown], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    named = []
+    for colour, pixels in zip(colours_met[order][:VALUES_NAMED].tolist(), counts[order].tolist(), strict=False):
+        row, column = first_place(codes, colour)
+        named.append(
+            fault("unknown-colour", where, expected=expected, colour=colour, pixels=pixels, row=row, column=column)
+        )
+    return with_rest(named, len(colours_met))
+
+
+def example_of_colours(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    rules, labels = made.rules, made.labels(cases[0])
+    colours = [BLACK, *(rules.colours[name] for _, name in made.classes_of(cases[0], class_name))]
+    picture = np.array([list(bytes.fromhex(colour[1:])) for colour in colours], np.uint8)[labels]
+    border = np.zeros(labels.shape, np.bool_)
+    border[:, 1:] = (labels[:, 1:] != labels[:, :-1]) & (labels[:, 1:] > 0) & (labels[:, :-1] > 0)
+    picture[border] = list(bytes.fromhex(rules.border_colour[1:]))
+    return image_bytes(picture, ".png")
+
+
+def explain_colours(rules: ColourMapRules) -> list[str]:
+    return [f"Nuclei that touch are parted by a border in {rules.border_colour}; the background is #000000."]
+
+
+# --- Writing: TIFF, and MoNuSAC's n-ary masks for MATLAB. The same instances always give the same bytes. --------------
+
+
+LARGEST_NUMBER = np.iinfo(np.int32).max
+MAT_HEADER = b"MATLAB 5.0 MAT-file, an n-ary mask"  # 116 bytes of text, where scipy writes the date
+MAT_BYTES = (1 << 32) - 1024  # a little less than a variable in a MATLAB 5 file can have
+
+Labels = npt.NDArray[np.integer[Any]]
+
+
+def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
+    """A TIFF of (H, W) px, uint16 or, for numbers above 65,535, int32: 0 background, else the number of the nucleus.
+
+    The number is the ``source_id`` if these are distinct whole numbers from 1 to 2^31 - 1, else the position in
+    ``instances``, 1…N. ``where`` says what is written, for messages. Raises InputFault: overlap-in-label-map, and
+    unsupported-shape for points.
+    """
+    return tiff(paint(instances, instance_numbers(instances.source_id), where))
+
+
+def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None, *, where: str = "nuclei") -> bytes:
+    """A TIFF as that of ``write_label_tiff``, with the number of the class in every pixel of a nucleus.
+
+    numbers   class id c has the number ``numbers[c - 1]``; None: c itself
+
+    Nuclei without a class (id 0) and those of ignore classes (below 0) have the number 0, as the background has.
+    """
+    class_id = np.maximum(instances.class_id.astype(np.int64), 0)
+    if numbers is not None:
+        class_id = np.array([0, *numbers], np.int64)[class_id]
+    return tiff(paint(instances, class_id, where))
+
+
+def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: str = "nuclei") -> bytes:
+    """A MATLAB 5 file with the nuclei of a class (None: of all) in ``n_ary_mask``, integer (H, W), 0 background.
+
+    Numbers, and what is raised, as in ``write_label_tiff``; also too-large for images of 2^30 px and more.
+    """
+    chosen = np.ones(len(instances), np.bool_) if class_id is None else instances.class_id == class_id
+    number = np.zeros(len(instances), np.int64)
+    number[chosen] = instance_numbers(instances.source_id[chosen])
+    labels = paint(instances, number, where)
+    if labels.nbytes > MAT_BYTES:
+        raise refused("too-large", where, wording="for-matlab", size=labels.nbytes, limit=MAT_BYTES)
+    return mat_bytes(labels)
+
+
+def mat_bytes(labels: Labels) -> bytes:
+    """A MATLAB 5 file with the variable ``n_ary_mask``, without a date."""
+    file = io.BytesIO()
+    scipy.io.savemat(file, {"n_ary_mask": labels}, do_compression=True)
+    return MAT_HEADER.ljust(116) + file.getvalue()[116:]
+
+
+def instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
+    """The numbers by which instances stand in a label image, int64 (N,)."""
+    texts = [str(source) for source in source_id]
+    if all(re.fullmatch("[1-9][0-9]{0,9}", text) for text in texts) and len(set(texts)) == len(texts):
+        number = np.array(texts, dtype=np.int64)
+        if number.max(initial=0) <= LARGEST_NUMBER:
+            return number
+    return np.arange(1, len(source_id) + 1)
+
+
+def paint(instances: Instances, number: Int64, where: str) -> Labels:
+    """The number of the nucleus in every pixel, (H, W); nuclei with the number 0 are left out. Raises InputFault."""
+    if instances.point_yx is not None and len(instances):
+        raise refused("unsupported-shape", where, wording="points-in-label-image")
+    run = np.flatnonzero(number[instances.run_instance])
+    start, stop = instances.run_start[run], instances.run_stop[run]
+    if contested := contested_px(start, stop):
+        raise refused("overlap-in-label-map", where, pixels=contested)
+    height, width = instances.shape_yx
+    dtype = np.uint16 if number.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
+    # Steps up where runs begin and down where they stop; their sums may wrap around on the way and come out right.
+    steps: Labels = np.zeros(height * width + 1, dtype)
+    value: Labels = number[instances.run_instance[run]].astype(dtype)
+    steps[start] = value
+    steps[stop] = steps[stop] - value
+    return np.asarray(np.cumsum(steps, dtype=dtype, out=steps)[:-1].reshape(height, width))
+
+
+def contested_px(start: Int64, stop: Int64) -> int:
+    """How many pixels lie in two runs or more; runs are sorted by start."""
+    reach = np.maximum.accumulate(stop)[:-1]  # of all runs before each
+    shared_stop = np.minimum(stop[1:], reach)
+    is_shared = shared_stop > start[1:]
+    shared_start, shared_stop = start[1:][is_shared], shared_stop[is_shared]
+    counted_to = np.concatenate([[0], np.maximum.accumulate(shared_stop)])[: len(shared_stop)]
+    return int(np.maximum(shared_stop - np.maximum(shared_start, counted_to), 0).sum())
+
+
+def tiff(labels: Labels) -> bytes:
+    """One deflated page."""
+    import tifffile  # slow to import, and readers share this file with writers
+
+    file = io.BytesIO()
+    tifffile.imwrite(file, labels, compression="zlib", photometric="minisblack", metadata=None, software=False)
+    return file.getvalue()
+
+
 FORMATS = {
     "label_image": Format(
         words="label image: 0 is background, every other number one nucleus",
         read=read_with_companions,
-        example=example,
+        example=example_of_labels,
         companion=example_classes,
-    )
+    ),
+    "colour_map": Format(
+        words="PNG with a colour for each class and borders between nuclei",
+        explain=explain_colours,
+        read=read_colour_map,
+        example=example_of_colours,
+    ),
 }

@@ -26,8 +26,7 @@ from evaluation.decoding.label_array import check_integers, check_labels, check_
 from evaluation.decoding.mat_file import MatFile, Variable, read_mat_labels
 from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.example import Example
-from evaluation.formats.format import Format, Request
+from evaluation.formats.format import Example, Format, Request
 from evaluation.formats.label_image import (
     NO_CLASS,
     VALUES_NAMED,
@@ -36,8 +35,8 @@ from evaluation.formats.label_image import (
     example_class_map,
     known_classes,
     read_class_map,
+    write_nary_mat,
 )
-from evaluation.formats.write_labels import write_nary_mat
 from evaluation.model import Annotations, Case, Int16, Int64, LabelImage, LabelRuns
 from evaluation.model.label_runs import present_labels, runs_of
 

@@ -29,8 +29,7 @@ from evaluation.decoding.csv import Table, count_rest, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.example import Example, csv_bytes
-from evaluation.formats.format import Format, Request
+from evaluation.formats.format import Example, Format, Request, csv_bytes
 from evaluation.formats.tables import (
     CASE_COLUMNS,
     CLASS_COLUMNS,

@@ -31,8 +31,15 @@ from evaluation.decoding.streams import check_number, damage_told
 from evaluation.findings import FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import check_size, find_classes
-from evaluation.formats.example import Example, csv_bytes
-from evaluation.formats.format import Format, Request, are_coordinates, outlines_of_rings, um_and_spacing
+from evaluation.formats.format import (
+    Example,
+    Format,
+    Request,
+    are_coordinates,
+    csv_bytes,
+    outlines_of_rings,
+    um_and_spacing,
+)
 from evaluation.model import Annotations, Bool, Case, Collection, Counts, Float64, Int16, Int64, Points, um_to_px
 
 # The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.

@@ -20,7 +20,7 @@ from evaluation.execution.workers import Progress, run_job, run_work
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.geojson import closed_rings, parts_of
-from evaluation.formats.write_labels import tiff
+from evaluation.formats.label_image import tiff
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.runs import empty_region
 from evaluation.metrics.errors import KINDS, RIGHT, Codes

@@ -9,7 +9,7 @@ from every_format import toml
 
 from evaluation.authoring.demo import aperio_xml, write_prediction
 from evaluation.authoring.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, label_map, perturb, seeded
-from evaluation.formats.platform_json import write_polygons_json
+from evaluation.formats.listed_nuclei import write_polygons_json
 from evaluation.model import Outlines
 
 SIDE_PX = 1500

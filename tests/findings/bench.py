@@ -13,7 +13,7 @@ from every_format import challenge_document, toml
 from evaluation.authoring.examples import example_files
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
-from evaluation.formats.example import image_bytes
+from evaluation.formats.format import image_bytes
 from evaluation.model import Case
 
 Fixture = Callable[["Bench"], str]

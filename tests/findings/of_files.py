@@ -18,8 +18,7 @@ from evaluation.decoding import guard
 from evaluation.decoding.pixels import read_image
 from evaluation.findings import render_findings
 from evaluation.findings.errors import InputFault
-from evaluation.formats.example import image_bytes
-from evaluation.formats.format import Request
+from evaluation.formats.format import Request, image_bytes
 from evaluation.formats.tables import read_counts_csv_collection
 from evaluation.matching import rules as matching_rules
 from evaluation.model import Case, ClassTable

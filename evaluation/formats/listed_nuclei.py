@@ -1,0 +1,520 @@
+"""Files that list nuclei one by one: the platform's JSON; that of HoVer-Net, CellViT and labelme; lines of YOLO.
+
+::
+
+    {"type": "Multiple polygons", "version": {"major": 1, "minor": 0}, "polygons": [
+        {"name": "…", "seed_point": [x, y, z], "path_points": [[x, y, z], …], "sub_type": "", "groups": [],
+         "probability": 0.9}]}
+    {"type": "Multiple points", "version": {"major": 1, "minor": 0}, "points": [
+        {"name": "…", "point": [x, y, z], "probability": 0.9}]}
+    {"mag": 40, "nuc": {"1": {"bbox": …, "centroid": [x, y], "contour": [[x, y], …], "type_prob": 0.9, "type": 1}}}
+    {"wsi_metadata": …, "type_map": {"1": "Neoplastic"}, "cells": [{"centroid": …, "contour": …, "type": 1}]}
+    {"version": …, "shapes": [{"label": "…", "points": [[x, y], …], "group_id": null, "shape_type": "polygon"}],
+     "imageHeight": 1000, "imageWidth": 1000}
+    0 0.681 0.485 0.670 0.487 0.676 0.487            class x1 y1 x2 y2 x3 y3 …
+    1 0.504 0.000 0.501 0.004 0.498 0.004 0.93       with the confidence as the last number
+
+Of the platform only ``path_points`` or ``point``, ``name`` and ``probability`` are looked at; ``z`` may be missing. The
+schemas are those of grand-challenge.org (grandchallenge/components/schemas.py), which allow no further keys.
+``class_probabilities``, an object with a number for each class by its name, is read all the same: from uploads, and
+from outputs of another kind.
+
+HoVer-Net (``infer/base.py`` in https://github.com/vqdang/hover_net) and CellViT (``inference.py`` in
+https://github.com/TIO-IKIM/CellViT-Inference; ``cell_detection.json`` has no contours) take contours from
+OpenCV: their vertices are pixels, so ``origin`` is ``pixel_centre``. labelme (``label_file.py`` in
+https://github.com/wkentaro/labelme) counts from the corner of the first pixel, as Ultralytics does.
+
+YOLO's coordinates are shares of the width and height of the image, which cases.csv has.
+https://docs.ultralytics.com/datasets/segment, ``Results.save_txt`` in https://github.com/ultralytics/ultralytics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from evaluation.challenge.formats import ContoursJsonRules, YoloTxtRules
+from evaluation.decoding.csv import numbers_of
+from evaluation.decoding.json import Records, read_records, resting_collector
+from evaluation.decoding.polygons import Ring
+from evaluation.decoding.streams import memory_told, plain_chunks
+from evaluation.findings import quote
+from evaluation.findings.errors import InputFault, refused
+from evaluation.formats.annotation_lists import (
+    NUCLEI_AT_ONCE,
+    Faults,
+    NucleusLists,
+    class_name_of,
+    describe,
+    probabilities_of,
+)
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_text, shown
+from evaluation.formats.format import Example, Format, Request
+from evaluation.model import Annotations, Case, Float64, Outlines, Points
+
+VERSION = {"major": 1, "minor": 0}
+PLANE = 0.5
+CLASS_PROBABILITIES = "class_probabilities"
+COUNTING_NAME = re.compile(r"Point \d+")
+
+
+def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The outlines of a "Multiple polygons" or "Polygon" file, in document order, in px.
+
+    ``rules.units`` um and mm become px by the spacing of the case: x_px = 1000 * x_mm / spacing_um. The class of a
+    polygon is its ``name``; ``source_id`` is its position, from 1. A list without polygons is fine, a polygon without
+    vertices is not. Raises InputFault with all that is wrong: too-large, too-deep, not-json, wrong-format,
+    invalid-annotation, empty-polygon, invalid-coordinate, unknown-class, invalid-probability, missing-probability.
+    """
+    return read_items(stream, request, case, "polygon", "path_points", "a list of positions")
+
+
+def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The points of a "Multiple points" or "Point" file, in document order, in px.
+
+    Otherwise as ``read_polygons_json``; "Point 0", "Point 1", …, which viewers and the files of MONKEY write, stand for
+    no name.
+    """
+    return read_items(stream, request, case, "point", "point", "a position [x, y, z]")
+
+
+def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: str, what: str) -> Annotations:
+    """The nuclei of a file of the platform.
+
+    kind, key   "polygon" or "point", and the key under which an item has its vertices or its position
+    what        stands there
+    """
+    where = request.where
+    with memory_told(where), resting_collector():
+        records = read_records(stream, key=f"{kind}s", where=where, limits=request.limits)
+        nuclei = NucleusLists(request, case, kind)
+        of_points = nuclei.of_points
+        for piece in items_of(records, (f"Multiple {kind}s", kind.title()), key, where):
+            for item in piece:
+                nuclei.next_annotation()
+                is_item = type(item) is dict and key in item
+                if not is_item or not (of_points or type(item[key]) is list):
+                    expected = f"an object with {quote(key)}, {what}"
+                    nuclei.fault("invalid-annotation", wording="value", expected=expected, value=shown(item))
+                    continue
+                name = item.get("name")
+                if (
+                    of_points
+                    and type(name) is str
+                    and COUNTING_NAME.fullmatch(name)
+                    and not nuclei.names.is_known(name)
+                ):
+                    name = None
+                if nuclei.names.look_up(name) != SKIPPED:
+                    class_id = nuclei.class_of(name)
+                    probabilities = item.get("probability"), item.get(CLASS_PROBABILITIES)
+                    if of_points:
+                        nuclei.add_points([item[key]], class_id, [nuclei.number], *probabilities)
+                    else:
+                        nuclei.add_outline([[item[key]]], class_id, nuclei.number, *probabilities)
+            nuclei.settle()
+        return nuclei.annotations()
+
+
+def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> Iterator[list[Any]]:
+    """The items of a file of the platform, some at a time.
+
+    kinds  the types of a file with a list of items, and of one that is a single item
+    key    what every item has
+
+    Raises InputFault ("wrong-format") for a file of another type.
+    """
+    several, single = kinds
+    root = records.root
+    kind = root.get("type", several) if isinstance(root, dict) else None
+    if records.pieces is not None and kind == several:
+        return records.pieces
+    if kind == single and key in root:
+        return iter([[root]])
+    seen = f"a {quote(several)} file without its list" if kind == several else describe(root)
+    raise refused("wrong-format", where, got=seen, expected=f"a {quote(several)} file of the platform")
+
+
+def write_polygons_json(
+    outlines: Outlines, class_names: Sequence[str], name: str, *, where: str | None = None
+) -> bytes:
+    """A "Multiple polygons" file called ``name``, in the units that the outlines have. ``where`` is for messages.
+
+    class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
+
+    Nuclei without a vertex are left out; so are class probabilities, since the platform's schema refuses them. The
+    format has neither holes nor several parts: raises InputFault ("unsupported-shape") for them, and ValueError for ids
+    of classes without a name.
+    """
+    faults = Faults(where or quote(name))
+    first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1))
+    for index in np.flatnonzero(np.diff(first) != 1):
+        has_hole = outlines.ring_is_hole[first[index] : first[index + 1]].any()
+        what = "with a hole" if has_hole else "of several parts"
+        faults.fault(
+            "unsupported-shape", f"nucleus {quote(outlines.source_id[index])}", wording="not-one-ring", what=what
+        )
+    if faults.total:
+        raise InputFault(*faults.findings())
+    vertices = in_plane(outlines.points_xy)
+    paths = [vertices[start:stop] for start, stop in pairwise(outlines.ring_start.tolist())]
+    probability = probabilities_of(outlines.probability, len(outlines))
+    polygons = []
+    for path, class_id, value in zip(paths, outlines.class_id.tolist(), probability, strict=True):
+        if len(path):
+            polygon = {"seed_point": path[0], "path_points": path, "sub_type": "", "groups": []}
+            polygons.append(named(polygon, class_name_of(class_id, class_names), value))
+    file = {"type": "Multiple polygons", "name": name, "version": VERSION, "polygons": polygons}
+    return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def in_plane(points_xy: Float64) -> Float64:
+    """Vertices with the z that the platform gives to an image without depth, float64 (V, 3)."""
+    return np.ascontiguousarray(np.column_stack([points_xy, np.full(len(points_xy), PLANE)]))
+
+
+def named(item: dict[str, Any], name: str | None, probability: float | None) -> dict[str, Any]:
+    """An item with a name and a probability, as far as it has them."""
+    return {
+        **({} if name is None else {"name": name}),
+        **item,
+        **({} if probability is None else {"probability": probability}),
+    }
+
+
+def example_of_polygons(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return write_polygons_json(made.outlines(cases[0], class_name), made.names, "nuclei")
+
+
+# --- Multiple points --------------------------------------------------------------------------------------------------
+
+
+def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
+    """A "Multiple points" file, in the units that the points have.
+
+    class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
+
+    Class probabilities are left out, since the platform's schema refuses them. Raises ValueError for ids of classes
+    without a name.
+    """
+    probability = probabilities_of(points.probability, len(points))
+    items = [
+        named({"point": position}, class_name_of(class_id, class_names), value)
+        for position, class_id, value in zip(
+            in_plane(points.points_xy), points.class_id.tolist(), probability, strict=True
+        )
+    ]
+    file = {"type": "Multiple points", "version": VERSION, "points": items}
+    return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def example_of_points(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return write_points_json(made.points(cases[0], class_name), made.names)
+
+
+# --- HoVer-Net, CellViT and labelme. ----------------------------------------------------------------------------------
+
+
+OUTLINE_TYPES = ("polygon", "rectangle")  # of labelme's shapes
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What a tool calls things; ``title`` is its name, ``records`` the key of the list, or dictionary, of nuclei."""
+
+    title: str
+    records: str
+    outline: str
+    point: str | None
+    of_class: str
+    probability: str | None = None
+
+
+TOOLS = {
+    "hovernet": Tool("HoVer-Net", "nuc", "contour", "centroid", "type", "type_prob"),
+    "cellvit": Tool("CellViT", "cells", "contour", "centroid", "type", "type_prob"),
+    "labelme": Tool("labelme", "shapes", "points", None, "label"),
+}
+
+
+def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], case: Case) -> Annotations:
+    """The nuclei of a file in document order: their contours or, with ``shape = "point"``, their centroids.
+
+    - A class is a name (labelme), or a number: the name that ``type_map`` gives to it if that is a class, else that of
+      ``class_values``. The number 0 and null are no class.
+    - ``type_prob`` is the probability. ``source_id`` is HoVer-Net's id, else the position in the file, from 1.
+    - labelme: polygons and rectangles with one ``group_id`` and one label are parts of a nucleus; ``point`` is a
+      nucleus where nuclei are points. Other shapes are refused, or left out with ``other_shapes = "skip"``.
+
+    Raises InputFault with all that is wrong: too-large, too-deep, not-json, duplicate-key, wrong-format,
+    invalid-annotation, unsupported-shape, empty-polygon, invalid-coordinate, unknown-class, invalid-probability,
+    missing-probability.
+    """
+    with memory_told(request.where), resting_collector():
+        tool = TOOLS[request.rules.tool]
+        records = read_records(stream, key=tool.records, where=request.where, limits=request.limits, nan_is_null=True)
+        reader = ContourReader(request, case, names_of_types(records.root))
+        if records.pieces is not None and isinstance(records.root, dict):
+            reader.add(records.pieces)
+        elif isinstance(records.root, dict) and isinstance(found := records.root.get(tool.records), dict):
+            reader.add_named(found)
+        else:
+            expected = f"a file of {tool.title}, with {quote(tool.records)}"
+            raise refused("wrong-format", request.where, got=describe(records.root), expected=expected)
+        return reader.nuclei.annotations()
+
+
+def size_in_labelme(stream: BinaryIO, request: Request[ContoursJsonRules]) -> list[Any] | None:
+    """Height and width that labelme writes, of whatever type they are."""
+    if request.rules.tool != "labelme":
+        return None
+    root = read_records(stream, key="shapes", where=request.where, limits=request.limits, nan_is_null=True).root
+    return [root.get("imageHeight"), root.get("imageWidth")] if isinstance(root, dict) else None
+
+
+def names_of_types(root: Any) -> dict[int, str]:
+    """The names of CellViT's class numbers; older versions write ``{"Neoplastic": 1}``.
+
+    >>> names_of_types({"type_map": {"1": "Neoplastic"}}), names_of_types({"type_map": {"Neoplastic": 1}})
+    ({1: 'Neoplastic'}, {1: 'Neoplastic'})
+    """
+    types = root.get("type_map") if isinstance(root, dict) else None
+    names: dict[int, str] = {}
+    for key, value in types.items() if isinstance(types, dict) else ():
+        if type(value) is int:
+            names[value] = key
+        elif type(value) is str and len(key) < 10 and key.isascii() and key.isdecimal():
+            names[int(key)] = value
+    return names
+
+
+class ContourReader:
+    """Hands nuclei over to NucleusLists."""
+
+    def __init__(self, request: Request[ContoursJsonRules], case: Case, type_names: Mapping[int, str]) -> None:
+        self.rules = request.rules
+        self.tool = TOOLS[request.rules.tool]
+        self.values = request.classes.values
+        self.type_names = type_names
+        self.nuclei = NucleusLists(request, case, "shape" if request.rules.tool == "labelme" else "cell")
+
+    def add(self, pieces: Iterator[list[Any]]) -> None:
+        """Nuclei of a list. labelme's parts of a nucleus may lie anywhere in it: they wait for its end."""
+        grouped: dict[str, tuple[int, Any, list[list[Any]]]] = {}
+        for piece in pieces:
+            for record in piece:
+                self.nuclei.next_annotation()
+                if self.rules.tool == "labelme":
+                    self.add_shape(record, grouped)
+                else:
+                    self.add_record(record, self.nuclei.number)
+            self.nuclei.settle()
+        for number, label, parts in grouped.values():
+            self.nuclei.number = number
+            self.nuclei.add_outline(parts, self.nuclei.class_of(label), number, None, None)
+        self.nuclei.settle()
+
+    def add_named(self, records: Mapping[str, Any]) -> None:
+        """Nuclei of an object, by their ids."""
+        for source_id, record in records.items():
+            self.nuclei.next_annotation()
+            self.add_record(record, source_id)
+        self.nuclei.settle()
+
+    def add_record(self, record: Any, source_id: object) -> None:
+        key = self.tool.point if self.rules.are_points else self.tool.outline
+        positions = record.get(key) if type(record) is dict else None
+        if type(positions) is not list:
+            fix = ""
+            if type(record) is dict and type(record.get(self.tool.point)) is list:
+                fix = "It has no contours: hand in the file that has them, or let shape be 'point'."
+            self.nuclei.fault(
+                "invalid-annotation",
+                wording="value",
+                expected=f"an object with a list {quote(key)}",
+                fix=fix,
+                value=shown(record),
+            )
+            return
+        class_id = self.class_of_type(record.get(self.tool.of_class))
+        if class_id != SKIPPED:
+            self.add_nucleus([[positions]], class_id, source_id, record.get(self.tool.probability))
+
+    def add_nucleus(self, parts: list[list[Any]], class_id: int, source_id: object, probability: object) -> None:
+        if self.rules.are_points:
+            self.nuclei.add_points([parts[0][0]], class_id, [source_id], probability, None)
+        else:
+            self.nuclei.add_outline(parts, class_id, source_id, probability, None)
+
+    def class_of_type(self, number: Any) -> int:
+        """The class id of a type, or SKIPPED."""
+        names = self.nuclei.names
+        if type(number) is not int or number == 0:
+            name = None if number == 0 and type(number) is int else number
+        else:
+            name = self.type_names.get(number, str(number))
+            is_named = number in self.type_names and names.look_up(name) != UNKNOWN
+            if not is_named and not names.file_class and number in self.values:
+                return self.values[number]
+        return SKIPPED if names.look_up(name) == SKIPPED else self.nuclei.class_of(name)
+
+    def add_shape(self, shape: Any, grouped: dict[str, tuple[int, Any, list[list[Any]]]]) -> None:
+        """A shape of labelme."""
+        points = shape.get("points") if type(shape) is dict else None
+        if type(points) is not list:
+            self.nuclei.fault(
+                "invalid-annotation", wording="value", expected="an object with a list 'points'", value=shown(shape)
+            )
+            return
+        label, kind = shape.get("label"), shape.get("shape_type") or "polygon"
+        if self.nuclei.names.look_up(label) == SKIPPED:
+            return
+        wanted = ("point",) if self.rules.are_points else OUTLINE_TYPES
+        if kind not in wanted:
+            fix = "Leave it out." if self.rules.are_points else "Draw it as a polygon, or leave it out."
+            self.nuclei.refuse_shape("shape", shown(kind), wanted, fix)
+            return
+        if self.rules.are_points:
+            class_id = self.nuclei.class_of(label)
+            self.nuclei.add_points(points[:1], class_id, [self.nuclei.number] * len(points[:1]), None, None)
+            return
+        ring = corners_of(points) if kind == "rectangle" else points
+        group = shape.get("group_id")
+        own = f"{shown(group)} {shown(label)}" if group is not None else f"- {self.nuclei.number}"
+        grouped.setdefault(own, (self.nuclei.number, label, []))[2].append([ring])
+
+
+def corners_of(points: list[Any]) -> list[Any]:
+    """The corners of a rectangle of which two opposite ones are given; other lists as they are.
+
+    >>> corners_of([[1, 2], [5, 9]])
+    [[1, 2], [5, 2], [5, 9], [1, 9]]
+    """
+    if len(points) != 2 or not all(type(point) is list and len(point) == 2 for point in points):
+        return points
+    (left, top), (right, bottom) = points
+    return [[left, top], [right, top], [right, bottom], [left, bottom]]
+
+
+def example_of_contours(made: Example[ContoursJsonRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    case, rules = cases[0], made.rules
+    marks = made.marks(case, class_name)
+    rings = [[]] * len(marks) if rules.are_points else [ring.tolist() for _, ring in made.rings(case, class_name)]
+    document: dict[str, Any]
+    shapes: list[dict[str, Any]]
+    if rules.tool == "labelme":
+        shapes = [
+            {
+                "label": name,
+                "points": ring or [[x, y]],
+                "group_id": None,
+                "shape_type": "polygon" if ring else "point",
+                "flags": {},
+            }
+            for (name, x, y), ring in zip(marks, rings, strict=True)
+        ]
+        size = {"imageHeight": case.height, "imageWidth": case.width}
+        document = {"version": "5.5.0", "flags": {}, "shapes": shapes, "imagePath": f"{case.name}.png", **size}
+        return orjson.dumps({**document, "imageData": None})
+    cells = [
+        {"centroid": [x, y], **({"contour": ring} if ring else {}), "type": made.values[name]}
+        for (name, x, y), ring in zip(marks, rings, strict=True)
+    ]
+    if rules.tool == "hovernet":
+        return orjson.dumps({"mag": 40, "nuc": {str(index): cell for index, cell in enumerate(cells, start=1)}})
+    type_map = {"0": "Background", **{str(number): name for name, number in made.values.items()}}
+    return orjson.dumps({"wsi_metadata": {}, "type_map": type_map, "cells": cells})
+
+
+def explain_contours(rules: ContoursJsonRules) -> list[str]:
+    return [f"The files are those of {TOOLS[rules.tool].title}."]
+
+
+# --- YOLO: a line for each nucleus, with the number of its class and its outline. -------------------------------------
+
+
+BEYOND_IMAGE = 0.01  # a share of the image; Ultralytics allows it too
+FEWEST = 6  # numbers of an outline
+NUMBERS_OF_BOX = (4, 5)  # numbers of a box, without and with its confidence
+
+
+def read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case) -> Annotations:
+    """The outlines of a file in the order of its lines; ``source_id`` is the line, from 1. An empty file has none.
+
+    The class is that of the number, by ``class_values``; in a challenge of one class without them it does not matter.
+    An odd number of coordinates ends with the probability, which all nuclei have or none.
+
+    Raises InputFault: too-large, invalid-annotation, invalid-coordinate, unknown-class, invalid-probability,
+    missing-probability.
+    """
+    with memory_told(request.where):
+        data = b"".join(plain_chunks(stream, request.where, request.limits.bytes_per_file))
+        nuclei = NucleusLists(request, case, "line")
+        for line in data.splitlines():
+            nuclei.next_annotation()
+            if words := line.split():
+                add_line(nuclei, request, words, case)
+            if nuclei.number % NUCLEI_AT_ONCE == 0:
+                nuclei.settle()
+        nuclei.settle()
+        return nuclei.annotations()
+
+
+def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[bytes], case: Case) -> None:
+    """Add the nucleus of a line."""
+    text, numbers = words[0].decode("utf-8", "replace"), numbers_of(words[1:])
+    class_id = request.file_class or class_of_text(text, request.classes)
+    if class_id == UNKNOWN and not request.classes.values:
+        class_id = request.classes.of_nameless or UNKNOWN
+    if class_id == SKIPPED:
+        return
+    if class_id == UNKNOWN:
+        nuclei.names.add_unknown(text, nuclei.place())
+        class_id = 0
+    if len(numbers) < FEWEST:
+        wording = "box-in-line" if len(numbers) in NUMBERS_OF_BOX else "no-outline-in-line"
+        nuclei.fault("invalid-annotation", wording=wording, words=len(words))
+        return
+    vertices = numbers[: len(numbers) // 2 * 2]
+    if len(wrong := np.flatnonzero(~(np.abs(vertices - 0.5) <= 0.5 + BEYOND_IMAGE))):
+        nuclei.fault("invalid-coordinate", wording="no-share", text=words[1 + wrong[0]].decode("utf-8", "replace"))
+        return
+    probability = float(numbers[-1]) if len(numbers) % 2 else None
+    ring = Ring(vertices.reshape(-1, 2) * (case.width, case.height))
+    nuclei.add_outline([[ring]], class_id, nuclei.number, probability, None)
+
+
+def example_of_yolo(made: Example[YoloTxtRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    size = (cases[0].width, cases[0].height)
+    lines = [
+        " ".join(map(str, [made.values[name], *(ring / size).ravel().tolist()]))
+        for name, ring in made.rings(cases[0], class_name)
+    ]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+FORMATS = {
+    "polygons_json": Format(
+        words='JSON of the platform\'s kind "Multiple polygons"', read=read_polygons_json, example=example_of_polygons
+    ),
+    "points_json": Format(
+        words='JSON of the platform\'s kind "Multiple points"', read=read_points_json, example=example_of_points
+    ),
+    "contours_json": Format(
+        words="JSON of HoVer-Net, CellViT or labelme",
+        explain=explain_contours,
+        read=read_contours_json,
+        example=example_of_contours,
+    ),
+    "yolo_txt": Format(
+        words="YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
+        read=read_yolo_txt,
+        example=example_of_yolo,
+    ),
+}
