@@ -14,7 +14,7 @@ from every_format import CASES, SIDES, challenge_document
 from evaluation.authoring.examples import example_files
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import InputFault
-from evaluation.formats.detect import Detected, detect_format
+from evaluation.formats.detect import Detected, detect_format, foreign_table
 
 LOOK_LIKE_LABELS = ("colour_map",)
 
@@ -48,6 +48,27 @@ def test_compressed_text_is_found_too(kind, tmp_path):
 
 def test_counts_are_found_by_a_column_of_images(tmp_path):
     assert detected(tmp_path, b"image,tumour,stroma\na,3,4\n") == Detected("counts_csv")
+    assert detected(tmp_path, b"stroma;Image_ID\n 3;a\n4.0;b\n") == Detected("counts_csv")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        'image_id,polygon\na,"[[1, 2], [3, 4], [5, 6]]"\nb,"[[1, 2], [3, 4], [5, 6]]"\n',
+        "image,class,wkt\na,1,POLYGON ((1 2))\n",
+        "case,nucleus,area\na,1,20\na,2,30\n",
+        "image,confidence\na,0.5\n",
+        "image,tumour\na,-3\n",
+        "image,tumour\n",
+    ],
+)
+def test_a_table_that_has_an_image_and_no_counts_is_none_of_counts(rows, tmp_path):
+    assert detected(tmp_path, rows.encode()) is None
+
+
+def test_outlines_as_texts_in_a_table_are_named(tmp_path):
+    (tmp_path / "a.csv").write_text('image_id,polygon\na,"[[1, 2], [3, 4], [5, 6]]"\n')
+    assert foreign_table(tmp_path / "a.csv") == "a table of outlines as texts, not read; write GeoJSON"
 
 
 def test_a_mat_file_that_is_not_read_is_named(tmp_path):

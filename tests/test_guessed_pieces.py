@@ -151,6 +151,17 @@ def test_results_and_findings_are_those_of_the_other_way(piece_bytes):
     assert 0.2 < np.mean(accepted) < 0.9
 
 
+def test_a_file_with_faults_is_read_once():
+    """What is wrong with nuclei is told by the way that guesses, once its guesses are proven."""
+    nucleus = '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[%s,2],[3,4],[1,3]]]},"properties":{%s}}'
+    records = [nucleus % (x, f'"classification":"{name}"') for x, name in (("1", "epi"), ("1e10", "epi"), ("1", "x"))]
+    data = ('{"type":"FeatureCollection","features":[' + ",".join(records) + "]}").encode()
+    expected = told_without_guesses(data)
+    with mock.patch.object(geojson, "pieces_of", side_effect=AssertionError):
+        assert told(data) == expected
+    assert [line.split(" ")[0] for line in expected] == ["[unknown-class]", "[invalid-coordinate]"]
+
+
 def features_of(data: bytes) -> list[Any]:
     features: list[Any] = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)["features"]
     return features

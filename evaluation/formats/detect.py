@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -65,11 +66,13 @@ LINES = (  # of texts that are not read: what their first line is, and what to d
         "outlines of cellpose as text, not read; use its _cp_masks, or its _seg.npy",
     ),
 )
+IMAGE_COLUMNS = ("case", "image_id", "imageid", "image")
+WHOLE = re.compile(r"\s*[0-9]+(?:\.0*)?\s*", re.ASCII)
 TABLES = (  # a format, columns that tell it, how many of them have to be there, and how many columns in all
     ("nucls_csv", {"coords_x", "coords_y"}, 2, 2),
     ("rle_csv", {name.casefold() for name in run_lengths.CODE_COLUMNS}, 1, 1),
     *(("points_csv", {*of_tool[:2]}, 2, 2) for of_tool in POINT_COLUMNS),
-    ("counts_csv", {"case", "image_id", "imageid", "image"}, 1, 2),
+    ("counts_csv", {*IMAGE_COLUMNS}, 1, 2),
 )
 
 
@@ -175,8 +178,21 @@ def detect_table(head: bytes) -> Detected | None:
         return Detected("yolo_txt", sign="lines of a class and pairs of numbers")
     columns = columns_of(head)
     for format, needed, least, in_all in TABLES:
-        if (format == "points_csv" and not point_columns(columns)) or (format == "counts_csv" and other_table(columns)):
+        if len(here := columns & needed) < least or len(columns) < in_all:
             continue
-        if len(here := columns & needed) >= least and len(columns) >= in_all:
-            return Detected(format, sign=f"the columns {listed(sorted(here), last='and')}")
+        if (format == "points_csv" and not point_columns(columns)) or (format == "counts_csv" and not are_counts(head)):
+            continue
+        return Detected(format, sign=f"the columns {listed(sorted(here), last='and')}")
     return None
+
+
+def are_counts(head: bytes) -> bool:
+    """Whether a table has a row for each image, with whole numbers besides its name, as far as its beginning tells."""
+    lines = head[: head.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines() or [""]
+    separator = next((character for character in ",;\t" if character in lines[0]), ",")
+    names, *rows = csv.reader(lines, delimiter=separator)
+    columns = [name.strip().casefold() for name in names]
+    image = next(column for column, name in enumerate(columns) if name in IMAGE_COLUMNS)
+    filled = [row for row in rows if len(row) == len(columns)]
+    numbers = (cell for row in filled for column, cell in enumerate(row) if column != image)
+    return bool(filled) and len({row[image] for row in filled}) == len(filled) and all(map(WHOLE.fullmatch, numbers))

@@ -207,9 +207,10 @@ def shapes_in(item: dict[str, Any]) -> list[Any]:
 def read_in_guessed_pieces(
     stream: BinaryIO, request: Request[GeojsonRules], case: Case, regions: Mapping[int, int]
 ) -> Annotations | None:
-    """The nuclei of a file whose features all lie where they seem to; None for others, and if a file is refused.
+    """The nuclei of a file whose features all lie where they seem to; None for others, and for what is not JSON.
 
-    So what is wrong with a file is always told by the way of reading that makes no guesses.
+    So what is wrong with the text of a file is told by the way of reading that makes no guesses. Raises InputFault with
+    all that is wrong with its features.
     """
     text = RecordText(stream, request.where, request.limits, nan_is_null=True)
     features = FeatureReader(request, case, regions)
@@ -219,11 +220,9 @@ def read_in_guessed_pieces(
             polygons = decode_polygons(piece, text.without_nan) if columns else None
             if polygons is None or not features.add_polygons(polygons):
                 features.add(text.parse_piece(piece))
-                if features.nuclei.faults.total or features.nuclei.names.count:
-                    return None
-        return features.nuclei.annotations()
     except (InputFault, Unproven):
         return None
+    return features.nuclei.annotations()
 
 
 def sole_items(root: Any, where: str) -> list[Any]:

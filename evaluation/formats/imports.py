@@ -4,7 +4,7 @@
 
     OME-Zarr          zarr       a ZIP; versions 2 and 3                               a label image
     HDF5              h5py       a dataset                                             a label image
-    cellpose          none       the array ``masks`` of ``_seg.npy``                   a label image
+    pickled .npy      none       the array ``masks``, as in cellpose's ``_seg.npy``    a label image
     ImageJ's ROIs     roifile    the ZIP of the ROI manager, or a .roi file            GeoJSON
     GeoParquet        pyarrow    WKB in the primary column                             GeoJSON
 
@@ -33,7 +33,7 @@ from functools import reduce
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,7 @@ from evaluation.findings.errors import refused
 from evaluation.formats.tables import CLASS_COLUMNS
 
 JsonObject = dict[str, Any]
+T = TypeVar("T")
 
 STORE_DIRECTORY_BYTES = 1 << 24  # of the list of members of a ZIP
 METADATA_BYTES = 1 << 20
@@ -155,6 +156,17 @@ def library(name: str, where: str) -> Any:
         ) from None
 
 
+def only_one(chosen: Sequence[T], asked: Asked, what: str, expected: str, names: Sequence[str]) -> T:
+    """What is to be read of a file. Raises InputFault ("no-mask-variable") if it cannot be told.
+
+    what, names   "array" or "dataset", and the names of all that there are
+    """
+    if len(chosen) != 1:
+        wanted = expected if asked.dataset is None else f"the {what} {quote(asked.dataset)}"
+        raise refused("no-mask-variable", asked.where, wording=f"no-{what}", expected=wanted, names=names)
+    return chosen[0]
+
+
 # --- OME-Zarr ---------------------------------------------------------------------------------------------------------
 
 CALLED_ZARR = re.compile(r"(?:[^/]+/)*?[^/]*\.zarr(?=/|$)", re.IGNORECASE)
@@ -170,20 +182,19 @@ def read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     with zipfile.ZipFile(stream) as archive:
         members = {info.filename: info for info in archive.infolist()}
         arrays = dict(arrays_of(archive, members))
-        chosen = choose_array(list(arrays), asked)
-        metadata = arrays[chosen]
-        if unknown := set(codecs_of([metadata.get(key) for key in ("codecs", "compressor", "filters")])) - CODECS:
-            raise Damaged(f"the codec {quote(min(unknown))}, which is not read")
-        start = f"{chosen}/" if chosen else ""
-        own = {name[len(start) :]: info for name, info in members.items() if name.startswith(start)}
+        if asked.dataset is not None:
+            wanted = asked.dataset.strip("/")
+            chosen = [name for name in arrays if name == wanted or name.endswith(f"/{wanted}")]
+        else:
+            full = [name for name in arrays if not re.fullmatch(r"(.*/)?[1-9][0-9]*", name)] or [*arrays]
+            chosen = [name for name in full if "labels" in name.split("/")] or full
+        name = only_one(chosen, asked, "array", "one array at full size", [*arrays])
+        own = {member.removeprefix(f"{name}/"): info for member, info in members.items() if is_below(member, name)}
         check_bytes(sum(info.file_size for info in own.values()), "chunks", asked.where, asked.bytes_limit)
-        content = {name: archive.read(info) for name, info in own.items()}
-    outermost = metadata["codecs"][-1:] if "codecs" in metadata else metadata.get("compressor")
-    if next(codecs_of(outermost), "") == "blosc":
-        check_blosc(content)
+        content = {member: archive.read(info) for member, info in own.items()}
+    check_codecs(arrays[name], content)
     buffer = zarr.core.buffer.default_buffer_prototype().buffer.from_bytes
-    store = zarr.storage.MemoryStore({name: buffer(data) for name, data in content.items()})
-    array = zarr.open_array(store, mode="r")
+    array = zarr.open_array(zarr.storage.MemoryStore({key: buffer(data) for key, data in content.items()}), mode="r")
     check_bytes(math.prod(array.shape) * array.dtype.itemsize, "an array", asked.where, asked.bytes_limit)
     return np.asarray(array[...])
 
@@ -200,18 +211,18 @@ def arrays_of(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) 
                 yield folder, metadata
 
 
-def choose_array(names: list[str], asked: Asked) -> str:
-    """The path of the array to read. Raises InputFault if it cannot be told."""
-    if asked.dataset is not None:
-        wanted = asked.dataset.strip("/")
-        chosen = [name for name in names if name == wanted or name.endswith(f"/{wanted}")]
-    else:
-        full = [name for name in names if not re.fullmatch(r"(.*/)?[1-9][0-9]*", name)] or names
-        chosen = [name for name in full if "labels" in name.split("/")] or full
-    if len(chosen) != 1:
-        expected = "one array at full size" if asked.dataset is None else f"the array {quote(asked.dataset)}"
-        raise refused("no-mask-variable", asked.where, wording="no-array", expected=expected, names=names)
-    return chosen[0]
+def check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
+    """Refuse codecs that are not known, and chunks of blosc of another length than they say.
+
+    Raises Damaged, CutOff: zarr makes pixels of a chunk that is cut.
+    """
+    if unknown := set(codecs_of([metadata.get(key) for key in ("codecs", "compressor", "filters")])) - CODECS:
+        raise Damaged(f"the codec {quote(min(unknown))}, which is not read")
+    outermost = metadata["codecs"][-1:] if "codecs" in metadata else metadata.get("compressor")
+    for name, chunk in content.items() if next(codecs_of(outermost), "") == "blosc" else ():
+        is_chunk = not is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
+        if is_chunk and int.from_bytes(chunk[12:16], "little") != len(chunk):
+            raise CutOff
 
 
 def codecs_of(metadata: Any) -> Iterator[str]:
@@ -220,14 +231,6 @@ def codecs_of(metadata: Any) -> Iterator[str]:
         yield from codecs_of(value)
     if isinstance(metadata, dict):
         yield from (str(metadata[key]).removeprefix("numcodecs.") for key in ("id", "name") if key in metadata)
-
-
-def check_blosc(content: Mapping[str, bytes]) -> None:
-    """Raise CutOff unless each chunk has the length that its header says: zarr makes pixels of one that is cut."""
-    for name, chunk in content.items():
-        is_chunk = not is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
-        if is_chunk and int.from_bytes(chunk[12:16], "little") != len(chunk):
-            raise CutOff
 
 
 def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -242,9 +245,14 @@ def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     called = {match[0] if (match := CALLED_ZARR.match(folder)) else folder for folder in folders}
     tops: list[str] = []
     for folder in sorted(called):
-        if not any(top == "" or folder.startswith(f"{top}/") for top in tops):
+        if not any(is_below(folder, top) for top in tops):
             tops.append(folder)
-    return {top: tuple(name for name in names if not top or name.startswith(f"{top}/")) for top in tops}
+    return {top: tuple(name for name in names if is_below(name, top)) for top in tops}
+
+
+def is_below(name: str, folder: str) -> bool:
+    """Whether a path lies in a folder; "" holds all."""
+    return not folder or name.startswith(f"{folder}/")
 
 
 def is_store(path: Path) -> bool:
@@ -260,18 +268,15 @@ def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     members = list_members(stream, nested=True)
     if asked.dataset is not None:
         chosen = [member for member in members if member.name == asked.dataset.strip("/")]
-        expected = f"the dataset {quote(asked.dataset)}"
     else:
-        chosen = [member for member in members if member.kind is None and len(member.shape) > 1]
-        named = [member for member in chosen if PurePosixPath(member.name).name in ID_NAMES]
-        chosen = named if len(chosen) > 1 else chosen
-        expected = f"one array, or one with a name such as {quote(ID_NAMES[0])}"
-    if len(chosen) != 1:
-        names = [member.name for member in members if member.dataset is not None]
-        raise refused("no-mask-variable", asked.where, wording="no-dataset", expected=expected, names=names)
-    if chosen[0].kind is not None:
-        raise refused("not-numeric", asked.where, wording="dataset", kind=chosen[0].kind, name=chosen[0].name)
-    return read_member(chosen[0], where=asked.where, bytes_limit=asked.bytes_limit)
+        arrays = [member for member in members if member.kind is None and len(member.shape) > 1]
+        named = [member for member in arrays if PurePosixPath(member.name).name in ID_NAMES]
+        chosen = named if len(arrays) > 1 else arrays
+    names = [member.name for member in members if member.dataset is not None]
+    member = only_one(chosen, asked, "dataset", f"one array, or one with a name such as {quote(ID_NAMES[0])}", names)
+    if member.kind is not None:
+        raise refused("not-numeric", asked.where, wording="dataset", kind=member.kind, name=member.name)
+    return read_member(member, where=asked.where, bytes_limit=asked.bytes_limit)
 
 
 # --- cellpose ---------------------------------------------------------------------------------------------------------
@@ -316,6 +321,8 @@ def read_cellpose(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     """The array ``masks`` of the dictionary in a .npy file, made of the bytes that it has there."""
     read_npy_header(Plain(stream))
     (held,) = Inert(stream).load().state[4]
+    if not isinstance(held, dict) or "masks" not in held:
+        raise Damaged("no dictionary with 'masks' in it")
     call = held["masks"]
     _, shape, dtype, fortran, data = call.state
     _, order, *_ = dtype.state
@@ -446,7 +453,7 @@ def properties_of(row: Mapping[str, Any]) -> dict[str, Any]:
 READERS: dict[str, tuple[str, Callable[[BinaryIO, Asked], Any]]] = {
     "ome_zarr": ("a Zarr store", read_zarr),
     "hdf5": ("an HDF5 file", read_hdf5),
-    "cellpose": ("a '_seg.npy' of cellpose", read_cellpose),
+    "cellpose": ("a pickled .npy, as cellpose's '_seg.npy' is", read_cellpose),
     "imagej_roi": ("ROIs of ImageJ", read_rois),
     "geoparquet": ("GeoParquet", read_geoparquet),
 }

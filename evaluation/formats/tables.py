@@ -73,6 +73,10 @@ OTHER_TABLES = (
     (("imagenumber",), "a table of CellProfiler without places", "export with MeasureObjectSizeShape"),
     (("xmin", "xmax", "ymin", "ymax"), "a table of boxes without outlines", f"write outlines, or a table {WITH_XY}"),
     (("labelimage_oid",), "a table of ilastik without places", "export the feature 'Center of the object', too"),
+    *(
+        ((name,), "a table of outlines as texts", "write GeoJSON")
+        for name in ("polygon", "polygons", "wkt", "geometry", "contour", "vertices", "outline")
+    ),
 )
 ID_COLUMNS = ("id", "instance", "label")
 COLUMN_PREFIX = "probability_"  # of columns with the probability of a class
