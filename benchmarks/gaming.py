@@ -403,24 +403,22 @@ INTRODUCTION = """\
 # Gaming: attempts to game a ranking
 
 Can a ranking be won without being better? Each of {tricks} tricks was played on the submission of every team in {fields} fields,
-and the teams were ranked again by the rules of every preset. A trick **works** if the team ranks higher although its
+and the teams were ranked again by the rules of every preset, {plays:,} times under each. A trick **works** if the team ranks higher although its
 submission became worse: its pooled detection F1 (IoU above 0.5), or its pooled class score (the mean over classes of the F1 of
-detection with the right class), fell by more than 0.005.
+detection with the right class), fell by more than 0.005. [`evaluation audit --tricks`](audit.md#tricks) plays the same tricks on
+the submissions of a challenge.
 
-This page is written by `python -m benchmarks.gaming --write docs/gaming.md --seeds {seeds}`; `evaluation audit --tricks` plays
-the same tricks on the submissions of a challenge.
+This page is written by `python -m benchmarks.gaming --write docs/gaming.md --seeds {seeds}`.
 
-- Most tricks are open to any participant. Some choose nuclei or images *by the reference* (R): no participant can, and they
-  say how much a very good guess would gain.
-- All presets are asked about the same nuclei: masks with four classes, whatever the formats and classes of the preset. Its
-  matching rules, metrics, averages and columns are its own. Where nothing was ranked (consep, hovernet, nucls) the columns of
-  the preset's file are taken. *{by_centroids}* is `recommended` with its other matching rule first, which the papers advise for small nuclei.
+- Some tricks choose nuclei or images *by the reference* (R). No participant can: they say how much a very good guess would gain.
+- All presets are asked about the same nuclei, masks with four classes. Where nothing was ranked (consep, hovernet, nucls) the
+  columns of the preset's file are taken. *{by_centroids}* is `recommended` with its other matching rule first, which the papers advise for small nuclei.
 - Made fields: {made}. Each has six teams whose skills are drawn one by one, and one to three images without a reference
   nucleus. {real}
 - {left_out}
 
-| preset | works | of plays | by participants | by the reference | largest climb | what works most often |
-| --- | --- | --- | --- | --- | --- | --- |
+| preset | works | by participants | by the reference | largest climb | what works most often |
+| --- | --- | --- | --- | --- | --- |
 """
 READING = """
 What this says:
@@ -435,16 +433,15 @@ What this says:
   two errors, silence is one. Only the reference knows which they are.
 - **One class only** (the column of monkey2024): losing nuclei of the other classes costs nothing there, so that keeping the
   largest nuclei works.
-- Rankings that ignore classes do not notice when a rare class is dropped.
+- **Without classes** a ranking does not notice when a rare class is dropped.
 
-Under `recommended` of a nucleus and its copies one at most takes part in matching
-([own duplicates](matching.md#own-duplicates)): of two that would match the one with the lower IoU, whatever their confidences. So nobody
-chooses which one counts, as one could by confidence, or by handing in a smaller copy where the inner one counts.
+Under `recommended` of a nucleus and its copies one at most takes part in matching, and nobody can choose which one
+([own duplicates](matching.md#own-duplicates)).
 {copies}
 (`python -m benchmarks.gaming --copies`: every nucleus, the most confident half, or all but the commonest class; a pixel or two
 larger, smaller or aside; of the same or another class; once or three times, each further from it.)
 
-That few tricks of this list work under `recommended` in these fields is no proof for all; what is proved, and where it fails,
+That few of these tricks work under `recommended` in these fields is no proof for all; what is proved, and where it fails,
 stands with the [covered](metrics.md#covered-how-good-is-the-better-half-and-are-the-classes-right) and
 [overall](metrics.md#overall-outlines-and-classes-over-all-nuclei) scores. No sum of ranks is safe from *clones*: a
 second entry of a team can turn the order of two others. Rank one entry for each team.
@@ -457,8 +454,8 @@ teams did this, and it paid in so many plays (`python -m benchmarks.class_column
 
 {class_columns}
 
-No name that lowers the class score can work where that score is the column: the first 0 is no finding. That macro F1 follows the skill which made the
-teams better where classes are rare is one; its price is the second column, since a wrong name is two errors and silence is one. Where
+No name that lowers the class score can work where that score is the column: its first 0 is no finding. That macro F1 follows the
+skill where classes are rare is one; its price is the second column, since a wrong name is two errors and silence is one. Where
 two of the eight teams find 30 to 50 % of the nuclei, all of these columns follow detection (a correlation with F1 of {lowest:.2f} to {highest:.2f}) more than the
 skill in naming.
 
@@ -477,6 +474,7 @@ def page(found: Sequence[Found], presets: Sequence[str], seeds: int, simulated: 
     words = f"{IMAGES_OF_REAL} images of the Data Science Bowl 2018 with the submissions of two teams, and three made of them"
     head = INTRODUCTION.format(
         tricks=len({of.play.trick for of in found}),
+        plays=len(found) // len(presets),
         seeds=seeds,
         fields=len(names),
         made="; ".join(f"*{name}*, {plan.words}" for name, plan in PLANS.items()),
@@ -493,7 +491,7 @@ def page(found: Sequence[Found], presets: Sequence[str], seeds: int, simulated: 
         lowest=min(of_few),
         highest=max(of_few),
     )
-    return "\n".join([head + "\n".join(rows), reading + "\n".join(trick_row(trick, found) for trick in TRICKS), ""])
+    return "\n".join([head + "\n".join(rows), reading + "\n".join(trick_rows(found)), ""])
 
 
 def summary_row(preset: str, found: Sequence[Found]) -> str:
@@ -506,13 +504,22 @@ def summary_row(preset: str, found: Sequence[Found]) -> str:
     words = "; ".join(f"{BY_NAME[name].words}{' (R)' * BY_NAME[name].by_reference}" for name, _ in often)
     name = f"**{preset}**" if preset in ("recommended", BY_CENTROIDS) else f"[{preset}](presets.md#{preset})"
     share = f"{len(paying)} ({100 * len(paying) / len(plays):.1f} %)"
-    return f"| {name} | {share} | {len(plays)} | {len(paying) - by_reference} | {by_reference} | {largest} | {words} |"
+    return f"| {name} | {share} | {len(paying) - by_reference} | {by_reference} | {largest} | {words} |"
 
 
-def trick_row(trick: Trick, found: Sequence[Found]) -> str:
-    often = Counter(of.preset for of in found if of.play.pays and of.play.trick == trick.name)
-    pays = ", ".join(f"{preset} ({number})" for preset, number in sorted(often.items()))
-    return f"| `{trick.name}` | {trick.words}{' (R)' * trick.by_reference} | {pays} |"
+def trick_rows(found: Sequence[Found]) -> list[str]:
+    """A row for each trick; copies that differ in confidence or class and work under the same presets share one."""
+    rows: dict[tuple[str, str], list[Trick]] = {}
+    for trick in TRICKS:
+        often = Counter(of.preset for of in found if of.play.pays and of.play.trick == trick.name)
+        pays = ", ".join(f"{preset} ({number})" for preset, number in sorted(often.items()))
+        rows.setdefault((trick.name.removesuffix("_surer").removesuffix("_other"), pays), []).append(trick)
+    lines = []
+    for (_, pays), (first, *others) in rows.items():
+        names = ", ".join([f"`{first.name}`", *(f"`…{trick.name.removeprefix(first.name)}`" for trick in others)])
+        more = [f"…{trick.words.removeprefix(first.words)}" for trick in others]
+        lines.append(f"| {names} | {'; '.join([first.words, *more])}{' (R)' * first.by_reference} | {pays} |")
+    return lines
 
 
 def ranked_presets() -> list[str]:

@@ -216,7 +216,7 @@ def in_own_process(what: str, nuclei: int, kind: str, minutes: float) -> dict[st
         return f"not done after {minutes:g} minutes"
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        return f"fails: {lines[-1][:160]}".replace("|", "/")
+        return "not enough memory" if "MemoryError" in lines[-1] else f"fails: {lines[-1][:160]}".replace("|", "/")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
