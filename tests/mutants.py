@@ -113,7 +113,7 @@ FILES = {
     "summary": "evaluation/scoring/score.py",
     "metrics_json": "evaluation/results/documents.py",
     "objects_csv": "evaluation/results/csv_files.py",
-    "kept_references": "evaluation/scoring/kept_references.py",
+    "kept_references": "evaluation/scoring/read.py",
     "cases": "evaluation/challenge/cases.py",
 }
 

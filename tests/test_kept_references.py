@@ -10,8 +10,8 @@ import pytest
 
 from evaluation import Challenge
 from evaluation.model import Case
-from evaluation.scoring import kept_references as module
-from evaluation.scoring.kept_references import KeptReferences, file_states, rules_of_references
+from evaluation.scoring import read as module
+from evaluation.scoring.read import KeptReferences, file_states, rules_of_references
 from evaluation.scoring.street import score_submission
 from evaluation.submission import CaseFile
 

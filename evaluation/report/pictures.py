@@ -44,7 +44,7 @@ from evaluation.report.scenes import (
 from evaluation.report.tissue import Rgb, Tissue, open_tissue
 from evaluation.results.files import write_atomically
 from evaluation.scoring.measure import measure_cases
-from evaluation.scoring.read import reference_files
+from evaluation.scoring.read import reference_files, rules_of_references
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
 from evaluation.study.error_costs import CaseErrors, count_errors
@@ -373,7 +373,8 @@ class CaseWork:
 
     def judge(self, inputs: Sequence[CaseInput]) -> list[Judgement | CaseOutcome]:
         """Judge and draw some cases, or return what is wrong with them."""
-        outcomes = [read_and_match(self.challenge, self.folder, self.files, given) for given in inputs]
+        rules = rules_of_references(self.challenge)
+        outcomes = [read_and_match(self.challenge, self.folder, self.files, given, rules) for given in inputs]
         found = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
         if len(found) < len(outcomes):
             return [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]

@@ -25,7 +25,6 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.findings.finding import wording_of
 from evaluation.model import Annotations, Case, CaseResult, Instances
 from evaluation.scoring.columns import check_columns
-from evaluation.scoring.kept_references import kept_references, rules_of_references
 from evaluation.scoring.match import MatchedCase, SeenNuclei, hardly_meant, match_case, own_duplicates
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.memory import memory_needs
@@ -34,12 +33,14 @@ from evaluation.scoring.read import (
     SLOW_FILES,
     ReadPrediction,
     begin_prediction,
+    kept_references,
     not_looked_at,
     prepare_decoders,
     read_prediction,
     read_reference,
     read_shared_reference,
     reference_files,
+    rules_of_references,
     slow_files,
 )
 from evaluation.scoring.receive import CaseContent, ReceivedSubmission, check_links, receive_submission, rejection
@@ -105,35 +106,39 @@ def score_cases(
     rules = rules_of_references(challenge)
     outcomes: list[ReadCase | CaseOutcome] = []
     for case in inputs:
-        outcomes.append(read_and_match(challenge, folder, files, case, rules=rules))
+        outcomes.append(read_and_match(challenge, folder, files, case, rules))
         if sum(slow_files_of(outcome) for outcome in outcomes if isinstance(outcome, CaseOutcome)) >= SLOW_FILES:
             break
-    if any(isinstance(outcome, CaseOutcome) for outcome in outcomes):
-        return [outcome if isinstance(outcome, CaseOutcome) else CaseOutcome() for outcome in outcomes]
-    read_cases = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
+    measured = iter(measure_read(challenge, [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]))
+    return [outcome if isinstance(outcome, CaseOutcome) else next(measured) for outcome in outcomes]
+
+
+def measure_read(challenge: Challenge, cases: Sequence[ReadCase]) -> list[CaseOutcome]:
+    """Measure some cases together; if that fails, each by itself, so that what is told depends on no other case."""
     try:
-        results = measure_cases(challenge, [read.matched for read in read_cases])
+        results = measure_cases(challenge, [read.matched for read in cases])
     except InputFault as error:
-        return [CaseOutcome(prediction_faults=error.findings), *[CaseOutcome()] * (len(read_cases) - 1)]
+        if len(cases) == 1:
+            return [CaseOutcome(prediction_faults=error.findings)]
+        return [outcome for read in cases for outcome in measure_read(challenge, [read])]
     return [
-        CaseOutcome(result, warnings=read.warnings, seen=read.seen)
-        for result, read in zip(results, read_cases, strict=True)
+        CaseOutcome(result, warnings=read.warnings, seen=read.seen) for result, read in zip(results, cases, strict=True)
     ]
 
 
 def read_and_match(
-    challenge: Challenge, folder: Path, files: SubmissionFiles, case: CaseInput, *, rules: str | None = None
+    challenge: Challenge, folder: Path, files: SubmissionFiles, case: CaseInput, rules: str
 ) -> ReadCase | CaseOutcome:
     """Read and match one case, or say what is at fault. The prediction is decoded while the reference is read.
 
-    rules  of references (``rules_of_references``), for a case that may be met again
+    rules  of references (``rules_of_references``), under which one that was read may be kept
     """
     begun = begin_prediction(challenge, files, case.case, case.prediction)
     try:
-        if rules is None or case.reference is not None:
-            reference = read_reference(challenge, folder, case.case, case.reference)
-        else:
+        if case.reference is None:
             reference = kept_references.read(challenge, folder, case.case, rules)
+        else:
+            reference = read_reference(challenge, folder, case.case, case.reference)
     except InputFault as error:
         if begun:
             begun.drop()
@@ -142,8 +147,7 @@ def read_and_match(
     try:
         if case.prediction is not None:
             prediction = read_prediction(challenge, files, case.case, case.prediction, begun)
-        instances = prediction.instances if prediction else None
-        counts = prediction.class_counts if prediction else None
+        instances, counts = (prediction.instances, prediction.class_counts) if prediction else (None, None)
         matched = match_case(challenge, case.case, reference, instances, counts)
     except InputFault as error:
         return CaseOutcome(prediction_faults=error.findings)
@@ -249,7 +253,8 @@ def read_submission(folder: Path, challenge: Challenge, path: Path) -> list[Read
     """All cases of a submission. Raises SubmissionRejected, ChallengeBroken."""
     received = receive_submission(challenge, path, folder)
     cases = run_job(sort_cases(challenge, folder, received), 1)
-    outcomes = [read_and_match(cases.challenge, folder, received.files, case) for case in cases.inputs]
+    rules = rules_of_references(cases.challenge)
+    outcomes = [read_and_match(cases.challenge, folder, received.files, case, rules) for case in cases.inputs]
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
     return [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
 
