@@ -108,29 +108,18 @@ class Challenge(Rules):
             for key in ("class_values", "colours"):
                 values = rules.value(key)
                 if values is not None and not set(self.class_names) <= set(values) <= set(self.class_names) | extra:
-                    raise contradiction(
-                        f"{side}.{key}",
-                        f"values for {listed(sorted(values))}",
-                        f"one for each class, that is for {listed(self.class_names)}",
-                    )
+                    expected = f"one for each class, that is for {listed(self.class_names)}"
+                    raise contradiction(f"{side}.{key}", f"values for {listed(sorted(values))}", expected)
             if left_out := sorted(name for name in rules.skip_classes if name.casefold() in self.class_ids()):
-                raise contradiction(
-                    f"{side}.skip_classes",
-                    f"{listed(left_out)}, which the challenge asks for",
-                    "names that are neither classes, aliases nor ignore classes",
-                )
+                got = f"{listed(left_out)}, which the challenge asks for"
+                expected = "names that are neither classes, aliases nor ignore classes"
+                raise contradiction(f"{side}.skip_classes", got, expected)
             if rules.value("not_annotated") and not self.reference.ignore.classes:
-                raise contradiction(
-                    f"{side}.not_annotated",
-                    "labels, but reference.ignore.classes is empty",
-                    "a name there for what is not annotated",
-                )
+                got = "labels, but reference.ignore.classes is empty"
+                raise contradiction(f"{side}.not_annotated", got, "a name there for what is not annotated")
             if len(self.classes) > 1 and not rules.tells_class:
-                raise contradiction(
-                    f"{side}.files",
-                    "no {class} and no class_map although there are several classes",
-                    "a way to tell the class of a nucleus",
-                )
+                got = "no {class} and no class_map although there are several classes"
+                raise contradiction(f"{side}.files", got, "a way to tell the class of a nucleus")
             for key, is_used, column in (
                 ("units", rules.value("units") not in (None, "px"), "spacing_um"),
                 ("format", rules.needs_index, "index"),
@@ -139,25 +128,16 @@ class Challenge(Rules):
                     self.check_column(f"{side}.{key}", repr(getattr(rules, key)), column)
             too_large = [case.name for case in self.cases if case.height * case.width > self.limits.pixels_per_image]
             if rules.dense and too_large:
-                raise contradiction(
-                    "limits.pixels_per_image",
-                    f"{self.limits.pixels_per_image:,}, but case {quote(too_large[0])} has more",
-                    f"a limit that the images of {CASES_FILE} keep",
-                )
+                got = f"{self.limits.pixels_per_image:,}, but case {quote(too_large[0])} has more"
+                raise contradiction("limits.pixels_per_image", got, f"a limit that the images of {CASES_FILE} keep")
         for index, rule in enumerate(self.matching.rules):
             if (self.reference.are_points or self.submission.are_points) and rule.needs_pixels:
                 fitting = listed(name for name, kind in MATCHING_RULES.items() if kind.takes_points)
-                raise contradiction(
-                    f"matching.rules.{index}.rule",
-                    f"{rule.rule!r} for points",
-                    f"a rule that needs no pixels, {fitting}, with a radius",
-                )
+                expected = f"a rule that needs no pixels, {fitting}, with a radius"
+                raise contradiction(f"matching.rules.{index}.rule", f"{rule.rule!r} for points", expected)
         if self.reference.are_points and self.reference.ignore.classes:
-            raise contradiction(
-                "reference.ignore.classes",
-                "given for points",
-                "none, since points mark no region; skip_classes leaves annotations out",
-            )
+            expected = "none, since points mark no region; skip_classes leaves annotations out"
+            raise contradiction("reference.ignore.classes", "given for points", expected)
 
     def check_column(self, key: str, setting: str, column: str) -> None:
         """Refuse a rule that needs a column of cases.csv which is empty for some cases."""
@@ -175,21 +155,15 @@ class Challenge(Rules):
         if self.matching.rules:
             raise contradiction("matching.rules", beside, "no matching, since numbers cannot be paired")
         if self.metrics.family_names != ("counting",):
-            raise contradiction(
-                "metrics.families",
-                f"{listed(self.metrics.families, last='and')}, {beside}",
-                "'counting' alone, since only numbers of nuclei can be compared",
-            )
+            expected = "'counting' alone, since only numbers of nuclei can be compared"
+            raise contradiction("metrics.families", f"{listed(self.metrics.families, last='and')}, {beside}", expected)
         for key, is_given in (
             ("ignore.classes", bool(self.reference.ignore.classes)),
             ("overlap", self.reference.overlap == "ignore"),
         ):
             if is_given:
-                raise contradiction(
-                    f"reference.{key}",
-                    beside,
-                    "no regions that are not scored, since numbers of nuclei do not say where they are",
-                )
+                expected = "no regions that are not scored, since numbers of nuclei do not say where they are"
+                raise contradiction(f"reference.{key}", beside, expected)
 
     def check_metrics(self) -> None:
         """Refuse what the metrics contradict in the classes and cases."""
@@ -197,11 +171,8 @@ class Challenge(Rules):
         for grouping, groups in self.metrics.class_groups.items():
             members = [name.casefold() for names in groups.values() for name in names]
             if len(set(members)) < len(members) or not set(members) <= known:
-                raise contradiction(
-                    f"metrics.class_groups.{grouping}",
-                    listed(sorted(members), 20),
-                    f"each of {listed(self.class_names)} once at the most",
-                )
+                expected = f"each of {listed(self.class_names)} once at the most"
+                raise contradiction(f"metrics.class_groups.{grouping}", listed(sorted(members), 20), expected)
         for name, metrics in unknown_metrics(self.metric_choice()).items():
             raise RuleFault(
                 fault(
@@ -225,11 +196,8 @@ class Challenge(Rules):
         if self.metrics.false_positives and self.metrics.per == "mm2":
             lacking = [case.name for case in self.cases if self.area_mm2(case) is None]
             if lacking:
-                raise contradiction(
-                    "metrics.per",
-                    f"'mm2', but area_mm2 and spacing_um are empty for {counted(len(lacking), 'case')}",
-                    f"one of them for every case in {CASES_FILE}",
-                )
+                got = f"'mm2', but area_mm2 and spacing_um are empty for {counted(len(lacking), 'case')}"
+                raise contradiction("metrics.per", got, f"one of them for every case in {CASES_FILE}")
 
     def area_mm2(self, case: Case) -> float | None:
         """The annotated area of a case: that of cases.csv, else that of the image, else None."""

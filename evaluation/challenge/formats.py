@@ -274,11 +274,8 @@ class ClassFiles(NumberedClasses):
         """Refuse rules that name no complete place, or several places, for the class of a nucleus."""
         ways = list(self.ways)
         if len(ways) > 1 or (ways and "{class}" in self.files):
-            raise contradiction(
-                ways[0],
-                f"given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}",
-                "one way to tell the class of a nucleus",
-            )
+            got = f"given although {'files holds {class}' if len(ways) < 2 else ways[1] + ' is'}"
+            raise contradiction(ways[0], got, "one way to tell the class of a nucleus")
         if ways and self.zero_is_background and self.class_values is None:
             raise contradiction("class_values", f"missing although {ways[0]} is given", "both")
         if self.class_values is not None and not ways:

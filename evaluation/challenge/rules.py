@@ -62,11 +62,8 @@ class IgnoreRules(Rules):
         if self.classes and self.policy is None:
             raise contradiction("policy", "missing although classes are listed", "what the ignore classes do")
         if (self.fraction is not None) != (self.policy in WITH_FRACTION):
-            raise contradiction(
-                "fraction",
-                f"{self.fraction} with policy {self.policy!r}",
-                f"a fraction with the policy {listed(WITH_FRACTION)}, and only with them",
-            )
+            expected = f"a fraction with the policy {listed(WITH_FRACTION)}, and only with them"
+            raise contradiction("fraction", f"{self.fraction} with policy {self.policy!r}", expected)
         return self
 
 
@@ -91,17 +88,11 @@ class ReferenceRules(FormatRules):
             if not without_area and not is_given:
                 raise RuleFault(fault("missing-rule", key))
         if self.overlap == "ignore" and self.ignore.policy not in ("clip", "drop_unmatched"):
-            raise contradiction(
-                "overlap",
-                f"'ignore' with ignore.policy {self.ignore.policy!r}",
-                "the policy 'clip' or 'drop_unmatched', since contested pixels must leave both sides",
-            )
+            expected = "the policy 'clip' or 'drop_unmatched', since contested pixels must leave both sides"
+            raise contradiction("overlap", f"'ignore' with ignore.policy {self.ignore.policy!r}", expected)
         if self.overlap == "class_order" and self.overlap_scope == "class":
-            raise contradiction(
-                "overlap_scope",
-                "'class' with overlap 'class_order'",
-                "'image', since the order of the classes decides between classes",
-            )
+            got = "'class' with overlap 'class_order'"
+            raise contradiction("overlap_scope", got, "'image', since the order of the classes decides between classes")
         return self
 
 
@@ -273,11 +264,8 @@ class MetricRules(Rules):
         if any(round(threshold, 6) != threshold for threshold in self.iou_thresholds):
             raise invalid("iou_thresholds", "more than six decimals", "at most six, to compare exactly")
         if self.iou_thresholds == (0.5, 0.95):
-            raise invalid(
-                "iou_thresholds",
-                "0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95",
-                "ten thresholds in steps of 0.05, or others",
-            )
+            got = "0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95"
+            raise invalid("iou_thresholds", got, "ten thresholds in steps of 0.05, or others")
         if ("thresholds" in families) and not self.iou_thresholds:
             raise contradiction("iou_thresholds", "missing for the family 'thresholds'", "a list such as [0.5, 0.75]")
         if self.iou_thresholds and not {"thresholds", "curves", "sizes"} & set(families):
