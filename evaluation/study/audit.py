@@ -24,28 +24,10 @@ from evaluation.challenge.rules import AuditRules, RankingRules
 from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import counted, fault, render_findings
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.leaderboard.board import (
-    compare_columns,
-    identity_of,
-    load_ranked,
-    places_by_methods,
-    rank_table,
-    table_in_file,
-)
+from evaluation.leaderboard import board, team_scores
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.rank_given import parse_settings, rules_of_scores
 from evaluation.leaderboard.score_csv import Unit, aggregation_of, read_rows, table_of_rows, without_teams
-from evaluation.leaderboard.team_scores import (
-    TeamScores,
-    Unranked,
-    as_columns,
-    groups_of,
-    plan_columns,
-    score_table,
-    scores_entry,
-    scores_from_entry,
-    team_of_documents,
-)
 from evaluation.leaderboard.teams import Kept, Note, Outcome, score_teams
 from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
@@ -69,6 +51,7 @@ NO_NUCLEI = (
 )
 
 T = TypeVar("T")
+Matching = tuple[str, str]  # a rule and a threshold: ``AS_WRITTEN`` or a number
 
 
 # --- views ------------------------------------------------------------------------------------------------------------
@@ -88,7 +71,7 @@ def audit_views(
     audit: AuditRules,
     *,
     identity: Mapping[str, str],
-    unranked: Sequence[Unranked] = (),
+    unranked: Sequence[team_scores.Unranked] = (),
     notes: Sequence[str] = (),
 ) -> Audit:
     """Rank the teams of every view by every method, and audit the places. The first view is the published one.
@@ -97,7 +80,7 @@ def audit_views(
     """
     views, left_out = [complete(view) for view in views], list(notes)
     own, rules = views[0], views[0].rules
-    tests = compare_columns(own.table, rules) if own.table.teams else []
+    tests = board.compare_columns(own.table, rules) if own.table.teams else []
     methods = methods_of(own, audit, tests, left_out)
     views += weight_views(own, audit.weights)
     ranked = [{method: rank_view(view, method) for method in methods} for view in views]
@@ -115,7 +98,7 @@ def audit_views(
     position, combined = (np.stack(places) for places in zip(*(places for _, places in rows), strict=True))
     is_ranked = ~np.isnan(position).all(axis=0)
     named = list(zip(own.table.teams, is_ranked.tolist(), strict=True))
-    without = [Unranked(name, "no-value", "no rank in any variant") for name, is_in in named if not is_in]
+    without = [team_scores.Unranked(name, "no-value", "no rank in any variant") for name, is_in in named if not is_in]
     return audit_positions(
         tuple(name for name, is_in in named if is_in),
         dimensions,
@@ -136,7 +119,7 @@ def complete(view: View) -> View:
 
 
 def rank_view(view: View, method: RankingMethod) -> tuple[Float64, Float64]:
-    return rank_table(view.table, view.rules.model_copy(update={"method": method}))
+    return board.rank_table(view.table, view.rules.model_copy(update={"method": method}))
 
 
 def methods_of(
@@ -149,7 +132,7 @@ def methods_of(
             got = f"'absolute' with {len(rules.columns)} columns"
             raise contradiction("audit.methods", got, "methods for several columns")
         return own_first(rules.method, audit.methods)
-    found = places_by_methods(own.table, rules, tests) if own.table.teams else {}
+    found = board.places_by_methods(own.table, rules, tests) if own.table.teams else {}
     unable = [name for name in get_args(RankingMethod) if name not in found and (name != "absolute" or not several)]
     if found and unable:
         notes.append(f"Methods that cannot decide (all teams would share a rank) are left out: {', '.join(unable)}.")
@@ -185,29 +168,26 @@ def better_pairs(teams: Sequence[str], tests: Sequence[Comparison | None]) -> se
 
 def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
     """The view with each column left out, and with multiples of its weight; nothing for one column."""
-    table, columns = own.table, own.rules.columns
-    for index, column in enumerate(columns if len(columns) > 1 else ()):
-        for factor in FACTORS if factors is None else factors:
-            gaps, weights, kept = table.gaps, table.weights.copy(), np.ones(len(columns), np.bool_)
-            weights[index] *= factor
-            kept[index] = factor > 0
-            if gaps is not None:
-                lacking, left_out, by_unit = gaps.lacking[:, kept], gaps.left_out[kept], gaps.by_unit[:, kept]
-                gaps = replace(gaps, lacking=lacking, left_out=left_out, by_unit=by_unit)
-            changed = replace(
-                table,
-                columns=tuple(path for path, is_in in zip(table.columns, kept, strict=True) if is_in),
-                higher_is_better=table.higher_is_better[kept],
-                weights=weights[kept],
-                overall=table.overall[:, kept],
-                by_unit=None if table.by_unit is None else table.by_unit[:, kept],
-                gaps=gaps,
-            )
-            left = tuple(of for of, is_in in zip(columns, kept, strict=True) if is_in)
-            name = f"{column.path} x {factor:g}" if factor else f"{column.path} without"
-            if factor != 1:
-                rules = own.rules.model_copy(update={"columns": left})
-                yield View(changed, rules, {**own.values, "weights": name})
+    table, gaps, columns = own.table, own.table.gaps, own.rules.columns
+    tried = [factor for factor in (FACTORS if factors is None else factors) if factor != 1]
+    for index, factor in product(range(len(columns)) if len(columns) > 1 else (), tried):
+        weights = table.weights.copy()
+        weights[index] *= factor
+        left = np.flatnonzero(weights)
+        if gaps is not None:
+            lacking, left_out, by_unit = gaps.lacking[:, left], gaps.left_out[left], gaps.by_unit[:, left]
+        changed = replace(
+            table,
+            columns=tuple(table.columns[place] for place in left),
+            higher_is_better=table.higher_is_better[left],
+            weights=weights[left],
+            overall=table.overall[:, left],
+            by_unit=None if table.by_unit is None else table.by_unit[:, left],
+            gaps=gaps and replace(gaps, lacking=lacking, left_out=left_out, by_unit=by_unit),
+        )
+        rules = own.rules.model_copy(update={"columns": tuple(columns[place] for place in left)})
+        name = f"{columns[index].path} {f'x {factor:g}' if factor else 'without'}"
+        yield View(changed, rules, {**own.values, "weights": name})
 
 
 def write_audit(folder: Path, audit: Audit) -> None:
@@ -248,11 +228,11 @@ def audit_scores_in_file(
     for rule, (name, mean) in product(missing, means.items()):
         by_rule = rules.model_copy(update={"missing": rule})
         found = table_of_rows(rows, rules.columns, unit=unit, missing=rule, mean=mean)
-        views.append(View(table_in_file(found, by_rule, challenge), by_rule, {"missing": rule, "unit": name}))
+        views.append(View(board.table_in_file(found, by_rule, challenge), by_rule, {"missing": rule, "unit": name}))
     return audit_views(
         views,
         challenge.audit if challenge else AuditRules(),
-        identity=identity_of(challenge, rules),
+        identity=board.identity_of(challenge, rules),
         notes=[*notes, *render_findings([*findings, *own.findings])],
     )
 
@@ -280,11 +260,11 @@ class Plan:
     challenge: Challenge
     rules: RankingRules
     runs: tuple[Run, ...]
-    columns: dict[tuple[str, str], tuple[str, ...]]
+    columns: dict[Matching, tuple[str, ...]]
     units: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def paths(self, matching: tuple[str, str], unit: str) -> list[str]:
+    def paths(self, matching: Matching, unit: str) -> list[str]:
         """The paths of the columns in a view."""
         parts = [path.rpartition(".") for path in self.columns[matching]]
         return [f"{metric}.{unit if unit in MEANS.values() else aggregation}" for metric, _, aggregation in parts]
@@ -324,7 +304,7 @@ def own_first(own: T, others: Sequence[T]) -> tuple[T, ...]:
 
 def plan_matching(
     challenge: Challenge, rules: RankingRules, notes: list[str]
-) -> tuple[dict[tuple[str, str], tuple[str, ...]], tuple[AnyMatchingRule, ...]]:
+) -> tuple[dict[Matching, tuple[str, ...]], tuple[AnyMatchingRule, ...]]:
     """The columns under each matching rule and threshold; and all rules of the runs, the challenge's own first."""
     own, extra = challenge.matching.rules, challenge.audit.matching
     names = [rule.name for rule in (*own, *extra)]
@@ -335,13 +315,10 @@ def plan_matching(
         expected = "no matching, since numbers cannot be paired"
         raise contradiction("audit.matching", "given beside numbers of nuclei", expected)
     paths = tuple(column.path for column in rules.columns)
-    columns: dict[tuple[str, str], tuple[str, ...]] = {}
+    columns: dict[Matching, tuple[str, ...]] = {}
     added: list[AnyMatchingRule] = []
     for rule in (*own, *extra):
-        if rule is own[0]:
-            moved: list[str | None] = list(paths)
-        else:
-            moved = [moved_path(challenge, path, rule) for path in paths]
+        moved = [path if rule is own[0] else moved_path(challenge, path, rule) for path in paths]
         added += [rule] if rule in extra else []
         if None in moved:
             notes.append(f"The matching rule {rule.name} is left out: not every column has a value under it.")
@@ -453,7 +430,7 @@ def audit_challenge(
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
-    challenge, rules = load_ranked(challenge_folder)
+    challenge, rules = board.load_ranked(challenge_folder)
     plan = plan_audit(challenge, rules)
     outcomes: dict[str, set[Outcome]] = {}
 
@@ -461,7 +438,7 @@ def audit_challenge(
         score_teams(
             challenge_folder,
             run.challenge,
-            plan_columns(run.challenge, as_columns(plan.all_paths)),
+            team_scores.plan_columns(run.challenge, team_scores.as_columns(plan.all_paths)),
             submissions,
             output,
             workers=workers,
@@ -486,7 +463,7 @@ def audit_challenge(
             for matching, unit in product(plan.columns, plan.units)
         ],
         challenge.audit,
-        identity=identity_of(challenge, rules),
+        identity=board.identity_of(challenge, rules),
         unranked=list(unranked.values()),
         notes=[*plan.notes, *(f"{finding.where}: {finding.got}." for finding in findings)],
     )
@@ -499,22 +476,18 @@ def kept_of(run: Run, paths: Sequence[str]) -> Kept:
         key=hashlib.sha256(repr(paths).encode()).hexdigest(),
         files=(SCORES,),
         finish=partial(scores_file, paths=paths),
-        read=read_scores,
+        read=lambda folder, name: team_scores.scores_from_entry(name, orjson.loads((folder / SCORES).read_bytes())),
     )
 
 
 def scores_file(result: Result, *, paths: Sequence[str]) -> dict[str, str]:
     """The numbers at some paths of a result, as a file."""
-    columns = plan_columns(result.challenge, as_columns(paths))
-    scores = team_of_documents("", result.challenge, columns, result.metrics, result.details)
-    return {SCORES: as_json(scores_entry(scores))}
+    columns = team_scores.plan_columns(result.challenge, team_scores.as_columns(paths))
+    scores = team_scores.team_of_documents("", result.challenge, columns, result.metrics, result.details)
+    return {SCORES: as_json(team_scores.scores_entry(scores))}
 
 
-def read_scores(folder: Path, name: str) -> TeamScores:
-    return scores_from_entry(name, orjson.loads((folder / SCORES).read_bytes()))
-
-
-def view_of(plan: Plan, run: Run, teams: Sequence[TeamScores], matching: tuple[str, str], unit: str) -> View:
+def view_of(plan: Plan, run: Run, teams: Sequence[team_scores.TeamScores], matching: Matching, unit: str) -> View:
     """The teams of a run under a matching rule and a unit; floors are those of the run."""
     every = {path: index for index, path in enumerate(plan.all_paths)}
     chosen = [every[path] for path in plan.paths(matching, unit)]
@@ -522,7 +495,7 @@ def view_of(plan: Plan, run: Run, teams: Sequence[TeamScores], matching: tuple[s
         replace(team, overall=team.overall[chosen], by_unit=None if team.by_unit is None else team.by_unit[chosen])
         for team in teams
     ]
-    table = score_table(scores, plan.rules, groups_of(plan.challenge))
+    table = team_scores.score_table(scores, plan.rules, team_scores.groups_of(plan.challenge))
     rule, threshold = matching
     values = {"matching": rule, "threshold": threshold, "unit": unit, "overlap": run.overlap, "ignore": run.ignore}
     return View(table, plan.rules, values)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
@@ -176,7 +175,7 @@ def audit_positions(
     combined: Float64,
     *,
     published: int | None = None,
-    better: AbstractSet[tuple[str, str]] | None = None,
+    better: Collection[tuple[str, str]] | None = None,
     identity: Mapping[str, str] | None = None,
     unranked: Sequence[Unranked] = (),
     notes: Sequence[str] = (),
@@ -303,10 +302,10 @@ def team_places(teams: Sequence[str], position: Float64, first: Bool, published:
 
 
 def judge(
-    places: Sequence[TeamPlaces], first: Bool, is_published: bool, better: AbstractSet[tuple[str, str]] | None
+    places: Sequence[TeamPlaces], first: Bool, is_published: bool, better: Collection[tuple[str, str]] | None
 ) -> tuple[Verdict, list[str]]:
     """Can the first rank be defended? The answer as a code and in sentences. ``better``: as in ``audit_positions``."""
-    variants = len(first)
+    variants, of_variants = len(first), counted(len(first), "variant")
     ranked = [team for team in places if team.places]
     if not ranked:
         return "no-teams", ["No team is ranked, so that there is no first rank to defend."]
@@ -334,18 +333,14 @@ def judge(
         return verdict, [f"The first rank cannot be defended by one team: {names} {is_shared}.", *each, *also]
     champion = champions[0]
     if champion.first < variants:
-        words = f"{start} cannot be defended: it is first in {champion.first:,} of {counted(variants, 'variant')}."
+        words = f"{start} cannot be defended: it is first in {champion.first:,} of {of_variants}."
         nobody = int((~first.any(axis=1)).sum())
         last = [f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else []
         return "no", [words, *also, *last]
     if champion.first_alone < variants:
-        shared = (
-            f"it is first in all {counted(variants, 'variant')}, but shares it in {variants - champion.first_alone:,}."
-        )
+        shared = f"it is first in all {of_variants}, but shares it in {variants - champion.first_alone:,}."
         return "shared", [f"{start} cannot be defended alone: {shared}", *also]
-    held = (
-        f"{start} holds under all rules that were tried: it is first in {variants:,} of {counted(variants, 'variant')}."
-    )
+    held = f"{start} holds under all rules that were tried: it is first in {variants:,} of {of_variants}."
     if better is None:
         return "untested", [held, "Whether it would hold with other patients is not known: nothing can be tested."]
     if alike := [team.name for team in ranked if team is not champion and (champion.name, team.name) not in better]:
@@ -372,19 +367,14 @@ def tell_changes(
     each = []
     for row in changed[:NAMED_UP_TO].tolist():
         index = int(np.flatnonzero(~is_own[row])[0])
-        each.append(
-            f"{dimensions[index].name} {dimensions[index].values[settings[row, index]]} "
-            f"({first_names(teams, first[row])})"
-        )
+        names = [quote(name, 40) for name, is_in in zip(teams, first[row], strict=True) if is_in]
+        change = f"{dimensions[index].name} {dimensions[index].values[settings[row, index]]}"
+        each.append(f"{change} ({' and '.join(names) or 'nobody'})")
     more = f", and {len(changed) - NAMED_UP_TO:,} more" if len(changed) > NAMED_UP_TO else ""
     return [
         f"{len(changed):,} of {len(single):,} single changes of the rules give another first rank: "
         f"{', '.join(each)}{more}."
     ]
-
-
-def first_names(teams: Sequence[str], first: Bool) -> str:
-    return " and ".join(quote(name, 40) for name, is_in in zip(teams, first, strict=True) if is_in) or "nobody"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
