@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from evaluation.challenge import Challenge
     from evaluation.findings import Finding
     from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
-    from evaluation.instances.labels import instances_from_labels
-    from evaluation.instances.masks import instances_from_masks
+    from evaluation.instances.labels import instances_from_labels, instances_from_masks
     from evaluation.instances.outlines import instances_from_outlines
     from evaluation.model import Case, Instances, LabelMaps
     from evaluation.results.version import __version__
@@ -85,7 +84,7 @@ HOMES = {
     "compare": "authoring.compare_arrays",
     "count_label_maps": "scoring.from_arrays",
     "instances_from_labels": "instances.labels",
-    "instances_from_masks": "instances.masks",
+    "instances_from_masks": "instances.labels",
     "instances_from_outlines": "instances.outlines",
     "score_instances": "scoring.from_arrays",
     "score_submission": "scoring.street",

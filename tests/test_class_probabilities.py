@@ -34,8 +34,7 @@ from evaluation.formats.listed_nuclei import write_points_json, write_polygons_j
 from evaluation.formats.tables import read_nucls_csv, read_points_csv, read_points_csv_collection
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
-from evaluation.instances.parts import convert_parts, join_instances
-from evaluation.instances.prepare import apply_ignore_region, prepare_reference
+from evaluation.instances.prepare import apply_ignore_region, convert_parts, join_instances, prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.model import (
     Annotations,

@@ -16,9 +16,18 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from benchmarks.claims import coverage, pooled_coverage
-from evaluation.aggregation import intervals, resampling
-from evaluation.aggregation.intervals import Bootstrap, Interval, bca_interval, bootstrap, percentile_interval
-from evaluation.aggregation.resampling import Column, everything, resample, score_samples
+from evaluation.aggregation import intervals
+from evaluation.aggregation.intervals import (
+    Bootstrap,
+    Column,
+    Interval,
+    bca_interval,
+    bootstrap,
+    everything,
+    percentile_interval,
+    resample,
+    score_samples,
+)
 from evaluation.model import CaseTable, Units
 from evaluation.model.arrays import RandomIntegers
 
@@ -43,7 +52,7 @@ def table_of(found, nuclei) -> CaseTable:
 
 
 def evaluate(units) -> np.ndarray:
-    assert 0 < len(units) <= resampling.UNITS_AT_ONCE
+    assert 0 < len(units) <= intervals.UNITS_AT_ONCE
     assert units.weights.dtype == np.int64
     found, nuclei, filled, cases = (units.sum(name) for name in ("found", "nuclei", "filled", "cases"))
     assert (cases > 0).all()
@@ -99,9 +108,9 @@ def test_another_seed_draws_other_samples():
 def test_samples_drawn_in_blocks_are_those_drawn_at_once(stages, monkeypatch):
     groups = np.repeat(np.arange(5), [1, 3, 2, 2, 4])
     at_once = drawn_cases(groups, samples=60, seed=3, stages=stages)
-    monkeypatch.setattr(resampling, "SAMPLES_AT_ONCE", 7)
+    monkeypatch.setattr(intervals, "SAMPLES_AT_ONCE", 7)
     assert (drawn_cases(groups, samples=60, seed=3, stages=stages) == at_once).all()
-    monkeypatch.setattr(resampling, "ENTRIES_AT_ONCE", 1)
+    monkeypatch.setattr(intervals, "ENTRIES_AT_ONCE", 1)
     assert (drawn_cases(groups, samples=60, seed=3, stages=stages) == at_once).all()
 
 
@@ -188,7 +197,7 @@ def test_columns_of_samples_are_those_of_the_literal_version(data, seed, stages)
 
 
 def evaluate_cases(table: CaseTable) -> np.ndarray:
-    return resampling.evaluate_units(table, resampling.group_units(np.arange(len(table))), evaluate)
+    return intervals.evaluate_units(table, intervals.group_units(np.arange(len(table))), evaluate)
 
 
 def test_chunks_of_units_do_not_change_a_value(monkeypatch):
@@ -200,7 +209,7 @@ def test_chunks_of_units_do_not_change_a_value(monkeypatch):
         return bootstrap(table, groups, columns, evaluate, rules_of(stages="groups_and_cases", method="bca"))
 
     whole = intervals_of()
-    monkeypatch.setattr(resampling, "UNITS_AT_ONCE", 5)
+    monkeypatch.setattr(intervals, "UNITS_AT_ONCE", 5)
     assert intervals_of() == whole
 
 
@@ -412,7 +421,7 @@ def test_strata_are_averaged_inside_each_sample():
 def test_a_stratum_that_is_in_no_sample_is_left_out():
     """The only sample has the first of two patients, and of two strata, twice: its recall is the mean."""
     table, groups = table_of([1, 3], [4, 4]), np.arange(2)
-    samples = resampling.Samples(csr_array(np.array([[2, 0]])), resampling.group_units(groups))
+    samples = intervals.Samples(csr_array(np.array([[2, 0]])), intervals.group_units(groups))
     columns = [Column(0, unit, True) for unit in UNITS]
     found = score_samples(table, samples, evaluate_cases(table), columns, evaluate, groups)
     assert found.tolist() == [[0.25] * len(UNITS)]

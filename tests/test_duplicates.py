@@ -15,9 +15,8 @@ from literal import images, instances_of, masks_of
 
 from evaluation import Challenge
 from evaluation.findings import render_findings
-from evaluation.instances.parts import join_instances
 from evaluation.instances.perturb import dilate_instances, erode_instances
-from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.prepare import PreparedReference, join_instances
 from evaluation.instances.runs import empty_region, select_instances
 from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins
 from evaluation.model import Case, Instances

@@ -29,8 +29,8 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats.format import Request
 from evaluation.formats.label_image import read_label_image
 from evaluation.instances.labels import instances_from_label_image, instances_from_labels, majority_classes
-from evaluation.instances.parts import join_instances
 from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
+from evaluation.instances.prepare import join_instances
 from evaluation.instances.runs import SHAPES, measure_shapes
 from evaluation.model import Case, ClassTable, Instances, intervals
 from evaluation.model.label_runs import (

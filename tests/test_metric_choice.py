@@ -14,7 +14,7 @@ from evaluation.metrics import Metric, metrics_of
 from evaluation.metrics.metric import Variant
 from evaluation.model import MetricChoice, Scores, Units
 from evaluation.report.result import rules_in_words
-from evaluation.scoring.columns import check_columns
+from evaluation.scoring.score import check_columns
 
 PICTURE = """
 aa.BB  aa...

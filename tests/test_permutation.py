@@ -13,8 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest, friedmanchisquare, permutation_test, rankdata
 
 from benchmarks.claims import any_difference
-from evaluation.ranking.permutation import rank_sums
-from evaluation.ranking.significance import Test, compare_teams
+from evaluation.ranking.significance import Test, compare_teams, rank_sums
 
 # 12 units of 5 teams, 6 units of 3 teams; p of friedman_test(…, distribution = approximate(nresample = 2000000)) of the
 # R package coin 1.4-2: its Monte-Carlo error is below 0.0005
@@ -90,7 +89,7 @@ def test_pairs_are_compared_with_the_widest_range_in_all_orders(values):
 def test_draws_agree_with_the_exact_distribution(monkeypatch):
     doubled = doubled_ranks(np.random.default_rng(4).integers(0, 6, (12, 4)))
     exact = rank_sums(doubled)
-    monkeypatch.setattr("evaluation.ranking.permutation.SUMS", 0)
+    monkeypatch.setattr("evaluation.ranking.significance.SUMS", 0)
     drawn = rank_sums(doubled, draws=40_000)
     assert (exact.how, drawn.how) == ("exact", "monte_carlo")
     widths = np.unique(exact.width)

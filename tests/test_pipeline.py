@@ -24,8 +24,7 @@ from evaluation import (
     score_submission,
 )
 from evaluation.authoring.synthesis import Mistakes
-from evaluation.instances.parts import join_instances
-from evaluation.instances.prepare import PreparedReference, apply_ignore_region, prepare_reference
+from evaluation.instances.prepare import PreparedReference, apply_ignore_region, join_instances, prepare_reference
 from evaluation.instances.runs import union_region
 from evaluation.model import Instances, LabelMaps, Outlines, Region
 from evaluation.results.documents import as_json

@@ -25,7 +25,7 @@ from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.rank_given import parse_columns, rank_given
 from evaluation.leaderboard.score_csv import read_scores
 from evaluation.results.documents import as_json
-from evaluation.scoring.columns import check_columns
+from evaluation.scoring.score import check_columns
 
 HEADER = "team,case,group,metric,value"
 

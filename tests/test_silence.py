@@ -34,9 +34,8 @@ from evaluation.model import Instances, ScoreTable
 from evaluation.ranking.methods import rank_behind, rank_teams, select_teams
 from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.report.leaderboard import verdict_section
-from evaluation.scoring.columns import check_columns
 from evaluation.scoring.from_arrays import score_instances
-from evaluation.scoring.score import Result
+from evaluation.scoring.score import Result, check_columns
 
 METHODS = (
     "sum_of_ranks", "mean_of_ranks", "median_of_ranks", "aggregate_then_rank", "rank_then_aggregate", "test_then_rank",

@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evaluation.aggregation.resampling import resample
+from evaluation.aggregation.intervals import resample
 from evaluation.ranking import stability
-from evaluation.ranking.kendall import SMALL, count_pairs, kendall_tau
 from evaluation.ranking.methods import positions_of
 from evaluation.ranking.stability import (
+    SMALL,
     bootstrap_ranks,
+    count_pairs,
     draw_units,
+    kendall_tau,
     rank_by_values,
     rank_intervals,
     sample_means,

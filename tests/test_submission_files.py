@@ -26,7 +26,8 @@ from hypothesis import strategies as st
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
 from evaluation.scoring.receive import receive_submission
-from evaluation.submission import SubmissionFiles, archive
+from evaluation.submission import SubmissionFiles
+from evaluation.submission import files as module
 from evaluation.submission import open_submission as open_with_limits
 
 UNSAFE = (
@@ -244,8 +245,8 @@ def test_a_zip_with_a_huge_list_of_members_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_zip(tmp_path / "s.zip", *(f"{index}.mat" for index in range(50)))
-    monkeypatch.setattr(archive, "SMALL_LIST_BYTES", 1000)
-    monkeypatch.setattr(archive, "read_list", None)  # would fail if it were called
+    monkeypatch.setattr(module, "SMALL_LIST_BYTES", 1000)
+    monkeypatch.setattr(module, "read_list", None)  # would fail if it were called
     assert rejected(path, files_per_submission=2) == [
         "[too-many-files] submission: a list of members of 2,590 bytes; expected at most 2 files "
         "(limits.files_per_submission in challenge.toml). Leave out everything but the predictions."
@@ -507,7 +508,7 @@ def test_a_ratio_is_met_by_the_byte(tmp_path: Path) -> None:
 
 
 def test_a_large_member_is_kept_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MEMORY_BYTES", 1_000_000)
+    monkeypatch.setattr(module, "MEMORY_BYTES", 1_000_000)
     with zipfile.ZipFile(tmp_path / "s.zip", "w", zipfile.ZIP_DEFLATED) as written:
         written.writestr("1.npy", bytes(60_000_000))
         written.writestr("2.npy", bytes(1_000_000))
@@ -548,7 +549,7 @@ def test_no_room_for_a_large_member_is_no_fault_of_it(
             raise OSError(errno.ENOSPC, "No space left on device")
         return full
 
-    monkeypatch.setattr(archive, "MEMORY_BYTES", 0)
+    monkeypatch.setattr(module, "MEMORY_BYTES", 0)
     monkeypatch.setattr(tempfile, "TemporaryFile", room)
     files = open_submission(write_zip(tmp_path / "s.zip", "1.mat"))
     with Path("/dev/full").open("wb", buffering=0) as full, pytest.raises(OSError, match="No space left on device"):
@@ -602,7 +603,7 @@ def test_the_record_of_large_files_counts_wherever_it_is_said_to_be(
     struct.pack_into("<L", content, content.rindex(b"PK\5\6") + 12, 100)  # a list that seems to be short
     path.write_bytes(content)
     assert len(open_submission(path).names) == 50
-    monkeypatch.setattr(archive, "SMALL_LIST_BYTES", 1000)
+    monkeypatch.setattr(module, "SMALL_LIST_BYTES", 1000)
     assert rejected(path, files_per_submission=2)[0].startswith("[too-many-files] submission: a list of members of 2,5")
 
 
@@ -731,11 +732,11 @@ def test_any_zip_holds_what_zipfile_reads(
         path = Path(folder) / "s.zip"
         path.write_bytes(prefix.replace(b"PK", b"") + buffer.getvalue())
         with zipfile.ZipFile(path) as expected:
-            members = archive.list_members(path, LimitRules())
+            members = module.list_members(path, LimitRules())
             assert [member.name for member in members] == expected.namelist()
             for member in members:
                 with path.open("rb") as stream:
-                    assert b"".join(archive.unpack(stream, member)) == expected.read(member.name)
+                    assert b"".join(module.unpack(stream, member)) == expected.read(member.name)
 
 
 class Unseekable(io.BytesIO):
@@ -765,8 +766,8 @@ def test_any_damage_is_told(cut: int, changes: list[tuple[int, int]]) -> None:
 
 
 def test_never_more_is_unpacked_than_a_member_claims_to_have():
-    member = archive.Member("a", 0, 0, 100, 20, archive.STORED, 0, is_encrypted=False, is_link=False)
+    member = module.Member("a", 0, 0, 100, 20, module.STORED, 0, is_encrypted=False, is_link=False)
     content = io.BytesIO()
-    with pytest.raises(archive.Damaged):
-        archive.copy_checked(iter([b"12345678"] * 1000), member, content)
+    with pytest.raises(module.Damaged):
+        module.copy_checked(iter([b"12345678"] * 1000), member, content)
     assert len(content.getvalue()) == 16

@@ -15,7 +15,7 @@ from skimage.measure import label
 
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.outlines import trace_outlines
-from evaluation.instances.parts import instances_from_points
+from evaluation.instances.prepare import instances_from_points
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.model import Instances, Outlines, Points
 

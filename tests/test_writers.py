@@ -21,7 +21,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, label_image, read_annotations
 from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.instances.labels import instances_from_label_image, instances_from_labels
-from evaluation.instances.parts import instances_from_points
+from evaluation.instances.prepare import instances_from_points
 from evaluation.model import Case, ClassTable, Instances, LabelImage, Points
 
 CLASSES = ClassTable(("tumour", "stroma", "immune"), {"tumour": 1, "stroma": 2, "immune": 3}, {10: 1, 20: 2, 30: 3})

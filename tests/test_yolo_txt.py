@@ -16,7 +16,7 @@ from evaluation.challenge import LimitRules, format_rules
 from evaluation.commands.main import run
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
 from evaluation.formats import Request, read_annotations
-from evaluation.instances.parts import convert_parts
+from evaluation.instances.prepare import convert_parts
 from evaluation.model import Case, ClassTable
 
 CASE = Case("a", "a", 40, 60)

@@ -4,6 +4,5 @@ In: counts of each case, scores of each unit. Out: sums, means, what is penalise
 what compares teams; of the engine it knows the model alone.
 """
 
-from evaluation.aggregation.intervals import Bootstrap, bootstrap
-from evaluation.aggregation.resampling import Column
+from evaluation.aggregation.intervals import Bootstrap, Column, bootstrap
 from evaluation.aggregation.table import mean_of_units, penalise, stack_cases, unite

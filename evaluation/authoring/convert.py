@@ -47,7 +47,7 @@ from evaluation.formats.listed_nuclei import write_points_json, write_polygons_j
 from evaluation.formats.tables import COLUMN_PREFIX
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
-from evaluation.instances.parts import convert_parts
+from evaluation.instances.prepare import convert_parts
 from evaluation.instances.rasterise import placed_vertices
 from evaluation.model import (
     Annotations,

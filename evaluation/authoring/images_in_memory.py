@@ -12,8 +12,7 @@ import numpy.typing as npt
 from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, class_channel, goes_on, is_picture
 from evaluation.authoring.source import Size
 from evaluation.findings import counted
-from evaluation.instances.labels import EXACT_UP_TO, as_array, instances_from_labels
-from evaluation.instances.masks import are_records, instances_from_masks
+from evaluation.instances.labels import EXACT_UP_TO, are_records, as_array, instances_from_labels, instances_from_masks
 from evaluation.instances.runs import empty_region, union_region
 from evaluation.model import Instances, Region
 

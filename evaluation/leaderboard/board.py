@@ -57,7 +57,6 @@ from evaluation.leaderboard.team_scores import (
 from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, score_teams
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import BETTER, Differences, across_columns, better_in_samples, paired_differences
-from evaluation.ranking.kendall import kendall_tau
 from evaluation.ranking.methods import (
     BY_MATRIX,
     Ranking,
@@ -78,6 +77,7 @@ from evaluation.ranking.stability import (
     RankSamples,
     Stability,
     bootstrap_ranks,
+    kendall_tau,
     rank_by_values,
     sample_means,
     sample_weights,
@@ -85,8 +85,7 @@ from evaluation.ranking.stability import (
 )
 from evaluation.results.documents import identity, number, put
 from evaluation.results.files import write_atomically
-from evaluation.scoring.columns import check_columns
-from evaluation.scoring.score import Result
+from evaluation.scoring.score import Result, check_columns
 
 EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
 EARLIER_LIMIT = 10_000

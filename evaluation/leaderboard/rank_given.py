@@ -19,7 +19,7 @@ from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.score_csv import Unit, metrics_in, read_scores
 from evaluation.leaderboard.teams import ResultFolder
 from evaluation.ranking.methods import needs_units
-from evaluation.scoring.columns import better_by_name, wrong_directions
+from evaluation.scoring.score import better_by_name, wrong_directions
 
 DIRECTIONS = ("ascending", "descending")
 PLAIN: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}

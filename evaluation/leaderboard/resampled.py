@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from evaluation.aggregation.resampling import Column, Samples, group_units, score_samples
+from evaluation.aggregation.intervals import Column, Samples, group_units, score_samples
 from evaluation.aggregation.table import measure_sums
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import numbers_of

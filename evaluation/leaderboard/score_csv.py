@@ -27,7 +27,7 @@ from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, Missi
 from evaluation.ranking.methods import Settled, settle_gaps
 from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.results.schema import LARGEST
-from evaluation.scoring.columns import worst_by_name
+from evaluation.scoring.score import worst_by_name
 
 BYTES_LIMIT = 2_000_000_000
 ROWS_LIMIT = 20_000_000

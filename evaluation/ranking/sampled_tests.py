@@ -11,8 +11,16 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.model import Float64, Int64
-from evaluation.ranking.permutation import AT_LEVEL, TEAMS, UNITS, rank_sums
-from evaluation.ranking.significance import Test, critical_difference, rank_in_units, rounding_of
+from evaluation.ranking.significance import (
+    AT_LEVEL,
+    TEAMS,
+    UNITS,
+    Test,
+    critical_difference,
+    rank_in_units,
+    rank_sums,
+    rounding_of,
+)
 
 Float32 = npt.NDArray[np.float32]
 Wins = Callable[[Int64], Int64]

@@ -20,11 +20,10 @@ from evaluation.matching import compare_label_maps, match_iou_above, overlap_tab
 from evaluation.metrics import count_matches
 from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Case, Float64, Instances, LabelMaps, MatchCounts, Matches, OverlapTable, Region
-from evaluation.scoring.columns import check_columns
 from evaluation.scoring.match import match_case, own_duplicates, see_nuclei
 from evaluation.scoring.measure import measure_cases, measure_outlines, outlined_image
 from evaluation.scoring.rasterise import with_sizes_of
-from evaluation.scoring.score import Result, summarise
+from evaluation.scoring.score import Result, check_columns, summarise
 
 
 def score_instances(

@@ -11,8 +11,12 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import InFileOrder, MatchingRule, RadiusRule, Sides
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
-from evaluation.instances.parts import join_instances
-from evaluation.instances.prepare import PreparedReference, apply_ignore_region, more_than_fraction_inside
+from evaluation.instances.prepare import (
+    PreparedReference,
+    apply_ignore_region,
+    join_instances,
+    more_than_fraction_inside,
+)
 from evaluation.instances.runs import cover_depth, select_instances
 from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins
 from evaluation.matching.rules import match_iou_above

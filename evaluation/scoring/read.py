@@ -22,8 +22,7 @@ from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import Request, module_of, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
-from evaluation.instances.parts import convert_parts, join_instances
-from evaluation.instances.prepare import PreparedReference, prepare_reference
+from evaluation.instances.prepare import PreparedReference, convert_parts, join_instances, prepare_reference
 from evaluation.instances.runs import empty_region, select_instances
 from evaluation.model.annotations import Annotations, Collection, Counts, LabelImage, Outlines, Part, Points
 from evaluation.model.arrays import Int64

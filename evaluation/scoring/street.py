@@ -24,7 +24,6 @@ from evaluation.findings import Finding, fault
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.findings.finding import wording_of
 from evaluation.model import Annotations, Case, CaseResult, Instances
-from evaluation.scoring.columns import check_columns
 from evaluation.scoring.match import MatchedCase, SeenNuclei, hardly_meant, match_case, own_duplicates
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.memory import memory_needs
@@ -44,7 +43,7 @@ from evaluation.scoring.read import (
     slow_files,
 )
 from evaluation.scoring.receive import CaseContent, ReceivedSubmission, check_links, receive_submission, rejection
-from evaluation.scoring.score import Result, summarise
+from evaluation.scoring.score import Result, check_columns, summarise
 from evaluation.submission import SubmissionFiles
 
 NO_NUCLEI = {wording_of("left-out", of)[1] for of in ("region", "crowd")}  # what is expected in their place

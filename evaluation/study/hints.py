@@ -20,7 +20,7 @@ from evaluation.decoding.label_array import CLASSES_AT_MOST
 from evaluation.findings import Finding, fault, listed, percent
 from evaluation.findings.errors import InputFault
 from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.parts import convert_parts
+from evaluation.instances.prepare import convert_parts
 from evaluation.instances.rasterise import placed_vertices
 from evaluation.instances.runs import select_instances
 from evaluation.matching import match_centroid_closest_first, match_iou_above, overlap_table

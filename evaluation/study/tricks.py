@@ -23,9 +23,8 @@ from evaluation.challenge.documents import resolve_preset
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings import counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
-from evaluation.instances.parts import join_instances
 from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
-from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.prepare import PreparedReference, join_instances
 from evaluation.instances.runs import select_instances, with_runs
 from evaluation.leaderboard.alike import Alike, Outlines, compare_outlines
 from evaluation.leaderboard.board import apply_method, load_ranked

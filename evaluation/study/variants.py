@@ -19,8 +19,8 @@ import numpy.typing as npt
 from evaluation.findings import counted, quote
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64, Ties
-from evaluation.ranking.kendall import count_pairs
 from evaluation.ranking.methods import ROUNDING, rank_values
+from evaluation.ranking.stability import count_pairs
 from evaluation.results.csv_files import csv_table
 from evaluation.results.documents import as_json, encoded, number
 from evaluation.results.version import __version__

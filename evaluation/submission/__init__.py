@@ -4,7 +4,6 @@ In: a folder, a ZIP or a list of jobs, and a challenge. Out: the files of each c
 Execution and the rooms above may import it.
 """
 
-from evaluation.submission.archive import open_submission
 from evaluation.submission.by_pattern import collection_findings
-from evaluation.submission.files import CaseFile, Layout, SharedFile, SubmissionFiles
+from evaluation.submission.files import CaseFile, Layout, SharedFile, SubmissionFiles, open_submission
 from evaluation.submission.jobs import find_case_files

@@ -7,19 +7,24 @@ a file is, devices could block, and a member of a ZIP could be larger than it cl
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
+import struct
+import tempfile
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO, cast
 
 from evaluation.challenge import LimitRules
+from evaluation.decoding.content import foreign_file
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
-from evaluation.findings.errors import InputFault, SubmissionRejected, refused
+from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, refused
 
 
 class SubmissionFiles(ABC):
@@ -301,3 +306,313 @@ class Layout:
     findings: tuple[Finding, ...]
     shared_files: tuple[SharedFile, ...] = ()
     inputs: frozenset[str] = frozenset()
+
+
+# --- ZIP files --------------------------------------------------------------------------------------------------------
+
+
+ENTRY = struct.Struct("<4s6H3L5H2L")  # a member in the list at the end
+HEADER = struct.Struct("<4s5H3L2H")  # what stands before the data of a member
+END = struct.Struct("<4s4H2LH")  # what stands after the list
+END_64 = struct.Struct("<4sQ2H2L4Q")  # the same for large files, before the locator
+LOCATOR = struct.Struct("<4sLQL")
+COMMENT_BYTES = 65535
+IN_EXTRA_FIELD = 0xFFFFFFFF  # says of a number that it stands, in 64 bits, in the extra field
+STORED, DEFLATED = 0, 8
+LIST_BYTES_PER_FILE = 336
+SMALL_LIST_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
+MEMORY_BYTES = 1 << 26  # larger members go to a temporary file
+
+
+class Damaged(Exception):
+    """Raised for bytes that break the structure of a ZIP file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file inside a ZIP file, as the list at its end describes it.
+
+    start, stop   where it begins in the ZIP file, and where it ends at the earliest
+    packed_bytes  of its data inside the ZIP file
+    size          bytes of the file itself
+    """
+
+    name: str
+    start: int
+    stop: int
+    packed_bytes: int
+    size: int
+    method: int
+    checksum: int
+    is_encrypted: bool
+    is_link: bool
+
+
+class ZipFiles(SubmissionFiles):
+    """The members of a ZIP file. Each is unpacked when it is opened, large ones to a temporary file without a name."""
+
+    def __init__(self, path: Path, limits: LimitRules) -> None:
+        self.path = path.resolve()
+        self.limits = limits
+        faults = Faults()
+        members: dict[str, Member] = {}
+        for member in list_members(self.path, limits):
+            if not member.name:
+                faults.add(unsafe("", "a member without a name"))
+                continue
+            if member.name.endswith("/") or any(map(is_litter, member.name.split("/"))):
+                continue
+            if member.is_link:
+                faults.add(unsafe(member.name, "a link"))
+            elif member.name in members:
+                faults.add(fault("duplicate-file", quote(member.name), wording="twice-in-zip"))
+            members[member.name] = member
+        self.names = checked_names(members, faults, limits)
+        self.members = members
+        check_total((member.size for member in members.values()), limits)
+
+    def size(self, name: str) -> int:
+        return self.members[name].size
+
+    def open(self, name: str) -> BinaryIO:
+        member = self.members[name]
+        check_bytes(name, member.size, self.limits)
+        if problem := why_not_opened(member, self.limits):
+            raise InputFault(problem)
+        content = room_for(member)
+        try:
+            with self.path.open("rb") as archive:
+                copy_checked(unpack(archive, member), member, content)
+            content.seek(0)
+        except (Damaged, zlib.error, EOFError):
+            raise InputFault(unreadable(name, "damaged inside the ZIP file")) from None
+        except OSError as error:
+            raise InputFault(unreadable(name, why_unreadable(error))) from None
+        return cast(BinaryIO, content)
+
+
+def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
+    """The files of a folder, of a ZIP, which is not unpacked, or a CSV file alone. Litter is left out.
+
+    limits   ``files_per_submission``, ``bytes_per_submission``, ``bytes_per_file`` and ``archive_ratio`` bound what is
+             listed and opened
+
+    Raises WrongUsage if there is nothing to read at the path, SubmissionRejected with all that is wrong if there are no
+    files, too many, too large ones, or some that are not safe to read.
+    """
+    why = "neither a folder nor a file"
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return FolderFiles(path, limits)
+        if stat.S_ISREG(mode):
+            if path.suffix.casefold() == ".csv":
+                return CsvFile(path, limits)
+            return ZipFiles(path, limits)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a zero byte
+        why = "no such folder or file"
+    except OSError as error:
+        why = why_unreadable(error)
+    raise WrongUsage(fault("no-submission", quote(path, 200), got=why))
+
+
+def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
+    """Why a member is not unpacked, whatever its size; None if it is."""
+    if member.is_encrypted:
+        return unreadable(member.name, "encrypted with a password")
+    if member.method not in (STORED, DEFLATED):
+        return unreadable(member.name, f"compressed with method {member.method}, not with deflate (8)")
+    if member.size > limits.archive_ratio * member.packed_bytes:
+        return fault(
+            "too-compressed",
+            quote(member.name),
+            unpacked_bytes=member.size,
+            packed_bytes=member.packed_bytes,
+            ratio=limits.archive_ratio,
+        )
+    return None
+
+
+# --- the content of a member ------------------------------------------------------------------------------------------
+
+
+def room_for(member: Member) -> IO[bytes]:
+    """An empty stream to unpack a member to."""
+    return io.BytesIO() if member.size <= MEMORY_BYTES else tempfile.TemporaryFile()
+
+
+def copy_checked(pieces: Iterator[bytes], member: Member, content: IO[bytes]) -> None:
+    """Write what was unpacked, never more than the member claims to have. Raises Damaged if it is something else."""
+    size = checksum = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > member.size:
+            raise Damaged
+        checksum = zlib.crc32(piece, checksum)
+        content.write(piece)
+    if (size, checksum) != (member.size, member.checksum):
+        raise Damaged
+
+
+def unpack(archive: BinaryIO, member: Member) -> Iterator[bytes]:
+    """The content of a member in small pieces. Raises Damaged, zlib.error."""
+    archive.seek(member.start)
+    header = archive.read(HEADER.size)
+    if len(header) < HEADER.size or not header.startswith(b"PK\3\4"):
+        raise Damaged
+    *_, name_bytes, extra_bytes = HEADER.unpack(header)
+    archive.seek(name_bytes + extra_bytes, 1)
+    packed = packed_pieces(archive, member.packed_bytes)
+    yield from packed if member.method == STORED else inflate(packed)
+
+
+def packed_pieces(archive: BinaryIO, remaining: int) -> Iterator[bytes]:
+    while remaining:
+        piece = archive.read(min(remaining, CHUNK_BYTES))
+        if not piece:
+            raise Damaged
+        remaining -= len(piece)
+        yield piece
+
+
+def inflate(packed: Iterator[bytes]) -> Iterator[bytes]:
+    """What pieces of raw deflate data decompress to, nothing before or after them."""
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    for piece in packed:
+        if inflater.eof:
+            raise Damaged
+        waiting = piece
+        while waiting:
+            yield inflater.decompress(waiting, CHUNK_BYTES)
+            waiting = inflater.unconsumed_tail
+    yield inflater.flush()  # a few kB at most
+    if not inflater.eof or inflater.unused_data:
+        raise Damaged
+
+
+# --- the list of members ----------------------------------------------------------------------------------------------
+
+
+def list_members(path: Path, limits: LimitRules) -> list[Member]:
+    """All members of a ZIP file, with folders and files of operating systems. Raises SubmissionRejected, WrongUsage."""
+    try:
+        with path.open("rb") as stream:
+            start, stop, prefix_bytes = find_list(stream)
+            if stop - start > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limits.files_per_submission):
+                raise SubmissionRejected(
+                    fault(
+                        "too-many-files",
+                        ROOT,
+                        wording="too-long-list-of-members",
+                        limit=limits.files_per_submission,
+                        list_bytes=stop - start,
+                    )
+                )
+            stream.seek(start)
+            members = read_list(stream.read(stop - start), prefix_bytes, limits)
+        check_places(members, start)
+    except OSError as error:
+        raise WrongUsage(fault("no-submission", quote(path, 200), got=why_unreadable(error))) from None
+    except Damaged:
+        what = foreign_file(path)
+        raise SubmissionRejected(
+            fault("not-a-zip", quote(path.name), wording="foreign-submission", got=what)
+            if what
+            else fault("not-a-zip", quote(path.name))
+        ) from None
+    return members
+
+
+def find_list(stream: BinaryIO) -> tuple[int, int, int]:
+    """Where the list of members starts and stops, and how many bytes stand before the ZIP file proper."""
+    file_bytes = stream.seek(0, 2)
+    tail_start = max(0, file_bytes - END.size - COMMENT_BYTES)
+    stream.seek(tail_start)
+    tail = stream.read()
+    end = tail.rfind(b"PK\5\6")
+    if end < 0 or len(tail) - end < END.size:
+        raise Damaged
+    *_, size, offset, _ = END.unpack_from(tail, end)
+    stop = tail_start + end
+    if stop >= END_64.size + LOCATOR.size:
+        stream.seek(stop - END_64.size - LOCATOR.size)
+        record = stream.read(END_64.size)
+        if stream.read(LOCATOR.size).startswith(b"PK\6\7"):
+            if not record.startswith(b"PK\6\6"):
+                raise Damaged
+            stop -= END_64.size + LOCATOR.size
+            *_, size, offset = END_64.unpack(record)
+    start = stop - size
+    if start < 0 or offset > start:
+        raise Damaged
+    return start, stop, start - offset
+
+
+def read_list(data: bytes, prefix_bytes: int, limits: LimitRules) -> list[Member]:
+    members: list[Member] = []
+    offset = 0
+    while offset < len(data):
+        if len(members) >= 2 * limits.files_per_submission + 100:  # folders and litter count here
+            raise SubmissionRejected(fault("too-many-files", ROOT, limit=limits.files_per_submission))
+        if not data.startswith(b"PK\1\2", offset) or offset + ENTRY.size > len(data):
+            raise Damaged
+        entry = ENTRY.unpack_from(data, offset)
+        flags, method, checksum, packed_bytes, size = entry[3], entry[4], *entry[7:10]
+        name_bytes, extra_bytes, comment_bytes, attributes, start = *entry[10:13], *entry[15:]
+        name_stop = offset + ENTRY.size + name_bytes
+        name = data[name_stop - name_bytes : name_stop]
+        offset = name_stop + extra_bytes + comment_bytes
+        if offset > len(data):
+            raise Damaged
+        if IN_EXTRA_FIELD in (size, packed_bytes, start):
+            extra = data[name_stop : name_stop + extra_bytes]
+            size, packed_bytes, start = in_64_bits(extra, [size, packed_bytes, start])
+        start += prefix_bytes
+        members.append(
+            Member(
+                name=decoded(name, says_utf_8=bool(flags & 0x800)),
+                start=start,
+                stop=start + HEADER.size + name_bytes + packed_bytes,
+                packed_bytes=packed_bytes,
+                size=size,
+                method=method,
+                checksum=checksum,
+                is_encrypted=bool(flags & 1),
+                is_link=stat.S_ISLNK(attributes >> 16),
+            )
+        )
+    return members
+
+
+def in_64_bits(extra: bytes, numbers: Sequence[int]) -> list[int]:
+    """The numbers, those that did not fit in 32 bits taken from the extra field, in the same order."""
+    offset = 0
+    while offset + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, offset)
+        if kind == 1:
+            wanted = numbers.count(IN_EXTRA_FIELD)
+            if length < 8 * wanted or len(extra) < offset + 4 + 8 * wanted:
+                raise Damaged
+            large = iter(struct.unpack_from(f"<{wanted}Q", extra, offset + 4))
+            return [next(large) if number == IN_EXTRA_FIELD else number for number in numbers]
+        offset += 4 + length
+    return list(numbers)
+
+
+def decoded(name: bytes, *, says_utf_8: bool) -> str:
+    """Decode the name of a member: as UTF-8, which macOS writes without saying so, else by the code page of DOS."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name.decode("utf-8", "surrogateescape") if says_utf_8 else name.decode("cp437")
+
+
+def check_places(members: Sequence[Member], list_start: int) -> None:
+    """Refuse members that share bytes (a small file can then unpack to any size) or lie outside of the file."""
+    ordered = sorted(members, key=lambda member: member.start)
+    for before, member in pairwise(ordered):
+        if member.start < before.stop:
+            raise SubmissionRejected(fault("overlapping-members", quote(member.name), other=before.name))
+    if ordered and ordered[-1].stop > list_start:
+        raise Damaged
