@@ -34,10 +34,9 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_json
 from evaluation.model import Float64, ScoreTable
-from evaluation.ranking.stability import kendall_tau
 from evaluation.ranking.methods import Aggregate, needs_units, positions_of, rank_teams, unit_values
 from evaluation.ranking.significance import Int8, Test, compare_teams, ex_aequo_positions
-from evaluation.ranking.stability import RankSamples, bootstrap_ranks, rank_by_values
+from evaluation.ranking.stability import RankSamples, bootstrap_ranks, kendall_tau, rank_by_values
 
 COLUMNS = ("detection.f1", "panoptic.pq", "segmentation.dice", "segmentation.hausdorff_px")
 LOWER_IS_BETTER = ("segmentation.hausdorff_px",)
