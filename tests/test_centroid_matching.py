@@ -16,11 +16,11 @@ from scipy.optimize import linear_sum_assignment
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
     assignment,
-    distances,
     match_centroid_assignment,
     match_centroid_closest_first,
     match_confidence_first,
     overlap_table,
+    rules,
 )
 from evaluation.model import Instances
 
@@ -77,7 +77,7 @@ def split(side):
 @given(nuclei, nuclei, radii, st.booleans(), st.sampled_from([1, 1 << 21]))
 def test_closest_first_equals_its_definition(reference, prediction, radius, class_aware, at_once):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distances, "PAIRS_AT_ONCE", at_once)
+        patch.setattr(rules, "PAIRS_AT_ONCE", at_once)
         matches = match_centroid_closest_first(
             split(reference), split(prediction), radius_px=radius, class_aware=class_aware
         )
@@ -107,7 +107,7 @@ few_nuclei = st.lists(st.tuples(places, st.integers(1, 2)), max_size=5)
 def test_assignment_is_the_best_of_all(reference, prediction, radius, class_aware, dense, at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assignment, "DENSE_ENTRIES", dense)
-        patch.setattr(distances, "PAIRS_AT_ONCE", at_once)
+        patch.setattr(rules, "PAIRS_AT_ONCE", at_once)
         matches = match_centroid_assignment(
             split(reference), split(prediction), radius_px=radius, class_aware=class_aware
         )
@@ -144,13 +144,13 @@ def test_assignment_of_a_crowd_costs_what_scipy_says(radius, dense, monkeypatch)
 def test_what_is_left_out_to_save_memory_matters_to_no_match(rule, class_aware, references, predictions, monkeypatch):
     sides = crowds(2, references, predictions)
     plain = rule(*sides, radius_px=30, class_aware=class_aware)
-    monkeypatch.setattr(distances, "nearest_of_each", lambda i, *_: np.ones(len(i), bool))
+    monkeypatch.setattr(rules, "nearest_of_each", lambda i, *_: np.ones(len(i), bool))
     assert pairs_of(plain) == pairs_of(rule(*sides, radius_px=30, class_aware=class_aware))
 
 
 def test_a_pile_of_predictions_does_not_pile_up_pairs():
     reference, prediction = points_of([(50, 50), (50, 53)]), points_of(np.full((5000, 2), 50.0))
-    assert len(distances.close_centroids(reference, prediction, radius_px=5, class_aware=False).reference) == 4
+    assert len(rules.close_centroids(reference, prediction, radius_px=5, class_aware=False).reference) == 4
 
 
 @given(images(overlap=True))

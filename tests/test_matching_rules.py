@@ -30,7 +30,6 @@ from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
     assignment,
     boundary_boxes,
-    distances,
     match_best_iou_any_overlap,
     match_centroid_assignment,
     match_confidence_first,
@@ -541,7 +540,7 @@ def test_hausdorff_closest_first_equals_its_definition(pair, radius, class_aware
     (reference, classes), (prediction, prediction_classes) = pair
     left, right = instances_of(reference, classes), instances_of(prediction, prediction_classes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distances, "PAIRS_AT_ONCE", at_once)
+        patch.setattr(matching_rules, "PAIRS_AT_ONCE", at_once)
         matches = apply(
             "hausdorff_closest_first", {"radius_px": radius}, left, right, class_aware=class_aware, border=border
         )
@@ -642,7 +641,7 @@ def test_confidence_first_equals_its_definition(reference, prediction, radius, c
     probability = [p for *_, p in prediction] if told else None
     right = points_of([place for place, *_ in prediction], [c for _, c, _ in prediction], probability)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distances, "PAIRS_AT_ONCE", at_once)
+        patch.setattr(matching_rules, "PAIRS_AT_ONCE", at_once)
         matches = match_confidence_first(left, right, radius_px=radius, class_aware=class_aware)
     free, expected = set(range(len(reference))), []
     for j in sorted(range(len(prediction)), key=lambda j: (-prediction[j][2] * told, *prediction[j][:2])):
@@ -957,12 +956,12 @@ def test_participants_who_predict_far_too_many_nuclei_are_refused_without_a_word
 )
 def test_too_many_pairs_within_the_radius_are_counted_and_not_looked_at(rule, pairs, monkeypatch):
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
-    monkeypatch.setattr(distances, "MOST_CLOSE", pairs)
+    monkeypatch.setattr(matching_rules, "MOST_CLOSE", pairs)
     apply(rule, {"radius_px": 9.0}, *sides)
-    monkeypatch.setattr(distances, "MOST_CLOSE", pairs - 1)
+    monkeypatch.setattr(matching_rules, "MOST_CLOSE", pairs - 1)
     with pytest.raises(InputFault, match=r"^\[case-too-costly\] case 'a', matching rule 'a': 3 nuclei, which make"):
         apply(rule, {"radius_px": 9.0}, *sides)
-    monkeypatch.setattr(distances, "MOST_CLOSE", 3)  # 2 x 2 of the reference with itself
+    monkeypatch.setattr(matching_rules, "MOST_CLOSE", 3)  # 2 x 2 of the reference with itself
     with pytest.raises(ChallengeBroken, match=r"6 pairs within the radius; expected at most 3\."):
         apply(rule, {"radius_px": 9.0}, *sides)
 

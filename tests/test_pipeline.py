@@ -194,6 +194,25 @@ def test_objects_list_every_nucleus_once_for_each_rule():
     assert len(rows) == 1 + 2 * 3
 
 
+def test_shapes_of_what_has_no_partner_stand_under_its_side_and_the_other_side_is_empty():
+    metrics = {"shapes": True}
+    two, three = three_squares((1, 2), (1, 1)), three_squares()
+    result = score_instances(challenge(metrics=metrics), {"a": (two, three), "b": (three, two)})
+    header, *rows = (line.split(",") for line in result.objects.splitlines())
+    shapes = [name.removeprefix("prediction_") for name in header[-2:]]
+    assert header[-4:] == [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
+    assert {len(row) for row in rows} == {len(header)}
+    yes, no = [True] * 2, [False] * 2
+    filled = {row[3]: [cell != "" for cell in row[-4:]] for row in rows}
+    assert filled == {"matched": yes + yes, "missed": yes + no, "spurious": no + yes}
+
+
+def test_details_name_the_cases_of_each_patient():
+    pair = (three_squares(), three_squares())
+    result = score_instances(challenge(), dict.fromkeys("cab", pair), groups={"a": "P", "b": "Q", "c": "P"})
+    assert {name: of["cases"] for name, of in result.details["groups"].items()} == {"P": ["a", "c"], "Q": ["b"]}
+
+
 def test_metrics_are_strict_json_without_dots_in_keys_and_hold_no_counts():
     result = score_instances(challenge(), {"a": (three_squares(), three_squares())})
     text = as_json(result.metrics)
