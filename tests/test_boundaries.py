@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import SimpleITK as sitk
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from literal import boundary, directed_distances, images, instances_of, pairs_of_images
 from scipy import ndimage
@@ -54,7 +54,6 @@ def test_open_boundary_is_what_erosion_in_scikit_image_removes(side):
             assert boundary_of(mask).points_of(0).tolist() == np.argwhere(expected).tolist()
 
 
-@settings(max_examples=80)
 @given(pairs_of_images(overlap=True, most=1), st.sampled_from(["open", "closed"]))
 def test_distances_equal_their_definition_and_scikit_image(pair, border):
     (reference, _), (prediction, _) = pair
@@ -156,7 +155,6 @@ def expected_of(reference: np.ndarray, prediction: np.ndarray, pairs: list[tuple
     return expected
 
 
-@settings(max_examples=400)
 @given(
     pairs_of_images(overlap=True, most=4, largest=14),
     st.integers(1, 6),
@@ -171,7 +169,6 @@ def test_bands_are_what_erosion_in_scipy_takes_away(pair, width_px, border, rand
     assert found == expected_of(reference, prediction, pairs, width_px, border)
 
 
-@settings(max_examples=150)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["open", "closed"]))
 @example(3, 1, "open")
 def test_bands_of_nuclei_with_holes_and_many_parts_are_too(seed, width_px, border):

@@ -12,7 +12,7 @@ from unittest import mock
 import orjson
 import pytest
 from endless import not_endless
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from json_files import faults_of, read_json_file
 
@@ -140,7 +140,6 @@ FILES = st.one_of(
 )
 
 
-@settings(max_examples=300)
 @example({'"nuclei': [1, [2], 3], "nuclei": [[4], [5]]}, None, True, 1)
 @given(FILES, st.sampled_from([None, 0, 3]), st.booleans(), st.integers(1, 40))
 def test_pieces_hold_the_records_of_the_file(value, indent, ascii, piece_bytes):
@@ -152,7 +151,6 @@ def test_pieces_hold_the_records_of_the_file(value, indent, ascii, piece_bytes):
         assert (root, records) == ([], value)
 
 
-@settings(max_examples=300)
 @given(FILES, st.integers(1, 40), st.data())
 def test_a_file_is_refused_in_pieces_exactly_if_it_is_refused_as_a_whole(value, piece_bytes, draw):
     data = json.dumps(value).encode()
@@ -196,7 +194,6 @@ ANY_KEYS = st.recursive(
 )
 
 
-@settings(max_examples=200)
 @example('[{"a":{"a":1}},{"a":1,"b":{"b":2},"a":3}]')
 @example('[{"0123456-------0123456":1,"0123456=======0123456":1}]')
 @given(ANY_KEYS)

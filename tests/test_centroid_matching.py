@@ -8,7 +8,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from literal import images, instances_of, pairs_of_images
 from scipy.optimize import linear_sum_assignment
@@ -73,7 +73,6 @@ def split(side):
     return points_of([place for place, _ in side], [c for _, c in side])
 
 
-@settings(max_examples=150)
 @given(nuclei, nuclei, radii, st.booleans(), st.sampled_from([1, 1 << 21]))
 def test_closest_first_equals_its_definition(reference, prediction, radius, class_aware, at_once):
     with pytest.MonkeyPatch.context() as patch:
@@ -102,7 +101,6 @@ def best_assignment(reference, prediction, radius, class_aware) -> tuple[int, fl
 few_nuclei = st.lists(st.tuples(places, st.integers(1, 2)), max_size=5)
 
 
-@settings(max_examples=150)
 @given(few_nuclei, few_nuclei, radii, st.booleans(), st.sampled_from([0, 1 << 14]), st.sampled_from([1, 1 << 21]))
 def test_assignment_is_the_best_of_all(reference, prediction, radius, class_aware, dense, at_once):
     with pytest.MonkeyPatch.context() as patch:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from literal import instances_of
 from made_counts import counts_of, units_of
@@ -96,7 +96,6 @@ def compare(found, expected):
     assert found.value == (None if expected is None else pytest.approx(float(expected), abs=1e-11))
 
 
-@settings(max_examples=60)
 @given(cases(), st.sampled_from([Fraction(1, 10), Fraction(1, 2), Fraction(3, 4), Fraction(1)]))
 def test_means_are_those_of_exact_fractions(made, coverage):
     found, weights = made
@@ -116,7 +115,6 @@ def test_means_are_those_of_exact_fractions(made, coverage):
             compare(every_nucleus.all_class_mean(units, measure, cap).at(row), literal_mean(of_classes))
 
 
-@settings(max_examples=60)
 @given(cases())
 def test_class_scores_are_those_of_exact_fractions(made):
     found, weights = made
@@ -264,7 +262,6 @@ def scored(reference, prediction, kept=None, threshold: float = 0.5) -> dict[str
     return {path: -value if "hausdorff" in path else value for path, value in values.items() if value is not None}
 
 
-@settings(max_examples=40)
 @given(images_of_blocks(), st.data())
 def test_leaving_out_nuclei_never_raises_a_score_over_the_best_share(image, data):
     reference, prediction = image
@@ -276,7 +273,6 @@ def test_leaving_out_nuclei_never_raises_a_score_over_the_best_share(image, data
             assert after[path] <= before[path] + 1e-9, path
 
 
-@settings(max_examples=40)
 @given(images_of_blocks(), st.data(), st.sampled_from([0.5, 0.7]))
 def test_leaving_out_a_pair_or_adding_a_spurious_nucleus_never_raises_a_score_over_all(image, data, threshold):
     """Leaving out a spurious one does. What is left out here are predictions of pairs."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from findings import Bench
-from hypothesis import given, settings
+from hypothesis import given
 from literal import images, instances_of, masks_of
 
 from evaluation import Challenge
@@ -86,7 +86,6 @@ def fits(number: int) -> Any:
 
 
 @given(images(overlap=True))
-@settings(max_examples=50)
 def test_of_two_twins_one_takes_part_and_every_one_that_does_not_fits_better_or_matches_nothing(image: Any) -> None:
     nuclei = instances_of(*image)
     first, second = find_twins(nuclei)
@@ -116,7 +115,6 @@ def test_of_a_nucleus_and_a_copy_around_it_that_fits_as_well_the_inner_one_takes
 
 
 @given(images(overlap=True))
-@settings(max_examples=50)
 def test_neither_the_order_of_the_file_nor_a_confidence_decides(image: Any) -> None:
     masks, classes = image
     fit = fits(len(masks))

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from literal import instances_of, masks_of
 
@@ -36,7 +36,6 @@ def apply(masks, region, policy, fraction=None) -> tuple[list[int], np.ndarray]:
     return left.source_id.tolist(), masks_of(left)
 
 
-@settings(max_examples=150, deadline=None)
 @given(images_with_regions())
 def test_clip_takes_the_pixels_inside_and_the_instances_that_have_no_other(image):
     masks, region = image
@@ -47,7 +46,6 @@ def test_clip_takes_the_pixels_inside_and_the_instances_that_have_no_other(image
     assert np.array_equal(found, expected[kept])
 
 
-@settings(max_examples=150, deadline=None)
 @given(images_with_regions(), st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.6, 0.75, 1.0]))
 def test_drop_overlapping_takes_the_instances_with_more_than_the_fraction_inside(image, fraction):
     masks, region = image
@@ -61,7 +59,6 @@ def test_drop_overlapping_takes_the_instances_with_more_than_the_fraction_inside
     assert np.array_equal(found, masks[kept])
 
 
-@settings(max_examples=150, deadline=None)
 @given(images_with_regions())
 def test_drop_centroid_takes_the_instances_whose_centroid_pixel_is_inside(image):
     masks, region = image

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from literal import best_pairing, centroid_pixel, images, instances_of, iou, masks_of, pairs_of_images
 
@@ -85,7 +85,6 @@ def test_sides_without_overlaps_have_no_limit():
     assert len(overlap_table(single, single, most=0).intersection_px) == 4
 
 
-@settings(max_examples=60)
 @given(pairs_of_images(overlap=True, most=4), st.sampled_from([0.0, 0.2, 0.5, 0.55, 0.75]), st.booleans())
 def test_iou_above_takes_the_best_of_all_assignments(pair, threshold, class_aware):
     (reference, classes), (prediction, prediction_classes) = pair
@@ -121,7 +120,6 @@ def test_a_lower_threshold_lets_more_pairs_match():
     assert found == [0, 0, 1]
 
 
-@settings(max_examples=60)
 @given(pairs_of_images(overlap=True, most=4), st.booleans())
 def test_best_iou_centroid_inside_equals_its_definition(pair, class_aware):
     (reference, classes), (prediction, prediction_classes) = pair

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from literal import directed_distances, instances_of, pairs_of_images
 from scipy.ndimage import distance_transform_edt
 from scipy.sparse import csr_array
@@ -273,7 +273,6 @@ def test_swapped_sides_swap_the_sums_of_dice_and_hausdorff(pair):
     assert here["object_f1"][0] <= here["object_f1"][1]
 
 
-@settings(max_examples=50)
 @given(pairs_of_images(overlap=True, most=1, largest=7))
 def test_the_distance_of_two_objects_equals_its_definition_pixel_by_pixel(pair):
     (reference, _), (prediction, _) = pair

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from literal import instances_of, masks_of
 from skimage.draw import polygon
@@ -85,7 +85,6 @@ def assert_tidy(instances: Instances) -> None:
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=80, deadline=None)
 @given(heap=heaps())
 def test_rules_do_what_painting_does(rule, scope, heap):
     masks, classes = heap
@@ -103,7 +102,6 @@ def test_rules_do_what_painting_does(rule, scope, heap):
     assert_tidy(resolved.instances)
 
 
-@settings(max_examples=80, deadline=None)
 @given(heap=heaps(), rule=st.sampled_from(RULES), scope=st.sampled_from(SCOPES))
 def test_contested_pixels_are_those_under_two_outlines_whatever_the_rule(heap, rule, scope):
     masks, classes = heap

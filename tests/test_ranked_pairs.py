@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_leaderboard import ranked, table_of
 from test_ranking_methods import INDEPENDENT, independence, units_only
@@ -98,7 +98,6 @@ def test_it_is_an_order_and_names_play_no_part(seed: int, teams: int, columns: i
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 3), st.integers(1, 8), st.integers(1, 3))
-@settings(max_examples=300)
 def test_clones_change_nothing_between_others_nor_who_is_first(
     seed: int, teams: int, columns: int, units: int, clones: int
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from skimage.draw import polygon
 from xml_files import CASE, xml_request
@@ -130,7 +130,6 @@ def test_awkward_vertices_give_the_pixels_of_skimage(rings):
     assert_pixels_of_skimage(rings, (9, 11))
 
 
-@settings(max_examples=60, deadline=None)
 @given(rings_of(FINE))
 def test_the_size_of_the_chunks_does_not_change_a_pixel(rings):
     whole = rasterise_outlines(outlines_of(rings), (9, 11), **AS_IS)
@@ -143,7 +142,6 @@ def test_the_size_of_the_chunks_does_not_change_a_pixel(rings):
     assert parts.run_instance.tolist() == whole.run_instance.tolist()
 
 
-@settings(max_examples=100, deadline=None)
 @given(rings_of(coordinates(0.5)), st.data())
 def test_an_instance_is_the_union_of_its_outer_rings_minus_their_holes(rings, data):
     owner = sorted(data.draw(st.lists(st.integers(0, 2), min_size=len(rings), max_size=len(rings))))
@@ -162,7 +160,6 @@ def test_an_instance_is_the_union_of_its_outer_rings_minus_their_holes(rings, da
         assert found.get(f"1/{instance}", []) == sorted(set().union(*parts))
 
 
-@settings(max_examples=100, deadline=None)
 @given(rings_of(coordinates(1)), st.integers(1, 4))
 def test_runs_are_sorted_maximal_and_inside_one_row(rings, parts):
     outlines = outlines_of(rings, instance=sorted(k % parts for k in range(len(rings))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from endless import not_endless
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pycocotools import mask as coco_mask
@@ -82,14 +82,12 @@ def counted(mask: np.ndarray) -> list[int]:
 
 
 @given(MASKS)
-@settings(max_examples=200, deadline=None)
 def test_compressed_codes_of_pycocotools_give_their_masks(masks):
     runs = runs_of_counts([compressed(mask) for mask in masks], place, pixels=masks[0].size)
     check_model_form(convert(runs, masks.shape[1:], "column", len(masks)), masks)
 
 
 @given(MASKS)
-@settings(max_examples=100, deadline=None)
 def test_lists_and_compressed_codes_mixed_give_the_same_runs_as_strings(masks):
     strings = [compressed(mask) for mask in masks]
     mixed = [string if index % 2 else counted(masks[index]) for index, string in enumerate(strings)]
@@ -163,7 +161,6 @@ def paired(mask: np.ndarray, order: str, first_pixel: int) -> str:
 
 
 @given(MASKS, st.sampled_from(["row", "column"]), st.sampled_from([0, 1]))
-@settings(max_examples=200, deadline=None)
 def test_pairs_give_their_masks(masks, order, first_pixel):
     codes = [paired(mask, order, first_pixel) for mask in masks]
     runs = runs_of_pairs(codes, place, pixels=masks[0].size, first_pixel=first_pixel)
@@ -171,7 +168,6 @@ def test_pairs_give_their_masks(masks, order, first_pixel):
 
 
 @given(MASKS, st.randoms())
-@settings(max_examples=50, deadline=None)
 def test_the_order_of_the_runs_and_how_they_are_cut_do_not_change_a_nucleus(masks, random):
     codes = []
     for mask in masks:

@@ -15,7 +15,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import families, scale, slides
@@ -130,7 +130,6 @@ def instances_of(masks: list[np.ndarray]) -> Instances:
     return Instances((6, 5), 1 + (ids % 2).astype(np.int16), ids, start, stop, index.astype(np.int32))
 
 
-@settings(max_examples=60, deadline=None)
 @given(MASKS, MASKS, st.integers(1, 4))
 def test_an_overlap_table_in_bands_counts_the_pixels(left, right, at_once):
     with mock.patch.object(intervals, "RUNS_AT_ONCE", at_once):
@@ -140,7 +139,6 @@ def test_an_overlap_table_in_bands_counts_the_pixels(left, right, at_once):
     assert dict(zip(found, table.intersection_px.tolist(), strict=True)) == {k: n for k, n in shared.items() if n}
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     MASKS,
     st.sampled_from(["keep", "last", "first", "smallest", "class_order", "ignore"]),
@@ -164,7 +162,6 @@ def test_overlaps_are_resolved_in_bands_as_at_once(masks, rule, scope, at_once):
     assert bands.lost_whole.tolist() == whole.lost_whole.tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(MASKS, MASKS, st.integers(1, 4))
 def test_bands_are_whole_rows_that_hold_every_run_once(left, right, at_once):
     starts = [instances_of(side).run_start for side in (left, right)]

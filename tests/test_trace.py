@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from literal import images, instances_of, masks_of
@@ -64,21 +64,18 @@ def assert_same_pixels(found: Instances, expected: Instances) -> None:
     assert np.array_equal(masks_of(found), masks_of(expected))
 
 
-@settings(max_examples=300)
 @given(label_maps)
 def test_rasterising_the_outlines_of_a_label_map_gives_it_back(labels):
     instances = instances_from_labels(labels)
     assert_same_pixels(rasterised(trace_outlines(instances), labels.shape), instances)
 
 
-@settings(max_examples=100)
 @given(images(overlap=True))
 def test_rasterising_the_outlines_of_overlapping_instances_gives_them_back(side):
     instances = instances_of(*side)
     assert_same_pixels(rasterised(trace_outlines(instances), instances.shape_yx), instances)
 
 
-@settings(max_examples=300)
 @given(label_maps)
 def test_polygons_are_valid_and_as_large_as_their_parts(labels):
     """Each polygon is one 4-connected part: its own pixels, no others, by area and by where they lie."""

@@ -176,7 +176,8 @@ class Metric:
     def in_challenge(self, choice: MetricChoice) -> Iterable[Metric]:
         """The metric for each class, threshold, … of a challenge, without placeholders."""
         evaluate = partial(of_outlines, of=self.evaluate) if self.outlines else self.evaluate
-        held = [each for placeholder, each in PLACEHOLDERS.items() if any(placeholder in key for key in self.path)]
+        name = ".".join(self.path)
+        held = [each for placeholder, each in PLACEHOLDERS.items() if placeholder in name] if "<" in name else []
         for variants in product(*(each(choice) for each in (*self.each, *held))):
             path, arguments, properties = self.path, dict[str, Any](), dict[str, Any]()
             for variant in variants:
