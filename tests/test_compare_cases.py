@@ -580,6 +580,195 @@ def test_colours_of_classes_are_not_taken_for_ids(capsys) -> None:
     check(compared(capsys), "as those of classes do")
 
 
+# --- members that a walk through some 130 layouts found --------------------------------------------------------------
+
+
+def rgb(labels: np.ndarray, channels: int = 3) -> np.ndarray:
+    """Labels in equal channels; the last one of two or four is opacity."""
+    grey, opaque = labels.astype(np.uint8), np.full((H, W), 255, np.uint8)
+    return np.dstack([grey] * 3 if channels == 3 else [*[grey] * (channels - 1), opaque])
+
+
+def cells_of(labels: np.ndarray) -> np.ndarray:
+    from scipy.ndimage import grey_dilation
+
+    return np.where(cells := grey_dilation(labels, size=(5, 5)), 7 - cells, 0).astype(labels.dtype)
+
+
+def yolo(labels: np.ndarray) -> str:
+    shares = ([c / side for x, y in box(labels, v) for c, side in ((x, W), (y, H))] for v in np.unique(labels)[1:])
+    return "".join(f"0 {' '.join(f'{share:.6f}' for share in outline)}\n" for outline in shares)
+
+
+def box(labels: np.ndarray, value: int) -> list[list[int]]:
+    (y0, x0), (y1, x1) = (extreme(np.argwhere(labels == value), axis=0).tolist() for extreme in (np.min, np.max))
+    return [[x0, y0], [x1 + 1, y0], [x1 + 1, y1 + 1], [x0, y1 + 1]]
+
+
+def outlines(labels: np.ndarray, scale: float = 1) -> dict:
+    rings = [[[x * scale, y * scale] for x, y in box(labels, value)] for value in np.unique(labels)[1:]]
+    shapes = [{"type": "Polygon", "coordinates": [[*ring, ring[0]]]} for ring in rings]
+    return {"type": "FeatureCollection", "features": [of_qupath("annotation", shape) for shape in shapes]}
+
+
+def single_rois(folder: str, labels: np.ndarray) -> None:
+    roifile = pytest.importorskip("roifile")
+    Path(folder).mkdir(parents=True)
+    for value in np.unique(labels)[1:]:
+        roi = roifile.ImagejRoi.frompoints(np.array(box(labels, value)))
+        Path(folder, f"{value:04}-0010-0010.roi").write_bytes(roi.tobytes())
+
+
+JPEG = b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08" + H.to_bytes(2) + W.to_bytes(2) + bytes(10)
+DSB_ROWS = "ImageId,EncodedPixels\na,{}\n"
+# Each: which sides have it (both, or the prediction beside a.tif), the files of a side, and what comes of it.
+LAYOUTS: dict[str, tuple[str, dict[str, object], float | str]] = {
+    **{
+        f"labels in {number} channels, {suffix}, {sides}": (sides, {f"a.{suffix}": lambda n, c=number: rgb(n, c)}, 0.8)
+        for number, suffix in ((2, "png"), (3, "png"), (4, "png"), (3, "tif"), (3, "npy"))
+        for sides in ("both", "pred")
+    },
+    "masks in RGB beside pictures": (
+        "both", {"masks/a.png": lambda n: rgb(255 * (n > 0)), "images/a.png": lambda n: PICTURE}, 0.8
+    ),
+    "a mask in RGB for each nucleus": (
+        "both", {f"a/masks/{v}.png": lambda n, v=v: rgb(255 * (n == v)) for v in (1, 2, 3)}, 0.8
+    ),
+    "one colour, two nuclei": ("pred", {"a.png": lambda n: np.dstack([0 * n, 200 * (n > 0), 0 * n]).astype(np.uint8)},
+                               "Its colours come back in many places"),
+    "cvat's colours of classes and objects": (
+        "pred",
+        {
+            "SegmentationClass/a.png": lambda n: np.dstack([200 * (n > 0), 0 * n, 0 * n]).astype(np.uint8),
+            "SegmentationObject/a.png": lambda n: np.dstack([100 * n, 9 * n, 0 * n]).astype(np.uint8),
+        },
+        "'SegmentationObject/a.png', a picture in colour",
+    ),
+    "mesmer, one channel": ("pred", {"a.npy": lambda n: n[None, ..., None].astype(np.int32)}, 0.8),
+    "mesmer, equal channels": ("pred", {"a.npy": lambda n: np.dstack([n, n])[None].astype(np.int32)}, 0.8),
+    "equal planes": ("pred", {"a.tif": lambda n: np.stack([n, n])}, 0.8),
+    "a thumbnail": ("both", {"a.tif": lambda n: n, "thumbnails/a.png": lambda n: n[::2, ::2].astype(np.uint8)}, 0.8),
+    "three suffixes": (
+        "both", {"a.png": lambda n: n.astype(np.uint8), "b.tif": lambda n: n, "c.npy": lambda n: n}, 0.8
+    ),
+    "two suffixes, with class maps": (
+        "both",
+        {
+            "a.png": lambda n: n.astype(np.uint8), "a_class.png": lambda n: (n > 0).astype(np.uint8),
+            "b.tif": lambda n: n, "b_class.tif": lambda n: (n > 0).astype(np.uint8),
+        },
+        0.8,
+    ),
+    "yolo with pictures in their folder": (
+        "both", {"images/val/x.png": lambda n: PICTURE, "labels/val/x.txt": yolo, "data.yaml": "nc: 1"}, 0.8
+    ),
+    "yolo with jpeg": ("both", {"train/images/x.jpg": JPEG, "train/labels/x.txt": yolo}, 0.8),
+    "yolo alone": ("both", {"labels/x.txt": yolo}, "coordinates in shares of the image"),
+    "dsb without sizes": (
+        "both", {"train.csv": lambda n: DSB_ROWS.format(pairs(n > 0))}, "add the columns 'Height' and 'Width'"
+    ),
+    "puma with tissue": (
+        "both",
+        {"x_nuclei.geojson": outlines, "x_tissue.geojson": lambda n: outlines(np.ones((H, W), int))},
+        0.8,
+    ),
+    "an empty list beside outlines": ("pred", {"a/a.geojson": outlines, "a/b.json": []}, 0.8),
+    "rois in files": ("pred", {"a": single_rois}, 0.8),
+    "parts of a data set at the end of names": (
+        "both", {f"{n}_{part}.tif": lambda n: n for n in "ab" for part in ("train", "test")}, 0.8
+    ),
+    "folds of pannuke": (
+        "both",
+        {f"Fold {n}/masks.npy": lambda n: np.stack([np.dstack([n, 0 * n, n == 0])] * 2).astype(float) for n in (1, 2)},
+        "each of which may hold many images",
+    ),
+    "two annotators": (
+        "ref", {f"{who}/labels/{n}.tif": lambda n: n for who in ("Miller", "Smith") for n in "ab"},
+        "Files of one name lie in several folders: name one of them, such as 'Miller'",
+    ),
+    "panoptic": ("pred", {"p.json": {"images": [], "annotations": [{"segments_info": []}]}}, "panoptic JSON of COCO"),
+    "stardist's details": ("pred", {"a.json": {"coord": [], "points": [], "prob": []}}, "details of StarDist"),
+    "snappy": ("pred", {"a.json.snappy": b"\xff\x06\0\0sNaPpY" + bytes(9)}, "packed by Snappy"),
+    "vertices": ("pred", {"a.csv": "cell_id,vertex_x,vertex_y\n1,2,3\n"}, "outlines by their vertices"),
+    "wkt": ("pred", {"a.csv": 'id,geometry\n1,"POLYGON ((1 1, 2 2, 1 2, 1 1))"\n'}, "a table of shapes (WKT)"),
+}  # fmt: skip
+PICTURE = np.dstack([GREY, GREY[::-1], GREY])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_gets_its_score_or_is_told(layout: str, capsys) -> None:
+    sides, files, expected = LAYOUTS[layout]
+    for side, labels in (("ref", R), ("pred", P)):
+        if sides not in ("both", side):
+            for name in "ab" if sides == "ref" else "a":
+                put(f"{side}/{name}.tif", labels)
+            continue
+        for name, content in files.items():
+            path = Path(side, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if content is single_rois:
+                single_rois(str(path), labels)
+                continue
+            made = content(labels) if callable(content) else content
+            if isinstance(made, np.ndarray):
+                put(str(path), made)
+            elif isinstance(made, bytes):
+                path.write_bytes(made)
+            else:
+                path.write_text(made if isinstance(made, str) else json.dumps(made))
+    check(compared(capsys), expected)
+
+
+TWO_PLANES = {
+    "instanseg": ("a.tif", 0, lambda nuclei, cells: np.stack([nuclei, cells]).astype(np.float32)),
+    "instanseg, an array": ("a.npy", 0, lambda nuclei, cells: np.stack([nuclei, cells])[None].astype(np.float32)),
+    "mesmer": ("a.npy", 1, lambda nuclei, cells: np.dstack([cells, nuclei])[None].astype(np.int32)),
+    "cells and nuclei, an array": ("a.npy", 1, lambda nuclei, cells: np.dstack([cells, nuclei])),
+}
+
+
+@pytest.mark.parametrize("tool", TWO_PLANES)
+def test_of_labels_of_nuclei_and_of_cells_the_call_that_is_told_takes_the_nuclei(tool: str, capsys) -> None:
+    name, channel, planes = TWO_PLANES[tool]
+    put("ref/a.tif", R)
+    put(f"pred/{name}", planes(P, cells_of(P)))
+    told = compared(capsys)
+    check(told, "labels of two kinds in two channels, as InstanSeg's and Mesmer's of nuclei and cells; expected")
+    check(told, f"For channel {channel}, whose labels are smaller")
+    run_call(told)
+    check(compared(capsys), 0.8)
+
+
+def run_call(told: float | str) -> None:
+    """Run the Python call at the end of what was told."""
+    call = re.search(r'python (-c ".*?") (\S+)$', " ".join(str(told).split()))
+    assert call, told
+    files = [str(path) for path in Path().glob(call[2])]
+    subprocess.run([sys.executable, *shlex.split(call[1]), *files], check=True)
+
+
+@pytest.mark.parametrize("scale", [0.25, 0.5])
+def test_um_are_asked_about_with_the_call_that_makes_px(scale: float, capsys) -> None:
+    put("ref/a.tif", R)
+    dump("pred/a.geojson", outlines(P, scale))
+    assert run(["compare", "ref", "pred"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "are these um? If so, this writes px into a folder px: python -c" in told
+    run_call(re.split(r"(?<=\.geojson) ", told.partition("into a folder px: ")[2])[0])
+    check(compared(capsys, "ref", "px"), 0.8)
+
+
+@pytest.mark.parametrize("place", ["--report cmp.html ref pred", "ref pred --report cmp.html"])
+def test_where_the_page_goes_is_told_to_those_who_name_one(place: str, capsys) -> None:
+    put("ref/a.tif", R)
+    put("pred/a.tif", P)
+    assert run(["compare", *place.split()]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert (
+        "it takes no value: the page is compare.html in the folder of --output, or here. Leave out 'cmp.html'" in told
+    )
+
+
 # --- init looks by the same reader ------------------------------------------------------------------------------------
 
 

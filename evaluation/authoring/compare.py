@@ -18,15 +18,16 @@ from evaluation.aggregation.intervals import FEWEST_GROUPS
 from evaluation.authoring.challenge_text import challenge_text, table_text, tables_above
 from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, ignored_classes, is_none, plan_classes
 from evaluation.authoring.comparison import Comparison, comparison_of
-from evaluation.authoring.look import look
-from evaluation.authoring.names import Pairing, pair_names
-from evaluation.authoring.pieces import EACH_A_MASK, PICTURE_FOLDERS
+from evaluation.authoring.look import look, pictures_near
+from evaluation.authoring.names import Pairing, bare_parts, pair_names
+from evaluation.authoring.pieces import EACH_A_MASK, files_for_shell
 from evaluation.authoring.placing import Placing, is_number, stage
 from evaluation.authoring.source import NAMELESS, Source, SourceCase
 from evaluation.authoring.without_challenge import for_files
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
+from evaluation.decoding.pixels import IMAGE_SUFFIXES
 from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, SubmissionRejected, WrongUsage
@@ -66,6 +67,16 @@ OF_POINTS: dict[str, Any] = {
 }
 FAMILIES = ("detection", "classification", "segmentation", "panoptic", "covered", "overall", "thresholds", "overlap")
 IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+OF_SIZE = {  # formats that mean nothing without the size of the image: how they tell places, and what helps
+    "yolo_txt": ("shares of the image", ""),
+    "rle_csv": ("numbers of pixels, counted column by column", " Or add the columns 'Height' and 'Width'."),
+}
+UM_TO_PX = (
+    "import json, os, sys; px = lambda c: [px(x) for x in c] if isinstance(c, list) else c * {factor}; "
+    "made = lambda o: {{k: px(v) if k == 'coordinates' else made(v) for k, v in o.items()}} if isinstance(o, dict) "
+    "else [made(x) for x in o] if isinstance(o, list) else o; os.makedirs('px', exist_ok=True); "
+    "[json.dump(made(json.load(open(f))), open('px/' + os.path.basename(f), 'w')) for f in sys.argv[1:]]"
+)
 ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
     "ranking": {
         "columns": [
@@ -166,6 +177,7 @@ def compare_paths(
                 if tissue is not None:
                     scenes[model] = draw_scenes(made.folder, submitted, own, tissue, workers)
                 hints = hints_about_files(made.folder, submitted, result)
+                hints = [about_um(hint, of_models[model]) for hint in hints]
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
                 check_found(found, made, wanted.ignore, result)
                 asked = for_files(map(about_labels, result.findings))
@@ -187,12 +199,9 @@ def link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -
     for name, case in reference.cases.items():
         names[free := free_name(safe_name(name), names)] = name
         files = [file for side in (reference, *models.values()) for file in side.cases.get(name, case).files]
-        beside = dict.fromkeys(file.path.parent for file in files)
-        around = dict.fromkeys([*beside, *(part.parent for part in beside)])
-        places = [*beside, *(part / inner for part in around for inner in sorted(PICTURE_FOLDERS))]
-        candidates = (part / f"{name}{suffix}" for part in places for suffix in (".tif", ".tiff", ".png", ".svs"))
         own = {path for file in files for path in (file.path, file.classes)}
-        picture = next((path for path in candidates if path not in own and path.is_file()), None)
+        near = (path for file in files for path in pictures_near(file.path, [name]))
+        picture = next((path for path in near if path not in own and path.suffix in IMAGE_SUFFIXES), None)
         if picture is not None:
             (folder / f"{free}{picture.suffix}").symlink_to(picture.resolve())
     return folder
@@ -386,6 +395,15 @@ def about_labels(finding: Finding) -> Finding:
     return replace(finding, fix=f"{finding.fix} If it is not annotated: --ignore {label[-1]}.")
 
 
+def about_um(hint: Finding, side: Source) -> Finding:
+    """Put a call that makes px of um behind a hint that the coordinates of GeoJSON may be um."""
+    larger = re.search(r"([0-9]+) times as large, .* are these um", hint.fix)
+    if larger is None or side.format != "geojson" or side.imports:
+        return hint
+    call = f'python -c "{UM_TO_PX.format(factor=larger[1])}" {files_for_shell(side.path, side.files()[0].name)}'
+    return replace(hint, fix=f"{hint.fix} If so, this writes px into a folder px: {call}")
+
+
 def with_advice(finding: Finding) -> Finding:
     if finding.code == "instance-without-class":
         return replace(finding, fix=f"{finding.fix} Or leave classes out: --classes none.")
@@ -467,11 +485,9 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
         pairings[model] = pairing = pair_cases(reference.cases, side.cases)
         if not pairing.pairs:
             are_ids = all(name == case.image_id for name, case in side.cases.items())
-            fix = (
-                "These are ids of images, whose names are in the data set of COCO: compare with that."
-                if are_ids
-                else None
-            )
+            fix = next(filter(None, map(several_of_each, (reference, side))), None)
+            if are_ids:
+                fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
             raise WrongUsage(
                 fault(
                     "nothing-to-compare",
@@ -600,6 +616,15 @@ def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups:
 # --- names, sizes -----------------------------------------------------------------------------------------------------
 
 
+def several_of_each(side: Source) -> str | None:
+    """What to do about a side that has files of one name in several folders, such as those of two annotators."""
+    names = [file.name for file in side.files()]
+    stems = [bare_parts(name)[-1] for name in names]
+    twice = next((name for name, stem in zip(names, stems, strict=True) if stems.count(stem) > 1), None)
+    folder = None if twice is None or len({*stems}) == 1 else twice.split("/")[0]
+    return folder and f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
+
+
 def with_categories(prediction: Source, reference: Source) -> Source:
     """Results of COCO with the names that the reference has for the ids of their classes."""
     known = reference.categories
@@ -687,18 +712,15 @@ def sizes_of(
                 misfits.setdefault(model, {})[name] = Misfit(name, size, found.size_yx)
     if not unknown:
         return sizes, misfits, []
-    if shares := [side for side in (reference, *models.values()) if side.format == "yolo_txt"]:
-        todo = "Put the images beside the files, with the same names."
-        raise WrongUsage(
-            fault(
-                "nothing-to-compare",
-                quote(str(shares[0].path), 200),
-                wording="no-scale",
-                fix=todo,
-                units="shares of the image",
-                lacking=f"the size of {quote(unknown[0])}",
+    todo = "Put the images beside the files, with the same names."
+    for side in (reference, *models.values()):
+        if side.format in OF_SIZE:
+            units, or_else = OF_SIZE[side.format]
+            lacking, where = f"the size of {quote(unknown[0])}", quote(str(side.path), 200)
+            fix = todo + or_else
+            raise WrongUsage(
+                fault("nothing-to-compare", where, wording="no-scale", units=units, lacking=lacking, fix=fix)
             )
-        )
     return sizes, misfits, [fault("size-unknown", *map(quote, unknown), size=shown(sizes[unknown[0]]))]
 
 

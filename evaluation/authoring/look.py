@@ -21,7 +21,16 @@ import numpy as np
 
 from evaluation.authoring.imports import imported, pack
 from evaluation.authoring.names import bare_parts, class_maps, images_of_jobs, place_files, place_in_jobs
-from evaluation.authoring.pieces import COLOURED, MASK_ENDING, VOLUMES, Files, remedy, unfold
+from evaluation.authoring.pieces import (
+    COLOURED,
+    MASK_ENDING,
+    MASK_FOLDERS,
+    PICTURE_FOLDERS,
+    VOLUMES,
+    Files,
+    remedy,
+    unfold,
+)
 from evaluation.authoring.source import ARRAYS, CLASS_TABLE, NAMELESS, Size, Source, SourceCase, SourceFile
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
@@ -36,7 +45,7 @@ from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsag
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.arrays import CaseArray
 from evaluation.formats.coco import read_document
-from evaluation.formats.detect import Detected, columns_of, detect_format, foreign_table
+from evaluation.formats.detect import EMPTY_LIST, Detected, columns_of, detect_format, foreign_table
 from evaluation.formats.images import DOCUMENTS, FoundImage, find_image, list_images
 from evaluation.formats.imports import READERS, find_stores, kind_of
 from evaluation.formats.label_image import read_class_table
@@ -55,6 +64,7 @@ SUFFIXES = {
     "yolo_txt": ".txt",
 }  # others are JSON
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
+JPEG_SUFFIXES = (".jpg", ".jpeg", ".JPG", ".JPEG")
 VOLUME_SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".nhdr", ".mhd")
 DEFAULTS: Mapping[str, Any] = {
     "vertices": "exact",
@@ -68,6 +78,8 @@ PANNUKE = ("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial")
 CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
 UNKNOWN = "of no format that is known"
+OF_REGIONS = re.compile("_(tissue|tissues|regions?|rois?|compartments?)$")
+OF_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of a file that is told of before others
 IN_NOTES = ("yolo_txt", "points_csv")  # formats that a .txt file is read in
 
 
@@ -99,7 +111,18 @@ def look(
     if not kinds:
         raise nothing_in(path, named, files)
     signs = explained(path, files)
-    order = sorted(kinds, key=lambda kind: (-len(kinds[kind]), kind[0] == "label_image", kind))
+    regions = regions_among(files.read)
+    files.left_out += [(name, why) for name, why in regions.items()]
+    kinds = {key: [one for one in alike if one.name not in regions] for key, alike in kinds.items()}
+    order = sorted(
+        filter(kinds.get, kinds),
+        key=lambda kind: (
+            -len(kinds[kind]),
+            kinds[kind][0].detected.sign == EMPTY_LIST,
+            kind[0] == "label_image",
+            kind,
+        ),
+    )
     (format, _, suffix), chosen = order[0], kinds[order[0]]
     files.left_out += [(one.name, f"{kind[0]} ({kind[2]})") for kind in order[1:] for one in kinds[kind]]
     reading = Reading(path, format, suffix, usual_keys(format, chosen[0].detected.keys, USUAL))
@@ -121,6 +144,14 @@ def look(
         signs=tuple(signs),
         is_stack=files.is_stack,
     )
+
+
+def regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
+    """Files of regions of the tissue by their names: ``a_tissue`` where there is an ``a_nuclei``."""
+    stems = {one.name: bare_parts(one.name)[-1].casefold() for one in files}
+    nuclei = {stem.removesuffix("_nuclei") for stem in stems.values() if stem.endswith("_nuclei")}
+    regions = [name for name, stem in stems.items() if OF_REGIONS.search(stem) and OF_REGIONS.sub("", stem) in nuclei]
+    return dict.fromkeys(regions, "regions of the tissue, beside which the nuclei lie")
 
 
 def placed_in(path: Path, findings: Iterable[Finding]) -> list[Finding]:
@@ -163,6 +194,9 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
         for top, parts in stores.items():
             listed.append((f"{top or path.resolve().name}.zip", pack(files, parts, top, workspace)))
         in_stores = {part for parts in stores.values() for part in parts}
+        for folder, rois in single_rois(files.names).items():
+            listed.append((f"{folder or path.resolve().name}.zip", pack(files, rois, folder, workspace)))
+            in_stores |= {*rois}
         for name in files.names:
             if name in in_stores or any(part.startswith(".") for part in name.split("/")):
                 continue
@@ -174,6 +208,20 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
                     shutil.copyfileobj(packed, target)
             listed.append((name, file))
     return listed
+
+
+def single_rois(names: Iterable[str]) -> dict[str, list[str]]:
+    """ROIs of ImageJ by their folder, where each is a file with a number for a name, as ImageJ calls them."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        if name.lower().endswith(".roi"):
+            folders.setdefault(name.rpartition("/")[0], []).append(name)
+    is_number = re.compile("[0-9]+(-[0-9]+)*$")
+    return {
+        folder: parts
+        for folder, parts in folders.items()
+        if len(parts) > 1 and all(is_number.match(PurePosixPath(part).stem) for part in parts)
+    }
 
 
 def add_file(files: Files, name: str, path: Path, *, imports: bool) -> None:
@@ -200,7 +248,7 @@ def add_file(files: Files, name: str, path: Path, *, imports: bool) -> None:
     elif isinstance(file, str):
         files.left_out.append((name, file))
     else:
-        files.read.append(file)
+        (files.coloured if file.detected.format == COLOURED else files.read).append(file)
 
 
 def recognise(name: str, path: Path) -> SourceFile | str:
@@ -211,8 +259,9 @@ def recognise(name: str, path: Path) -> SourceFile | str:
         if detected.format != "label_image":
             return SourceFile(name, path, detected, SUFFIXES.get(detected.format, ".json"))
         suffix = image_suffix(path)
-        is_none = next((words for words, is_so in NO_LABELS.items() if is_so(path, suffix)), None)
-        return is_none or SourceFile(name, path, detected, suffix)
+        if is_zip_of_others(path, suffix):
+            return "a ZIP, which is not opened: name that one, or unpack it"
+        return SourceFile(name, path, Detected(COLOURED) if is_coloured(path, suffix) else detected, suffix)
     except OSError as error:
         return (error.strerror or "not readable").lower()
 
@@ -260,11 +309,6 @@ def first_bytes(path: Path) -> str:
         return what_it_is(stream.read(16))
 
 
-# What an image that holds no labels is, and the sign of it; the first that is true counts.
-NO_LABELS: Mapping[str, Callable[[Path, str], bool]] = {
-    "a ZIP, which is not opened: name that one, or unpack it": is_zip_of_others,
-    COLOURED: is_coloured,
-}
 # What may know a file of no format, in words; the first that does counts.
 OTHERS: tuple[Callable[[Path], str], ...] = (volume_of_scanner, foreign_file, foreign_table, first_bytes)
 
@@ -275,7 +319,7 @@ def nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsag
         return WrongUsage(*placed_in(path, files.not_imported))
     got, fix = "notes only" if named else "no file", None
     if files.left_out:
-        name, what = files.left_out[0]
+        name, what = next((one for one in files.left_out if OF_OBJECTS.search(one[0])), files.left_out[0])
         got = f"no labels, but {quote(name)}, {what}"
         image = SourceFile(name, named[name], Detected("label_image"), image_suffix(named[name]))
         fix = remedy(image, what, path)
@@ -377,8 +421,9 @@ class Reading:
         shared = self.look_into_shared(files[0]) if holds != "one case" and len(files) == 1 else None
         if shared is not None:
             return shared
-        if holds == "all cases":
-            got = f"{len(files)} files, each of which may hold many images ({self.format})"
+        if holds == "all cases" or (self.format == "pannuke_masks" and len(files) > 1 and self.has_many(files[0])):
+            got = f"{len(files)} files, such as {quote(files[0].name, 80)}, each of which may hold many images"
+            got += f" ({self.format})"
             raise refused("nothing-to-compare", shown, got=got)
         by_case: dict[str, list[SourceFile]] = {}
         for file in place_in_jobs(files, images) if images else place_files(files, self.format):
@@ -386,7 +431,8 @@ class Reading:
         cases = {}
         for case, parts in by_case.items():
             looks = [self.look_into(file) for file in parts]
-            size_yx = next((size for size, _ in looks if size), None) or size_beside(parts[0].path, case)
+            stem = bare_parts(parts[0].name)[-1]
+            size_yx = next((size for size, _ in looks if size), None) or size_beside(parts[0].path, case, stem)
             extents = [extent for _, extent in looks if extent]
             extent_yx = (max(y for y, _ in extents), max(x for _, x in extents)) if extents else None
             cases[case] = SourceCase(tuple(parts), parts[0].group, size_yx, None, extent_yx)
@@ -395,6 +441,10 @@ class Reading:
             if len(values) > 1 and set(self.classes) <= {NAMELESS}:
                 self.add_numbers(sorted(values))
         return self.source_of(cases)
+
+    def has_many(self, file: SourceFile) -> bool:
+        with file.path.open("rb") as stream:
+            return len(CaseArray(stream, self.request(file)).shape) == 4
 
     def labels_of(self, cases: Mapping[str, SourceCase]) -> Iterator[LabelRuns]:
         """The labels of images without classes, in turn. What is wrong with one is told when it is scored."""
@@ -521,10 +571,35 @@ class Reading:
 
 
 def size_beside(path: Path, *names: str) -> Size | None:
-    """The size of an image that has one of these names, and lies beside a file."""
-    images = (path.with_name(name + suffix) for name in names for suffix in IMAGE_SUFFIXES)
-    image = next((image for image in images if image != path and image.is_file()), None)
-    return None if image is None else read_image_size(image)
+    """The size of the picture that has one of these names, perhaps but for an ending such as ``_nuclei``."""
+    names = (*names, *(MASK_ENDING.sub("", name) for name in names))
+    image = next((one for one in pictures_near(path, names) if one != path), None)
+    return None if image is None else jpeg_size(image) or read_image_size(image)
+
+
+def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Pictures with one of these names beside a file, or in a folder of pictures near it or in the place of its own."""
+    words = sorted(word for name in PICTURE_FOLDERS for word in {name, name.capitalize(), name.title()})
+    folder, parts = path.parent, path.parent.parts
+    at = [index for index, part in enumerate(parts) if part.casefold() in MASK_FOLDERS]
+    near = [around / word for around in (folder, folder.parent) for word in words]
+    near += [Path(*parts[:index], word, *parts[index + 1 :]) for index in at for word in words]
+    for place in dict.fromkeys([folder, *filter(Path.is_dir, near)]):
+        for name in dict.fromkeys(names):
+            yield from filter(Path.is_file, (place / (name + suffix) for suffix in (*IMAGE_SUFFIXES, *JPEG_SUFFIXES)))
+
+
+def jpeg_size(path: Path) -> Size | None:
+    """Height and width of a JPEG image by the header of its frame; None if it is none."""
+    with path.open("rb") as stream:
+        if path.suffix not in JPEG_SUFFIXES or stream.read(2) != b"\xff\xd8":
+            return None
+        while len(head := stream.read(4)) == 4 and head[0] == 0xFF:
+            if 0xC0 <= head[1] <= 0xCF and head[1] not in (0xC4, 0xC8, 0xCC):
+                frame = stream.read(5)
+                return (int.from_bytes(frame[1:3]), int.from_bytes(frame[3:])) if len(frame) == 5 else None
+            stream.seek(max(int.from_bytes(head[2:]) - 2, 0), 1)
+    return None
 
 
 def extent_of(annotations: Annotations) -> Size | None:

@@ -30,6 +30,7 @@ OF_NUCLEI = re.compile(
     "cyte|phage|phil|blast|cell|nucle|tumou?r|epitheli|strom|inflam|neoplas|connect|plasma|necro|dead|mitos|mitot|apop",
     re.IGNORECASE,
 )
+PARTS_OF_SETS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}
 CLASS_MAPS = ("_class", "_classes", "_type", "_types")
 
 
@@ -142,7 +143,7 @@ def classes_in_names(parts: Iterable[tuple[str, ...]]) -> set[str]:
     """
     split = [(*words[:-1], *class_of_stem(words[-1])) for words in parts]
     cases, classes = {words[:-1] for words in split}, {words[-1] for words in split}
-    is_odd = "" in classes or any(ENDING.search(f"_{name}") for name in classes)
+    is_odd = "" in classes or any(ENDING.search(f"_{name}") or name.casefold() in PARTS_OF_SETS for name in classes)
     if is_odd or len(classes) < 2 or len(set(split)) < len(split):
         return set()
     come_back = len(cases) > 1 and len(split) > max(len(cases), len(classes))

@@ -11,7 +11,7 @@ import math
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import pairwise, permutations
 from pathlib import Path, PurePosixPath
@@ -21,14 +21,14 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.authoring.names import CLASS_MAPS, ENDINGS, PICTURE_WORDS, bare_parts
+from evaluation.authoring.names import CLASS_MAPS, ENDINGS, PICTURE_WORDS, bare_parts, without_ending
 from evaluation.authoring.source import NAMELESS, Size, SourceFile
 from evaluation.challenge import LimitRules
 from evaluation.decoding.guard import bounds_of, decode
 from evaluation.decoding.pixels import peek
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff import TiffFile
-from evaluation.findings import Finding, counted, quote
+from evaluation.findings import Finding, counted, listed, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.detect import Detected
 
@@ -40,7 +40,21 @@ SAMPLE = 3  # files of each form of name whose pixels are looked at
 COLOURS = (3, 4)
 PICTURE_VALUES, PICTURE_CHANGES = 16, 0.35  # touching labels of 3 x 3 px change at a third of their pixels
 WHOLE_SHARE, SHARED_PIXELS = 0.8, 0.1
-PICTURE_FOLDERS = {"images", "image", "imgs", "img", "raw", "tissue", "pictures", "photos", "tissue_images", "inputs"}
+PICTURE_FOLDERS = {
+    *(
+        "images",
+        "image",
+        "imgs",
+        "img",
+        "raw",
+        "tissue",
+        "pictures",
+        "photos",
+        "tissue_images",
+        "tissue images",
+        "inputs",
+    )
+}
 MASK_FOLDERS = {"masks", "mask", "labels", "label", "gt", "annotations", "instances", "ground_truth", "segmentations"}
 NOT_MASKS = {*PICTURE_WORDS, "json", "mat", "geojson", "output", "result", "results", "ref", "reference"}
 MASK_WORDS = tuple(sorted((word for word in ENDINGS if word not in NOT_MASKS), key=len, reverse=True))
@@ -67,7 +81,14 @@ OF_CLASSES = (
     "classes are read in a challenge, see 'colour_map' in docs/formats.md."
 )
 FRACTIONS = "an array of numbers that are not whole, as probabilities are: write labels, a number for each nucleus"
-TWO_KINDS = "labels of two kinds in two channels, as Mesmer's of cells and nuclei: save one of them, N x H x W"
+TWO_KINDS = "labels of two kinds in two channels, as InstanSeg's and Mesmer's of nuclei and cells"
+CHOOSE = (
+    "import sys, numpy as np, skimage.io as io; [io.imsave(f + '.tif', (np.load(f) if f.endswith('.npy') else "
+    "io.imread(f)).squeeze().take({channel}, {axis}).astype(np.int32), check_contrast=False) for f in sys.argv[1:]]"
+)
+OF_TWO = "Compare one of them. For channel {channel}, whose labels are smaller, this writes images beside the files: "
+EQUAL_CHANNELS = "the same values in all channels, read as one"
+THUMBNAILS = {"thumbs", "thumb", "thumbnails", "thumbnail", "previews", "preview"}
 GREY_PICTURE = "a picture, since its values change from pixel to pixel as those of labels do not"
 
 
@@ -77,6 +98,7 @@ class Files:
 
     read          those that have a format; what is made of several of them, or of a part of one, is in the workspace
     left_out      names of those that are not read, and what they are; ``pictures`` are those that lie beside labels
+    coloured      images with several samples for each pixel; those with equal ones are labels
     blank         empty ones, which YOLO writes where it finds nothing
     forms         what files were before they were imported or put together
     not_imported  what is wrong with those that could not be
@@ -88,6 +110,7 @@ class Files:
     read: list[SourceFile] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     pictures: dict[str, str] = field(default_factory=dict)
+    coloured: list[SourceFile] = field(default_factory=list)
     blank: list[SourceFile] = field(default_factory=list)
     forms: set[str] = field(default_factory=set)
     not_imported: list[Finding] = field(default_factory=list)
@@ -100,27 +123,81 @@ def unfold(files: Files, sizes: Collection[Size]) -> None:
     folder = Path(tempfile.mkdtemp(dir=files.workspace))
     images = [file for file in files.read if may_be_images(file)]
     files.read = [file for file in files.read if not may_be_images(file)]
-    for file in [file for file in files.read if file.detected.format == "conic_array" and are_two_kinds(file)]:
-        files.read.remove(file)
-        files.left_out.append((file.name, TWO_KINDS))
+    for file in [file for file in files.read if file.detected.format == "conic_array"]:
+        array = pixels_of(file)
+        if array is None or array.ndim != 4:
+            continue
+        if (array[..., 0] == array[..., 1]).all() and array.max(initial=0) > 1:
+            files.read.remove(file)
+            images.append(one_channel(file, array[..., 0], files, folder))
+        elif are_two_kinds(array, 3):
+            files.read.remove(file)
+            files.left_out.append((file.name, TWO_KINDS))
+    images += equal_channels(files, folder)
     stacks = [file for file in images if has_planes(file)]
     for stack in stacks:
         unstack(stack, files, folder, sizes, alone=len(stacks) == 1)
     flat = [file for file in images if file not in stacks]
     files.pictures = pictures_among(flat)
     files.left_out += files.pictures.items()
-    files.read += join_masks([file for file in flat if file.name not in files.pictures], files, folder)
+    labels = join_masks([file for file in flat if file.name not in files.pictures], files, folder)
+    files.read += with_one_suffix(labels, files, folder)
 
 
-def are_two_kinds(one: SourceFile) -> bool:
-    """Whether the two channels of an array are labels of two kinds, and not ids and their classes: where nuclei are
-    differs by more than a tenth.
+def are_two_kinds(array: Array, axis: int) -> bool:
+    """Whether the two channels along an axis are labels of two kinds, and not ids and their classes: where nuclei are
+    differs by more than a tenth. Of two planes alone the smaller nuclei must lie in the larger ones.
     """
-    array = pixels_of(one)
-    if array is None or array.ndim != 4:
+    if array.shape[axis] != 2 or not are_whole(array) or is_picture(array.take(0, axis)):
         return False
-    first, second = (array[..., channel] != 0 for channel in (0, 1))
+    first, second = (array.take(channel, axis) != 0 for channel in (0, 1))
+    if axis != 3 and int((first & second).sum()) < WHOLE_SHARE * min(int(first.sum()), int(second.sum())):
+        return False
     return int((first != second).sum()) > SHARED_PIXELS * int((first | second).sum())
+
+
+def one_channel(one: SourceFile, plane: Array, files: Files, folder: Path) -> SourceFile:
+    """A label image of what several channels hold alike, which is told."""
+    files.notes.append(f"{quote(one.name, 80)} has {EQUAL_CHANNELS}.")
+    path = write_array(folder, stem_of(one), plane)
+    return SourceFile(one.name, path, Detected("label_image", sign=EQUAL_CHANNELS), ".npy")
+
+
+def equal_channels(files: Files, folder: Path) -> list[SourceFile]:
+    """The images in colour whose colours are all grey, as label images; the others are left out.
+
+    Of names in a folder that differ in numbers only the first few decide whether all are looked at.
+    """
+    labels = []
+    for alike in forms_of(files.coloured):
+        planes = {one.name: grey_plane(pixels_of(one)) for one in alike[:SAMPLE]}
+        if not any(plane is not None and plane.any() for plane in planes.values()):
+            planes = {}  # black ones beside no others are pictures
+        else:
+            planes |= {one.name: grey_plane(pixels_of(one)) for one in alike[SAMPLE:]}
+        for one in alike:
+            if (plane := planes.get(one.name)) is None:
+                files.left_out.append((one.name, COLOURED))
+            else:
+                labels.append(one_channel(one, plane, files, folder))
+    return labels
+
+
+def grey_plane(array: Array | None) -> Array | None:
+    """One of the channels (last axis), the last of two or four being opacity, if they are equal and no picture."""
+    if array is None or array.ndim != 3 or array.shape[2] not in (2, *COLOURS):
+        return None
+    plane: Array = array[..., 0]
+    is_grey = (array[..., : 3 if array.shape[2] > 2 else 1] == plane[..., None]).all()
+    return plane if is_grey and not is_picture(plane) else None
+
+
+def forms_of(images: Iterable[SourceFile]) -> list[list[SourceFile]]:
+    """Images whose names, with the folders, differ in numbers only."""
+    forms: dict[str, list[SourceFile]] = {}
+    for one in images:
+        forms.setdefault(re.sub("[0-9]+", "0", stem_of(one)), []).append(one)
+    return list(forms.values())
 
 
 def may_be_images(one: SourceFile) -> bool:
@@ -130,9 +207,12 @@ def may_be_images(one: SourceFile) -> bool:
 # --- pixels -----------------------------------------------------------------------------------------------------------
 
 
-def pixels_of(one: SourceFile) -> Array | None:
-    """All numbers of an image file, with all its axes; None if they are too many, or if it cannot be read."""
-    asked, limit = (one.suffix, quote(one.name, 120)), LimitRules().bytes_per_file
+def pixels_of(one: SourceFile, *, as_colours: bool = True) -> Array | None:
+    """All numbers of an image file, with all its axes; None if they are too many, or if it cannot be read.
+
+    as_colours  of a palette, instead of its numbers
+    """
+    asked, limit = (one.suffix, quote(one.name, 120), as_colours), LimitRules().bytes_per_file
     try:
         with one.path.open("rb") as stream:
             bounds = bounds_of(one.path.stat().st_size, MOST_PIXELS, limit)
@@ -143,11 +223,11 @@ def pixels_of(one: SourceFile) -> Array | None:
     return pixels  # type: ignore[no-any-return]
 
 
-def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str) -> Iterator[Array | None]:
+def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str, as_colours: bool) -> Iterator[Array | None]:
     """What ``pixels_of`` gives, in the confined process."""
     (stream,) = streams
     try:
-        shape, read = look_at_pixels(stream, suffix, where)
+        shape, read = look_at_pixels(stream, suffix, where, as_colours)
         is_long = suffix == ".npy" and len(shape) == 4  # the first image tells what they are
         array = read() if shape and math.prod(shape[is_long:]) <= MOST_PIXELS else None
         yield None if array is None or array.dtype.kind not in "biuf" else array
@@ -158,10 +238,12 @@ def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str) -> Iterat
 FAULTS = (CutOff, Damaged, ValueError, TypeError, LookupError, OSError)
 
 
-def look_at_pixels(stream: BinaryIO, suffix: str, where: str) -> tuple[tuple[int, ...], Callable[[], Array]]:
+def look_at_pixels(
+    stream: BinaryIO, suffix: str, where: str, as_colours: bool = True
+) -> tuple[tuple[int, ...], Callable[[], Array]]:
     """The axes of an image file by its header, and what reads it; of a TIFF file all pages and stacks of ImageJ."""
     if suffix != ".tif":
-        options = {"as_colours": True} if suffix == ".png" else {}
+        options = {"as_colours": as_colours} if suffix == ".png" else {}
         pixels = peek(stream, suffix, where, LimitRules().bytes_per_file, **options)
         return pixels.shape, pixels.read
     pages = [page for page in TiffFile(stream).pages() if not page.is_reduced]
@@ -214,8 +296,14 @@ def is_picture(array: Array | None) -> bool:
 
 def remedy(one: SourceFile, why: str, side: Path) -> str | None:
     """What to do about an image that is no label image, if it can be told. ``side``: the path that was compared."""
+    files = files_for_shell(side, one.name)
     if VOLUMES in why:
         return OF_PLANES
+    if why == TWO_KINDS and (array := pixels_of(one)) is not None:
+        squeezed = array.squeeze()
+        axis = 0 if squeezed.shape[0] == 2 else squeezed.ndim - 1
+        channel = int((squeezed.take(1, axis) != 0).sum() < (squeezed.take(0, axis) != 0).sum())
+        return f'{OF_TWO.format(channel=channel)}python -c "{CHOOSE.format(channel=channel, axis=axis)}" {files}'
     if why != COLOURED:
         return None
     array = pixels_of(one)
@@ -226,15 +314,17 @@ def remedy(one: SourceFile, why: str, side: Path) -> str | None:
     if is_picture(ids) or not 0 < len(values) < FEW_COLOURS or (ids == 0).sum() == 0:
         return None
     some = values[:20]
-    if sum(count_regions_of(ids == value) for value in some) > 2 * len(some):
+    if sum(count_regions_of(ids == value) for value in some) >= 2 * len(some):
         return OF_CLASSES
-    files = (
-        quote_for_shell(str(side))
-        if side.is_file()
-        else quote_for_shell(str(side / PurePosixPath(one.name).parent)) + "/*"
-    )
-    files += "" if side.is_file() else PurePosixPath(one.name).suffix
     return f'{OF_IDS}python -c "{COLOURS_TO_IDS}" {files}'
+
+
+def files_for_shell(side: Path, name: str) -> str:
+    """The files in the folder of one of them, for a shell; ``side``: the path that was compared."""
+    path = PurePosixPath(name)
+    return (
+        quote_for_shell(str(side)) if side.is_file() else quote_for_shell(str(side / path.parent)) + "/*" + path.suffix
+    )
 
 
 # --- pictures beside labels -------------------------------------------------------------------------------------------
@@ -243,18 +333,15 @@ def remedy(one: SourceFile, why: str, side: Path) -> str | None:
 def pictures_among(images: Sequence[SourceFile]) -> dict[str, str]:
     """The names of the pictures among images, each with the first sign that tells it."""
     signs: dict[str, str] = {}
-    for tell in (in_folders, beside_masks, foregrounds, by_values):
+    for tell in (thumbnails, in_folders, beside_masks, foregrounds, by_values):
         signs |= tell([one for one in images if one.name not in signs])
     return signs
 
 
 def by_values(images: Sequence[SourceFile]) -> dict[str, str]:
     """Pictures by their pixels; of names that differ in numbers only the first few decide whether all are looked at."""
-    forms: dict[str, list[SourceFile]] = {}
-    for one in images:
-        forms.setdefault(re.sub("[0-9]+", "0", "/".join(bare_parts(one.name))), []).append(one)
     pictures: list[SourceFile] = []
-    for alike in forms.values():
+    for alike in forms_of(images):
         some = [one for one in alike[:SAMPLE] if is_picture(pixels_of(one))]
         pictures += some + [one for one in alike[SAMPLE:] if some and is_picture(pixels_of(one))]
     return {one.name: GREY_PICTURE for one in pictures}
@@ -291,6 +378,12 @@ def are_labels_of(labels: Sequence[SourceFile], masks: Sequence[SourceFile]) -> 
             return False
         numbers.append(len(np.unique(of_labels)))
     return max(numbers) > 2
+
+
+def thumbnails(images: Sequence[SourceFile]) -> dict[str, str]:
+    """Thumbnails by their folders, beside images that lie in none."""
+    small = [one.name for one in images if THUMBNAILS & {part.casefold() for part in bare_parts(one.name)}]
+    return dict.fromkeys(small if len(small) < len(images) else [], "a thumbnail, as its folder or its name says")
 
 
 def in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
@@ -349,6 +442,14 @@ def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size]
     if axis is not None:
         files.read.append(one)
         return
+    last_equal = array.shape[2] in (2, *COLOURS) and (array[..., :1] == array).all()
+    if last_equal or (len(array) == 2 and one.suffix != ".npy" and (array[0] == array[1]).all()):
+        plane = array[..., 0] if last_equal else array[0]
+        if is_picture(plane):
+            files.left_out.append((one.name, GREY_PICTURE))
+        else:
+            files.read.append(one_channel(one, plane, files, folder))
+        return
     if (channel := class_channel(array)) is not None:
         files.read.append(write_channels(one, array, channel, folder, shape))
         files.notes.append(
@@ -365,6 +466,9 @@ def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size]
     if is_picture(array) or (array.shape[2] in COLOURS and array.shape[0] > COLOURS[1]):
         files.left_out.append((one.name, GREY_PICTURE if is_picture(array) else COLOURED))
         return
+    if are_two_kinds(array, 0) or are_two_kinds(array, 2):
+        files.left_out.append((one.name, TWO_KINDS))
+        return
     if goes_on(array, equal_too=one.suffix == ".tif"):
         files.left_out.append((one.name, VOLUME.format(planes=len(array))))
         return
@@ -375,6 +479,23 @@ def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size]
         files.read.append(SourceFile(f"{name}.npy", path, Detected("label_image", sign=f"a plane of {shape}"), ".npy"))
     files.is_stack = True
     files.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {counted(len(array), 'image')}, in their order.")
+
+
+def with_one_suffix(images: list[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
+    """The images, all of one suffix: if they have several, and each belongs to an image of its own, as arrays."""
+    names = {without_ending(stem_of(one)) for one in images}
+    suffixes = sorted({one.suffix for one in images})
+    if len(suffixes) < 2 or len(names) < len(images) or any(one.classes for one in images):
+        return images
+    arrays = [pixels_of(one, as_colours=False) for one in images]
+    if any(array is None for array in arrays):
+        return images
+    files.notes.append(f"Label images with the suffixes {listed(suffixes, last='and')} are read together.")
+    return [
+        replace(one, path=write_array(folder, stem_of(one), array), suffix=".npy")
+        for one, array in zip(images, arrays, strict=True)
+        if array is not None
+    ]
 
 
 def stem_of(one: SourceFile) -> str:

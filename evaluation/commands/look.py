@@ -76,6 +76,11 @@ def compare(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--classes") from None
     for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in predictions)):
+        if report and path.suffix.lower() in (".html", ".htm") and not path.exists():
+            place = "compare.html in the folder of --output, or here"
+            raise click.BadParameter(
+                f"it takes no value: the page is {place}. Leave out '{path}'.", param_hint="--report"
+            )
         existing(path, option)
     if output is not None:
         output_folder(output)

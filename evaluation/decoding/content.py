@@ -76,6 +76,7 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     *((0, bytes([0x80, protocol]), "a pickle, such as TIAToolbox's .dat", SHAPES) for protocol in (2, 3, 4, 5)),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "a ZIP or a folder"),
     (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
+    (0, b"\xff\x06\0\0sNaPpY", "a file packed by Snappy, as CellViT's", "GeoJSON or JSON that is not packed"),
 )
 COCO = "COCO (its JSON with images, annotations and categories)"
 EXPORTS = (  # texts that all stand in the beginning, what the file is, and what to export
@@ -92,6 +93,8 @@ EXPORTS = (  # texts that all stand in the beginning, what the file is, and what
     ((b'"label_hash"', b'"data_units"'), "an export of Encord", COCO),
     ((b'"data_row"',), "an export of Labelbox", COCO),
     ((b'"Labeled Data"',), "an export of Labelbox", COCO),
+    ((b'"segments_info"',), "panoptic JSON of COCO", "COCO's instances (panopticapi's converter makes them)"),
+    ((b'"coord"', b'"points"', b'"prob"'), "details of StarDist", "label images (.tif, .png, .npy)"),
     ((b"region_shape_attributes",), "a CSV export of the VGG Image Annotator", COCO),
     ((b"<annotation>", b"<filename>"), "a file of Pascal VOC, which has boxes and no outlines", COCO),
 )

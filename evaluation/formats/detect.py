@@ -24,6 +24,7 @@ MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
 YOLO_LINE = re.compile(rb"[0-9]{1,5}(?: +[0-9.eE+-]+){6,}\s*?(?:\n|$)", re.ASCII)
 NO_KEYS: Mapping[str, Detected] = MappingProxyType({})
+EMPTY_LIST = "an empty list: no nucleus"
 FIRST_LINE_BYTES = 1 << 16
 CUT = 64  # bytes of a chunk that are looked at again with the next one, for words that are cut
 # What decides, in this order: a word of the file, the format that has it, and the shape of its nuclei.
@@ -112,7 +113,10 @@ def detect_array(stream: BinaryIO, where: str) -> Detected:
         shape = read_npy_header(Plain(stream)).shape
     sign = f"an array of {' x '.join(map(str, shape))}"
     if len(shape) == 4:
-        return Detected("conic_array" if shape[3] == 2 else "pannuke_masks", sign=sign)
+        has_channels = 2 < shape[3] <= MOST_CHANNELS
+        return Detected(
+            "conic_array" if shape[3] == 2 else "pannuke_masks" if has_channels else "label_image", sign=sign
+        )
     has_channels = len(shape) == 3 and 2 < shape[2] <= MOST_CHANNELS and shape[0] > 2
     return Detected("pannuke_masks" if has_channels else "label_image", sign=sign)
 
@@ -125,7 +129,7 @@ def detect_text(chunks: Iterator[bytes]) -> Detected | None:
             for key, tool, shape in JSON_KEYS
         }
         if head.split() in ([b"[]"], [b"[", b"]"]):
-            return Detected("coco_json", sign="an empty list: no nucleus")  # of Segment Anything, or results of COCO
+            return Detected("coco_json", sign=EMPTY_LIST)  # of Segment Anything, or results of COCO
         return first_word(head, chunks, JSON_WORDS, keys)
     if not head.startswith(b"<"):
         return detect_table(head)
@@ -180,7 +184,9 @@ def detect_table(head: bytes) -> Detected | None:
     for format, needed, least, in_all in TABLES:
         if len(here := columns & needed) < least or len(columns) < in_all:
             continue
-        if (format == "points_csv" and not point_columns(columns)) or (format == "counts_csv" and not are_counts(head)):
+        if format == "points_csv" and not point_columns(columns):
+            continue
+        if format == "counts_csv" and (other_table(columns) or not are_counts(head)):
             continue
         return Detected(format, sign=f"the columns {listed(sorted(here), last='and')}")
     return None

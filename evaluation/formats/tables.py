@@ -72,6 +72,8 @@ OTHER_TABLES = (
     (("centroid_x_um",), "measurements of QuPath in um", OF_QUPATH),
     (("imagenumber",), "a table of CellProfiler without places", "export with MeasureObjectSizeShape"),
     (("xmin", "xmax", "ymin", "ymax"), "a table of boxes without outlines", f"write outlines, or a table {WITH_XY}"),
+    (("vertex_x", "vertex_y"), "outlines by their vertices, as Xenium's in um", "write GeoJSON in px, or label images"),
+    (("geometry",), "a table of shapes (WKT)", "write GeoJSON, or GeoParquet"),
     (("labelimage_oid",), "a table of ilastik without places", "export the feature 'Center of the object', too"),
     *(
         ((name,), "a table of outlines as texts", "write GeoJSON")
