@@ -15,8 +15,8 @@ import shapely.geometry
 import tifffile
 from every_format import toml
 from findings.bench import Bench
-from imagecodecs import png_decode, png_encode, webp_decode
-from test_overlay import challenge_of, colour, judged, judged_case, prepared_of
+from imagecodecs import png_encode, webp_decode
+from test_overlay import challenge_of, judged, judged_case, prepared_of
 
 from evaluation import Challenge, score_submission
 from evaluation.authoring.demo import DemoPaths
@@ -24,13 +24,12 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.labels import instances_from_labels
 from evaluation.metrics.errors import KINDS
-from evaluation.report.pictures import SecondPass, find_images, illustrate_cases, label_tiffs
+from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
 from evaluation.report.scenes import WINDOW_PX, lost_in_rows, outline_texts, scene_of
 from evaluation.report.scenes import rows_of as rows_of_case
 from evaluation.scoring.score import Result
 
 TEAM = "finder"
-ENDS = (".geojson", ".png", "_prediction.tif", "_reference.tif")
 
 
 @pytest.fixture(scope="module")
@@ -125,13 +124,6 @@ def test_of_a_large_case_the_worst_nuclei_have_windows() -> None:
     assert half.is_whole and webp_decode(half.windows[0].webp).shape == (750, 1050, 3)
 
 
-def test_label_images_give_both_nuclei_of_a_pair_the_same_number() -> None:
-    case = judged_case("aaa.bb..", "ccc....d")
-    reference, prediction = (tifffile.imread(io.BytesIO(content)) for content in label_tiffs(case).values())
-    assert reference.tolist() == [[1, 1, 1, 0, 2, 2, 0, 0]]
-    assert prediction.tolist() == [[1, 1, 1, 0, 0, 0, 0, 4]]
-
-
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
@@ -152,7 +144,7 @@ def test_workers_change_no_byte(demo: DemoPaths, seen: SecondPass, overlays: Pat
 
 def test_overlays_of_every_case_are_written(demo: DemoPaths, seen: SecondPass, overlays: Path) -> None:
     cases = Challenge.load(demo.challenge).cases
-    assert sorted(path.name for path in overlays.iterdir()) == sorted(c.name + end for c in cases for end in ENDS)
+    assert sorted(path.name for path in overlays.iterdir()) == sorted(f"{case.name}.geojson" for case in cases)
     assert sorted(seen.files) == sorted(overlays.iterdir())
 
 
@@ -264,10 +256,7 @@ def test_other_kinds_of_nuclei_are_drawn(bench: Bench, kind: str) -> None:
     bench.make(kind)
     seen = illustrate_cases("challenge", "submission", drawn=["case_017"], overlays=Path("out"))
     assert "right" in seen.scenes["case_017"].kinds and all(map(any, zip(*rows_of_scene(seen), strict=True)))
-    ends = ENDS if "points" not in kind else ENDS[:2]
-    assert sorted(path.name for path in Path("out").iterdir()) == sorted(
-        f"case_01{i}{end}" for i in "78" for end in ends
-    )
+    assert sorted(path.name for path in Path("out").iterdir()) == ["case_017.geojson", "case_018.geojson"]
 
 
 def rows_of_scene(seen: SecondPass) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -330,15 +319,10 @@ def test_real_tissue_lies_under_the_outlines(shared_data: Path, tmp_path: Path) 
     (challenge / "images/P1/P1_1.svs").symlink_to(slide)
     (challenge / "images/P1_2.svs").symlink_to(shared_data / "monusac/A9K0_3.svs")  # another image
     submission = shared_data / "monusac_challenge/submission"
-    seen = illustrate_cases(challenge, submission, drawn=["P1_1"], overlays=tmp_path / "out", workers=1)
+    seen = illustrate_cases(challenge, submission, drawn=["P1_1", "P1_2"], overlays=tmp_path / "out", workers=1)
     assert [finding.where for finding in seen.findings] == ["case 'P1_2', 'P1_2.svs'"]
 
     whole = tifffile.imread(slide, key=0).astype(int)
-    shown = png_decode((tmp_path / "out/P1_1.png").read_bytes()).astype(int)
-    soft = (2 * whole + 255) // 3 // 16 * 16 + 8
-    assert shown.shape == whole.shape
-    assert (shown == soft).all(axis=2).mean() > 0.75
-
     features = json.loads((tmp_path / "out/P1_1.geojson").read_bytes())["features"]
     epithelial = [
         f for f in features if f["properties"].get("name") == "Epithelial" and f["id"].startswith("reference")
@@ -348,9 +332,6 @@ def test_real_tissue_lies_under_the_outlines(shared_data: Path, tmp_path: Path) 
     inside = np.array([whole[int(point.y), int(point.x)].sum() for point in centres])
     assert np.median(inside) < 0.75 * np.median(whole.sum(axis=2))
     missed = [f for f in features if f["properties"]["classification"]["name"] == "False negative"]
-    lines = np.argwhere((shown == colour("missed")).all(axis=2))
-    boxes = np.array([shapely.geometry.shape(f["geometry"]).bounds for f in missed])[:, [1, 0, 3, 2]]
-    near = ((lines[:, None] >= boxes[:, :2] - 2) & (lines[:, None] <= boxes[:, 2:] + 2)).all(axis=2).any(axis=1)
     sides = zip(seen.scenes["P1_1"].reference, seen.scenes["P1_1"].prediction, strict=True)
-    assert near.all() and len(missed) == sum(bool(reference) and not prediction for reference, prediction in sides)
+    assert len(missed) == sum(bool(reference) and not prediction for reference, prediction in sides)
     assert len(set(KINDS) & set(seen.scenes["P1_1"].kinds)) > 2

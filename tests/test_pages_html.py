@@ -20,7 +20,7 @@ from evaluation.findings.errors import WrongUsage
 from evaluation.report.figures import COLOURS, MARKS_UP_TO, picture_of, plot, svg_of, tabulate
 from evaluation.report.html import TEMPLATES, page_html, require_extra
 from evaluation.report.page import Axis, Column, Dot, Figure, Page, Section, Series, Table, Text
-from evaluation.report.scenes import STATE_COLOURS
+from evaluation.report.pictures import STATE_COLOURS
 from evaluation.report.tables import shown_value
 
 HOSTILE = {

@@ -146,27 +146,6 @@ def test_a_smaller_window_is_made_of_means_over_bands_and_tiles(
     np.testing.assert_array_equal(window[:9, :14], np.floor(means + 0.5))
 
 
-def write_pyramid(path: Path) -> None:
-    """A slide of 512 x 768 px in red, whose copies at a half and a quarter are green and blue."""
-    with tifffile.TiffWriter(path) as writer:
-        for level, size in enumerate([(512, 768), (256, 384), (128, 192)]):
-            image = np.zeros((*size, 3), np.uint8)
-            image[..., level] = np.arange(size[1]) * 2**level // 4
-            kind = {"subifds": 2} if level == 0 else {"subfiletype": 1}
-            writer.write(image, photometric="rgb", tile=(64, 64), **kind)
-
-
-@pytest.mark.parametrize(("step", "level"), [(1, 0), (2, 1), (3, 1), (4, 2), (9, 2)])
-def test_the_smallest_copy_that_is_fine_enough_is_read(tmp_path: Path, step: int, level: int) -> None:
-    write_pyramid(tmp_path / "a.tif")
-    with open_tissue(tmp_path / "a.tif") as tissue:
-        window = tissue.window(10, 64, 500, 700, step)
-    assert window.shape == (-(-490 // step), -(-636 // step), 3)
-    assert window[..., level].any() and not window[..., [c for c in range(3) if c != level]].any()
-    columns = np.arange(64, 700, step) + step / 2
-    np.testing.assert_allclose(window[0, :-1, level], (columns / 4)[:-1], atol=1.01)
-
-
 def test_pages_that_are_other_images_are_no_reduced_copies(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", np.stack([picture(0), picture(1)]), photometric="rgb")
     with open_tissue(tmp_path / "a.tif") as tissue:

@@ -1,15 +1,15 @@
-"""Pictures of a scored submission: overlays and scenes of its cases, from a second pass over what was scored."""
+"""What a second pass over a scored submission shows: the scenes of its cases, and overlays for QuPath."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, get_args
 
 import numpy as np
 import orjson
@@ -20,28 +20,11 @@ from evaluation.execution.workers import Progress, run_job, run_work
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.geojson import closed_rings, parts_of
-from evaluation.formats.label_image import tiff
 from evaluation.instances.outlines import trace_outlines
-from evaluation.instances.runs import empty_region
-from evaluation.metrics.errors import KINDS, RIGHT, Codes
-from evaluation.model import Case, Instances, Int32, Int64, Outlines, Region
-from evaluation.report.scenes import (
-    COLOURS,
-    STATES,
-    WINDOW_PX,
-    WORDS,
-    Drawing,
-    DrawnSide,
-    JudgedCase,
-    Scene,
-    Side,
-    State,
-    View,
-    judge_case,
-    overlay_png,
-    scene_of,
-)
-from evaluation.report.tissue import Rgb, Tissue, open_tissue
+from evaluation.metrics.errors import KINDS, RIGHT, WRONG_CLASS
+from evaluation.model import Case, Instances, Region
+from evaluation.report.scenes import WINDOW_PX, Background, JudgedCase, Scene, View, judge_case, scene_of
+from evaluation.report.tissue import Rgb, open_tissue
 from evaluation.results.files import write_atomically
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.read import reference_files, rules_of_references
@@ -50,7 +33,7 @@ from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_fa
 from evaluation.study.error_costs import CaseErrors, count_errors
 from evaluation.submission import SubmissionFiles
 
-# --- which file is the image of a case --------------------------------------------------------------------------------
+# --- the image of a case ----------------------------------------------------------------------------------------------
 
 
 FOLDER = "images"  # of a challenge
@@ -83,28 +66,37 @@ def own_files(challenge: Challenge, folder: Path, case: Case) -> list[Path]:
     return []
 
 
-def open_image(case: Case, path: Path | None) -> Tissue | Finding | None:
-    """The image of a case, or why it is not shown."""
-    if path is None:
-        return None
+@contextmanager
+def background_of(case: Case, path: Path | None, findings: list[Finding]) -> Iterator[Background]:
+    """The function from a view to the image in it, None without one; why it is not shown comes to the findings."""
+
+    def leave_out(got: str) -> None:
+        height, width = case.shape_yx
+        where = f"case {quote(case.name)}, {quote(path.name if path else '')}"
+        findings.append(fault("image-left-out", where, got=got, height=height, width=width))
+
     try:
-        tissue = open_tissue(path)
+        tissue = None if path is None else open_tissue(path)
     except InputFault as error:
-        return left_out(case, path, error.findings[0].got)
-    if tissue.shape_yx == case.shape_yx:
-        return tissue
-    tissue.close()
-    return left_out(case, path, "{:,} rows x {:,} columns".format(*tissue.shape_yx))
+        leave_out(error.findings[0].got)
+        tissue = None
+    if tissue is None:
+        yield lambda view: None
+        return
 
+    def background(view: View) -> Rgb | None:
+        try:
+            return tissue.window(view.y0, view.x0, view.y1, view.x1, view.step)
+        except InputFault as error:
+            leave_out(error.findings[0].got)
+            return None
 
-def left_out(case: Case, path: Path, got: str) -> Finding:
-    return fault(
-        "image-left-out",
-        f"case {quote(case.name)}, {quote(path.name)}",
-        got=got,
-        height=case.shape_yx[0],
-        width=case.shape_yx[1],
-    )
+    with tissue:
+        if tissue.shape_yx == case.shape_yx:
+            yield background
+        else:
+            leave_out("{:,} rows x {:,} columns".format(*tissue.shape_yx))
+            yield lambda view: None
 
 
 # --- overlays as GeoJSON, for QuPath ----------------------------------------------------------------------------------
@@ -114,206 +106,36 @@ def left_out(case: Case, path: Path, got: str) -> Finding:
 # https://github.com/qupath/qupath, QuPathTypeAdapters.
 
 
-IGNORE_REGION, CONTESTED = "Ignore region", "Contested"
+State = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "contested"]
+STATES: tuple[State, ...] = get_args(State)
+WORDS: Mapping[str, str] = {"missed": "false negative", "spurious": "false positive"}  # as people read them
+# Okabe and Ito, "Color Universal Design" (2008), but for wrong_class, where theirs is the colour of stained tissue.
+# The browser has the same, on light and on dark pages.
+STATE_COLOURS: Mapping[State, str] = {
+    "matched": "#009e73", "missed": "#e69f00", "spurious": "#56b4e9", "wrong_class": "#5b2a86",
+    "ignored": "#999999", "contested": "#f0e442",
+}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What QuPath shows of a nucleus: numbers by their names, and texts."""
-
-    measurements: Mapping[str, float]
-    metadata: Mapping[str, str]
-
-
-def overlay_geojson(drawing: Drawing, class_names: Sequence[str], facts: Mapping[Side, Sequence[Facts]]) -> bytes:
-    """A FeatureCollection of all nuclei of both sides and of the regions; the same drawing gives the same bytes.
+def overlay_geojson(judged: JudgedCase, class_names: Sequence[str]) -> bytes:
+    """A FeatureCollection of all nuclei of both sides, of those that left because of an ignore region, and of regions.
 
     class_names  class id c is ``class_names[c - 1]``; it becomes the name of the nucleus
-    facts        of each nucleus that is scored
+
+    The same case gives the same bytes.
     """
+    reference = judged.matched.reference
     features = [
-        *region_features(drawing.ignore, drawing.shape_yx, IGNORE_REGION, "ignored"),
-        *region_features(drawing.contested, drawing.shape_yx, CONTESTED, "contested"),
+        *region_features(reference.ignore, judged.matched.case.shape_yx, "Ignore region", "ignored"),
+        *region_features(reference.contested, judged.matched.case.shape_yx, "Contested", "contested"),
+        *scored_features(judged, class_names),
+        *nucleus_features("prediction", judged.ignored, ["ignored"] * len(judged.ignored), class_names),
     ]
-    for side in drawing.sides:
-        features += nucleus_features(side, class_names, facts[side.side])
     return orjson.dumps({"type": "FeatureCollection", "features": features}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def nucleus_features(side: DrawnSide, class_names: Sequence[str], facts: Sequence[Facts]) -> list[dict[str, Any]]:
-    features = []
-    for index, geometry in geometries_of(side):
-        state, class_id = int(side.state[index]), int(side.instances.class_id[index])
-        properties: dict[str, Any] = {
-            "objectType": "detection",
-            "classification": {"name": name_of(STATES[state], side.side), "color": list(COLOURS[state])},
-        }
-        if 0 < class_id <= len(class_names):
-            properties["name"] = class_names[class_id - 1]
-        if STATES[state] != "ignored":
-            properties |= {"measurements": facts[index].measurements, "metadata": facts[index].metadata}
-        identity = f"{side.side} {side.instances.source_id[index]}"
-        features.append({"type": "Feature", "id": identity, "geometry": geometry, "properties": properties})
-    return features
-
-
-def name_of(state: State, side: Side) -> str:
-    """The classification of a nucleus in QuPath. Both nuclei of a pair have the same state.
-
-    >>> name_of("missed", "reference"), name_of("wrong_class", "prediction")
-    ('False negative', 'Wrong class: prediction')
-    """
-    name = WORDS.get(state, state.replace("_", " ")).capitalize()
-    return f"{name}: {side}" if state in ("matched", "wrong_class") else name
-
-
-def geometries_of(side: DrawnSide) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Index and geometry of each nucleus that has pixels or a point."""
-    if side.points_xy is not None:
-        for index, point in enumerate(side.points_xy.tolist()):
-            yield index, {"type": "Point", "coordinates": point}
-        return
-    for indices, outlines in side.traced():
-        yield from zip(indices.tolist(), polygons_of(outlines), strict=True)
-
-
-def polygons_of(outlines: Outlines) -> list[dict[str, Any]]:
-    """The geometry of each instance; all have pixels."""
-    rings = closed_rings(outlines.points_xy, outlines.ring_start)
-    first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1)).tolist()
-    geometries = []
-    for begin, end in pairwise(first):
-        parts = [[rings[ring] for ring in part] for part in parts_of(outlines, range(begin, end))]
-        several = len(parts) > 1
-        polygon = {"type": "MultiPolygon" if several else "Polygon", "coordinates": parts if several else parts[0]}
-        geometries.append(polygon)
-    return geometries
-
-
-def region_features(region: Region, shape_yx: tuple[int, int], name: str, state: State) -> list[dict[str, Any]]:
-    """A region as an annotation, if it is not empty."""
-    if len(region.run_start) == 0:
-        return []
-    whole = Instances(
-        shape_yx,
-        np.ones(1, np.int16),
-        np.zeros(1, np.int64),
-        region.run_start,
-        region.run_stop,
-        np.zeros(len(region.run_start), np.int32),
-    )
-    classification = {"name": name, "color": list(COLOURS[STATES.index(state)])}
-    properties = {"objectType": "annotation", "classification": classification, "name": name}
-    return [
-        {"type": "Feature", "geometry": geometry, "properties": properties}
-        for geometry in polygons_of(trace_outlines(whole))
-    ]
-
-
-# --- label images, for napari -----------------------------------------------------------------------------------------
-# TIFF files that it opens as layers of labels.
-
-
-LABELLED_PX = 1 << 27  # of a case; a larger one gets none: its GeoJSON has every outline
-
-
-def label_tiffs(judged: JudgedCase) -> dict[str, bytes]:
-    """``_reference.tif`` and ``_prediction.tif``: 0, or the number of a nucleus; those of a pair have the same number.
-
-    Where nuclei of a side overlap, the later one is seen. Points have no pixels, so cases of points have no such files.
-    """
-    matched = judged.matched
-    sides = (matched.reference.instances, matched.prediction)
-    if prod(matched.case.shape_yx) > LABELLED_PX or any(side.point_yx is not None for side in sides):
-        return {}
-    pairs = next(iter(matched.matches.values()))
-    reference = np.arange(1, len(sides[0]) + 1)
-    prediction = np.arange(1, len(sides[1]) + 1) + len(sides[0])
-    prediction[pairs.prediction_index] = reference[pairs.reference_index]
-    return {"_reference.tif": tiff_of(sides[0], reference), "_prediction.tif": tiff_of(sides[1], prediction)}
-
-
-def tiff_of(side: Instances, number: Int64) -> bytes:
-    labels = np.zeros(prod(side.shape_yx), np.int32)
-    order = np.argsort(side.run_instance, kind="stable")
-    runs = (side.run_start[order], side.run_stop[order], number[side.run_instance[order]])
-    for start, stop, value in zip(*(part.tolist() for part in runs), strict=True):
-        labels[start:stop] = value
-    return tiff(labels.reshape(side.shape_yx))
-
-
-# --- the pictures of one case -----------------------------------------------------------------------------------------
-
-
-OVERLAY_PX = 4096  # longer side of overlays, at most
-
-
-class CasePictures:
-    """A judged case with its image open. What cannot be shown stands in ``findings``."""
-
-    def __init__(self, judged: JudgedCase, class_names: Sequence[str], image: Path | None) -> None:
-        self.judged = judged
-        self.case = judged.matched.case
-        self.class_names = class_names
-        self.image = image
-        self.findings: list[Finding] = []
-        opened = open_image(self.case, image)
-        self.tissue = opened if isinstance(opened, Tissue) else None
-        if isinstance(opened, Finding):
-            self.findings.append(opened)
-        self.drawing = drawing_of(judged)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.tissue is not None:
-            self.tissue.close()
-
-    def background(self, view: View) -> Rgb | None:
-        """The image in a view; None, and a finding, if it cannot be shown."""
-        if self.tissue is None:
-            return None
-        try:
-            return self.tissue.window(view.y0, view.x0, view.y1, view.x1, view.step)
-        except InputFault as fault:
-            assert self.image is not None
-            self.findings.append(left_out(self.case, self.image, fault.findings[0].got))
-            return None
-
-    def write(self, folder: Path) -> tuple[Path, ...]:
-        """Write ``<case>.png``, ``.geojson`` and label images. Names of cases are checked with the challenge."""
-        view = View.whole(self.case.shape_yx, OVERLAY_PX)
-        contents = {
-            ".png": overlay_png(self.drawing, view, self.background(view)),
-            ".geojson": overlay_geojson(self.drawing, self.class_names, facts_of(self.judged)),
-            **label_tiffs(self.judged),
-        }
-        for suffix, content in contents.items():
-            write_atomically(folder / f"{self.case.name}{suffix}", content)
-        return tuple(folder / f"{self.case.name}{suffix}" for suffix in contents)
-
-
-def drawing_of(judged: JudgedCase) -> Drawing:
-    """All that a picture of a case may show."""
-    matched = judged.matched
-    reference = matched.reference.instances
-    ignored = np.full(len(judged.ignored), STATES.index("ignored"), np.int8)
-    return Drawing(
-        shape_yx=matched.case.shape_yx,
-        sides=(
-            DrawnSide("reference", reference, judged.reference_state),
-            DrawnSide("prediction", matched.prediction, judged.prediction_state),
-            DrawnSide("prediction", judged.ignored, ignored),
-        ),
-        nuclei=Region(reference.run_start, reference.run_stop),
-        ignore=matched.reference.ignore,
-        contested=matched.reference.contested or empty_region(),
-    )
-
-
-def facts_of(judged: JudgedCase) -> dict[Side, list[Facts]]:
-    """What QuPath shows of each nucleus: its id, its area, the kind of its error, the IoU of its pair.
+def scored_features(judged: JudgedCase, class_names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The nuclei that are scored, with id, area, kind of error, and the IoU of the pair.
 
     Of a nucleus without a pair the largest IoU with one of the other side, if they share pixels.
     """
@@ -321,27 +143,82 @@ def facts_of(judged: JudgedCase) -> dict[Side, list[Facts]]:
     pairs = next(iter(matched.matches.values()))
     with np.errstate(invalid="ignore"):  # points have no pixels
         iou_of_pairs = pairs.intersection_px / pairs.union_px
-    sides: tuple[tuple[Side, Instances, Codes, Int32, Int32], ...] = (
+    sides = (
         ("reference", matched.reference.instances, kinds.reference, table.reference_index, pairs.reference_index),
         ("prediction", matched.prediction, kinds.prediction, table.prediction_index, pairs.prediction_index),
     )
-    found: dict[Side, list[Facts]] = {}
     for side, instances, kind, of_table, of_pairs in sides:
         iou = np.full(len(instances), np.nan)
         np.fmax.at(iou, of_table, table.intersection_px / table.union_px())
         iou[of_pairs] = iou_of_pairs
+        unmatched: State = "missed" if side == "reference" else "spurious"
+        known: dict[int, State] = {RIGHT: "matched", WRONG_CLASS: "wrong_class"}
+        states = [known.get(code, unmatched) for code in kind.tolist()]
         columns = (instances.areas_px().tolist(), iou.tolist(), kind.tolist(), instances.source_id.tolist())
-        found[side] = [
-            Facts(
-                measurements={
+        facts = [
+            {
+                "measurements": {
                     **({"Area px^2": area} if area else {}),
                     **({} if math.isnan(value) else {"IoU": round(value, 6)}),
                 },
-                metadata={"Error": "none" if code == RIGHT else KINDS[code].replace("_", " "), "Id": str(source)},
-            )
+                "metadata": {"Error": "none" if code == RIGHT else KINDS[code].replace("_", " "), "Id": str(source)},
+            }
             for area, value, code, source in zip(*columns, strict=True)
         ]
-    return found
+        yield from nucleus_features(side, instances, states, class_names, facts)
+
+
+def nucleus_features(
+    side: str,
+    instances: Instances,
+    states: Sequence[State],
+    class_names: Sequence[str],
+    facts: Sequence[Mapping[str, Any]] = (),
+) -> Iterator[dict[str, Any]]:
+    """A feature of each nucleus that has pixels or a point; both nuclei of a pair have the same state."""
+    for index, geometry in geometries_of(instances):
+        state, class_id = states[index], int(instances.class_id[index])
+        name = WORDS.get(state, state.replace("_", " ")).capitalize()
+        name += f": {side}" if state in ("matched", "wrong_class") else ""
+        properties = {"objectType": "detection", "classification": classification(name, state)}
+        properties |= {"name": class_names[class_id - 1]} if 0 < class_id <= len(class_names) else {}
+        properties |= facts[index] if facts else {}
+        identity = f"{side} {instances.source_id[index]}"
+        yield {"type": "Feature", "id": identity, "geometry": geometry, "properties": properties}
+
+
+def region_features(
+    region: Region | None, shape_yx: tuple[int, int], name: str, state: State
+) -> Iterator[dict[str, Any]]:
+    """A region as an annotation, if it is not empty."""
+    if region is None or len(region.run_start) == 0:
+        return
+    one, runs = np.ones(1, np.int16), np.zeros(len(region.run_start), np.int32)
+    whole = Instances(shape_yx, one, np.zeros(1, np.int64), region.run_start, region.run_stop, runs)
+    properties = {"objectType": "annotation", "classification": classification(name, state), "name": name}
+    for _, geometry in geometries_of(whole):
+        yield {"type": "Feature", "geometry": geometry, "properties": properties}
+
+
+def classification(name: str, state: State) -> dict[str, Any]:
+    return {"name": name, "color": list(bytes.fromhex(STATE_COLOURS[state][1:]))}
+
+
+def geometries_of(instances: Instances) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Index and geometry of each nucleus that has pixels or a point."""
+    if instances.point_yx is not None:
+        for index, (y, x) in enumerate((instances.point_yx + 0.5).tolist()):
+            yield index, {"type": "Point", "coordinates": [x, y]}
+        return
+    outlines = trace_outlines(instances)
+    rings = closed_rings(outlines.points_xy, outlines.ring_start)
+    first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1)).tolist()
+    for index, (begin, end) in enumerate(pairwise(first)):
+        parts = [[rings[ring] for ring in part] for part in parts_of(outlines, range(begin, end))]
+        if len(parts) > 1:
+            yield index, {"type": "MultiPolygon", "coordinates": parts}
+        elif parts:
+            yield index, {"type": "Polygon", "coordinates": parts[0]}
 
 
 # --- in a worker ------------------------------------------------------------------------------------------------------
@@ -349,11 +226,11 @@ def facts_of(judged: JudgedCase) -> dict[Side, list[Facts]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judgement:
-    """What is known of a case; ``files`` were written, ``findings`` say what these do not show."""
+    """What is known of a case; ``file`` was written, ``findings`` say what the scene does not show."""
 
     errors: CaseErrors
     scene: Scene | None
-    files: tuple[Path, ...]
+    file: Path | None
     findings: tuple[Finding, ...]
 
 
@@ -384,11 +261,14 @@ class CaseWork:
         for read, result in zip(found, results, strict=True):
             judged = judge_case(self.challenge, read.matched, read.prediction)
             errors = count_errors(read.matched, result.counts[rule], judged.kinds, rule)
-            name = result.case.name
-            with CasePictures(judged, self.challenge.class_names, self.images.get(name)) as pictures:
-                files = pictures.write(self.overlays) if self.overlays is not None else ()
-                scene = scene_of(judged, pictures.background, self.pixels[name]) if name in self.pixels else None
-                judgements.append(Judgement(errors, scene, files, tuple(pictures.findings)))
+            case, scene, file, findings = result.case, None, None, list[Finding]()
+            if self.overlays is not None:
+                file = self.overlays / f"{case.name}.geojson"  # names of cases are checked with the challenge
+                write_atomically(file, overlay_geojson(judged, self.challenge.class_names))
+            if case.name in self.pixels:
+                with background_of(case, self.images.get(case.name), findings) as background:
+                    scene = scene_of(judged, background, self.pixels[case.name])
+            judgements.append(Judgement(errors, scene, file, tuple(findings)))
         return judgements
 
 
@@ -430,7 +310,7 @@ def illustrate_cases(
     challenge  other rules for the same cases and files than those of challenge.toml
     drawn      names of cases whose scenes are wanted, the most wanted first; PIXELS are shared among them
     images     where the images of the cases lie; None: see ``find_images``
-    overlays   where the overlays of every case are written; None: nowhere
+    overlays   where the GeoJSON of every case is written; None: nowhere
 
     Raises what ``score_submission`` raises. Workers never change a byte.
     """
@@ -453,7 +333,7 @@ def illustrate_cases(
     return SecondPass(
         scenes={one.scene.case: one.scene for one in judged if one.scene is not None},
         errors=tuple(one.errors for one in judged),
-        files=tuple(path for one in judged for path in one.files),
+        files=tuple(one.file for one in judged if one.file is not None),
         findings=tuple(dict.fromkeys(finding for one in judged for finding in one.findings)),
     )
 

@@ -17,7 +17,7 @@ from evaluation.report.nuclei import (
     threshold_section,
 )
 from evaluation.report.page import Block, Cell, Column, Page, Section, Table, Text, Tile, Tiles, identify_document
-from evaluation.report.pictures import SecondPass
+from evaluation.report.pictures import WORDS, SecondPass
 from evaluation.report.result import (
     AGGREGATIONS,
     Document,
@@ -29,7 +29,6 @@ from evaluation.report.result import (
     reason_in_words,
     rules_in_words,
 )
-from evaluation.report.scenes import WORDS
 from evaluation.report.skills import SKILLS, skill_rows
 from evaluation.report.tables import bar_cell, in_percent, show_rest, table_of, with_key
 

@@ -41,9 +41,8 @@ class Tissue(ABC):
     def window(self, y0: int, x0: int, y1: int, x1: int, step: int = 1) -> Rgb:
         """The pixels of rows y0 to y1 - 1 and columns x0 to x1 - 1, uint8 (h, w, 3), each the mean of step x step.
 
-        Blocks at the lower and right end may be smaller. Where the file holds reduced copies, the smallest one that is
-        fine enough is read, and its nearest pixels stand for means. Raises InputFault for what cannot be decoded, or is
-        too much, ValueError for a window that is empty or not inside the image.
+        Blocks at the lower and right end may be smaller. Raises InputFault for what cannot be decoded, or is too much,
+        ValueError for a window that is empty or not inside the image.
         """
         if not (0 <= y0 < y1 <= self.shape_yx[0] and 0 <= x0 < x1 <= self.shape_yx[1] and step >= 1):
             raise ValueError(f"no window of an image of {self.shape_yx} px: rows {y0} to {y1}, columns {x0} to {x1}")
@@ -155,7 +154,7 @@ def as_rgb(samples: npt.NDArray[Any]) -> Rgb:
 
 
 class TiffTissue(Tissue):
-    """The first image of an SVS or TIFF file, and its reduced copies."""
+    """The first image of an SVS or TIFF file, ``page``."""
 
     def __init__(self, path: Path) -> None:
         import tifffile
@@ -165,12 +164,8 @@ class TiffTissue(Tissue):
             self.file = tifffile.TiffFile(path)
         try:
             with damage_told(path):
-                levels: list[Any] = [level.keyframe for level in self.file.series[0].levels] if self.file.series else []
-                first: Any = self.file.pages[0].keyframe
-                # A series may be a stack of other images; its levels count only if they are copies of the first page.
-                is_pyramid = bool(levels) and levels[0].index == first.index
-                self.levels = [first, *(levels[1:] if is_pyramid else ())]
-                self.shape_yx = first.imagelength, first.imagewidth
+                page: Any = self.file.pages[0].keyframe
+                self.page, self.shape_yx = page, (page.imagelength, page.imagewidth)
                 self.check()
         except InputFault:
             self.file.close()
@@ -178,64 +173,45 @@ class TiffTissue(Tissue):
 
     def check(self) -> None:
         """Refuse what cannot be read in parts, or is no picture. Raises InputFault."""
-        page = self.levels[0]
+        page, segment_yx = self.page, self.segment_yx()
         if page.photometric not in (MIN_IS_WHITE, MIN_IS_BLACK, RGB, PALETTE, YCBCR) or page.imagedepth != 1:
             raise unreadable(self.path, "pixels that are neither grey nor RGB")
         if page.dtype is None or page.dtype.kind not in "bu" or page.dtype.itemsize > 2:
             raise unreadable(self.path, f"pixels of the type {page.dtype}")
-        for level in self.levels:
-            if math.prod(segment_yx(level)) * level.samplesperpixel * level.dtype.itemsize > MOST_BYTES:
-                raise too_large(self.path, f"a strip or tile of {' x '.join(map(str, segment_yx(level)))} px")
+        if math.prod(segment_yx) * page.samplesperpixel * page.dtype.itemsize > MOST_BYTES:
+            raise too_large(self.path, f"a strip or tile of {' x '.join(map(str, segment_yx))} px")
+
+    def segment_yx(self) -> tuple[int, int]:
+        """Height and width of a tile, or of a strip."""
+        if self.page.is_tiled:
+            return self.page.tilelength, self.page.tilewidth
+        return min(self.page.rowsperstrip, self.page.imagelength), self.page.imagewidth
 
     def close(self) -> None:
         self.file.close()
 
     def read(self, y0: int, x0: int, y1: int, x1: int, step: int) -> Rgb:
-        fine = [level for level in self.levels[1:] if self.reduction(level) <= step]
-        if step > 1 and fine:
-            return self.nearest(max(fine, key=self.reduction), (y0, x0, y1, x1), step)
-        self.check_effort((y1 - y0) * (x1 - x0))
-        page = self.levels[0]
+        if (pixels := (y1 - y0) * (x1 - x0)) > MOST_PIXELS:
+            raise too_large(self.path, f"{pixels:,} px to be looked at")
         if step == 1:
-            return self.pixels(page, y0, x0, y1, x1)
+            return self.pixels(y0, x0, y1, x1)
         band = step * max(1, BAND_PIXELS // (step * (x1 - x0)))
-        return np.concatenate(
-            [mean_of_blocks(self.pixels(page, y, x0, min(y + band, y1), x1), step) for y in range(y0, y1, band)]
-        )
+        bands = [(y, min(y + band, y1)) for y in range(y0, y1, band)]
+        return np.concatenate([mean_of_blocks(self.pixels(low, x0, high, x1), step) for low, high in bands])
 
-    def check_effort(self, pixels: int) -> None:
-        if pixels > MOST_PIXELS:
-            raise too_large(self.path, f"{pixels:,} px to be looked at, without a reduced copy of them")
-
-    def reduction(self, level: Any) -> float:
-        """How many pixels of the image stand beside each other for one of a reduced copy."""
-        return float(max(self.shape_yx[0] / level.imagelength, self.shape_yx[1] / level.imagewidth))
-
-    def nearest(self, level: Any, window: tuple[int, int, int, int], step: int) -> Rgb:
-        """The pixels of a reduced copy that are nearest to the middle of each block."""
-        size = (level.imagelength, level.imagewidth)
-        chosen = []
-        for axis, (low, high) in enumerate(((window[0], window[2]), (window[1], window[3]))):
-            middle = np.arange(low, high, step) + np.minimum(step, high - np.arange(low, high, step)) / 2
-            nearest = (middle * size[axis] / self.shape_yx[axis]).astype(np.int64)
-            chosen.append(np.minimum(nearest, size[axis] - 1))
-        rows, columns = chosen
-        self.check_effort(int((rows[-1] + 1 - rows[0]) * (columns[-1] + 1 - columns[0])))
-        pixels = self.pixels(level, int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1)
-        return np.asarray(pixels[(rows - rows[0])[:, np.newaxis], columns - columns[0]])
-
-    def pixels(self, page: Any, y0: int, x0: int, y1: int, x1: int) -> Rgb:
-        """A window of a page; only the strips or tiles under it are decoded. What a file leaves out is white."""
+    def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
+        """A window; only the strips or tiles under it are decoded. What a file leaves out is white."""
         with damage_told(self.path):
+            page = self.page
             planes = page.samplesperpixel if page.planarconfig == SEPARATE_PLANES else 1
             samples = np.full((y1 - y0, x1 - x0, page.samplesperpixel), np.iinfo(page.dtype).max, page.dtype)
-            down, across = segment_yx(page)
+            down, across = self.segment_yx()
             per_row = -(-page.imagewidth // across)
             per_plane = per_row * -(-page.imagelength // down)
             for plane in range(planes):
                 for row in range(y0 // down, -(-y1 // down)):
                     for column in range(x0 // across, -(-x1 // across)):
-                        data = self.segment(page, plane * per_plane + row * per_row + column)
+                        data = self.segment(plane * per_plane + row * per_row + column)
                         if data is None:
                             continue
                         top, left = row * down, column * across
@@ -245,8 +221,9 @@ class TiffTissue(Tissue):
                         into[y : y + data.shape[0], x : x + data.shape[1]] = data
             return colours_of(samples, page)
 
-    def segment(self, page: Any, index: int) -> npt.NDArray[Any] | None:
+    def segment(self, index: int) -> npt.NDArray[Any] | None:
         """A decoded strip or tile, (h, w, samples); None if the file leaves it out."""
+        page = self.page
         size = page.databytecounts[index]
         if size == 0:
             return None
@@ -255,13 +232,6 @@ class TiffTissue(Tissue):
         self.file.filehandle.seek(page.dataoffsets[index])
         data, _, _ = decode(self.file.filehandle.read(min(size, 2 * MOST_BYTES)), index, **tables)
         return None if data is None else np.asarray(data[0])
-
-
-def segment_yx(page: Any) -> tuple[int, int]:
-    """Height and width of a tile, or of a strip."""
-    if page.is_tiled:
-        return page.tilelength, page.tilewidth
-    return min(page.rowsperstrip, page.imagelength), page.imagewidth
 
 
 def colours_of(samples: npt.NDArray[Any], page: Any) -> Rgb:
