@@ -7,7 +7,6 @@ import numpy as np
 from evaluation.report.figures import draw_diagram, lay_out_diagram, plot, rank_discs, series_colour
 from evaluation.report.nuclei import NucleusTable, Seen, browser_section
 from evaluation.report.page import Axis, Cell, Column, Dot, Page, Section, Series, Table, Text, Tile, Tiles
-from evaluation.report.tables import shaded_table
 
 PATIENTS = tuple(f"TCGA-{letters}" for letters in ("2Z-A9JG", "49-4488", "50-5931", "5P-A9K0", "69-7760", "A2-A0ES"))
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
@@ -135,14 +134,15 @@ def classes() -> Section:
         "classes",
         "Which classes are told apart",
         (
-            shaded_table(
+            Table(
                 "confusion",
                 "Confusion of classes",
-                CLASSES,
-                (*CLASSES, "none"),
-                [[round(value / sum(row), 6) for value in row] for row in counts],
-                texts=[[f"{value} ({100 * value / sum(row):.0f} %)" for value in row] for row in counts],
-                head="reference",
+                (Column("reference"), *(Column(name, 2) for name in (*CLASSES, "none"))),
+                tuple(
+                    (name, *(Cell(value / sum(row), f"{value}", shade=value / sum(row)) for value in row))
+                    for name, row in zip(CLASSES, counts, strict=True)
+                ),
+                sortable=False,
             ),
             plot(
                 "by-threshold",

@@ -303,18 +303,6 @@ def test_only_the_first_and_the_last_differ_and_two_bars_say_so() -> None:
     figure = part(page, "difference-1")
     assert bars_of(figure) == [[1, 2], [2, 3]]
     assert "critical difference 1.60" in [label.text for label in figure.labels]
-    wins = part(page, "better-1").rows
-    assert [texts_of(row)[1:3] for row in wins] == [["1: team 2", "0"], ["0", "0"], ["0", "1: team 0"]]
-
-
-def test_wins_are_those_of_the_document_in_the_order_of_the_ranks(document) -> None:
-    table = part(leaderboard_page(document), "better-4")
-    tested = {team["name"]: team for team in document["columns"][3]["significance"]["teams"]}
-    assert [row[0] for row in table.rows] == [team["name"] for team in document["teams"]]
-    for name, better, worse, p in (values_of(row) for row in table.rows):
-        assert (better, worse) == (len(tested[name]["better_than"]), len(tested[name]["worse_than"]))
-        assert p == min(value for value in tested[name]["p_values"] if value is not None)
-    assert sum(len(team["better_than"]) for team in tested.values()) > 0
 
 
 def test_dots_of_a_diagram_are_the_mean_ranks_of_the_document(document) -> None:
@@ -328,7 +316,6 @@ def test_a_team_that_is_not_tested_in_a_column_is_in_no_diagram_of_it() -> None:
     document = document_of(table_of([SEPARATE, [*SEPARATE[:2], [NAN] * 5]]))
     page = leaderboard_page(document)
     assert len(part(page, "difference-2").series[-1].dots) == 2
-    assert len(part(page, "better-2").rows) == 2
 
 
 # --- edges ------------------------------------------------------------------------------------------------------------
@@ -347,16 +334,6 @@ def test_every_edge_has_a_page(edge, missing, ex_aequo) -> None:
     assert page_html(page).startswith("<!DOCTYPE html>")
 
 
-def test_a_document_of_an_older_version_has_a_page() -> None:
-    document = document_of(table_of([SEPARATE]))
-    del document["unit_names"], document["methods"]
-    for team in document["teams"]:
-        del team["unit_places"], team["columns"][0]["by_unit"]
-    page = leaderboard_page(document)
-    assert {"board", "difference-1", "sampled-places"} <= set(anchors(page))
-    assert not {"values-1", "podium-table", "method-table"} & set(anchors(page))
-
-
 def test_of_many_teams_the_page_says_what_is_left_out() -> None:
     table = table_of(np.random.default_rng(1).random((1, PAIRS_UP_TO + 1, 12)))
     document = document_of(table, samples=100)
@@ -367,7 +344,7 @@ def test_of_many_teams_the_page_says_what_is_left_out() -> None:
     rest = f"The first 20 of {PAIRS_UP_TO + 1} teams of leaderboard.json are shown."
     assert rest in part(page, "values-1").description
     assert len(part(page, "podium-table").rows) == PAIRS_UP_TO + 1
-    assert "better-1" not in anchors(page)
+    assert "difference-1" not in anchors(page)
 
 
 @pytest.mark.parametrize(("teams", "units", "bytes_up_to"), [(30, 25, 300_000), (106, 2263, 700_000)])
@@ -377,7 +354,7 @@ def test_a_page_stays_small(teams, units, bytes_up_to) -> None:
     document = document_of(table_of(values), samples=100)
     assert len(document["teams"][0]["columns"][0]["by_unit"]) == len(document["teams"][0]["unit_places"]) == units
     page = leaderboard_page(document)
-    assert {"values-1", "values-4", "better-1", "difference-1", "podium-table", "sampled-places"} <= set(anchors(page))
+    assert {"values-1", "values-4", "pairs", "difference-1", "podium-table", "sampled-places"} <= set(anchors(page))
     assert len(page_html(page)) < bytes_up_to
 
 
@@ -601,8 +578,6 @@ def test_rank_report_writes_the_page_of_monusac(shared_data: Path, tmp_path, bro
     page = leaderboard_page(json.loads((tmp_path / "board/leaderboard.json").read_text()))
     dots = {dot.text: dot.x for dot in part(page, "difference-1").series[-1].dots}
     assert bars_of(part(page, "difference-1")) == [[dots["IVG"], dots["Dark Brotherhood"]]]
-    wins = [[cell.value for cell in row[1:3]] for row in part(page, "better-1").rows]
-    assert wins == [[3, 0], [1, 1], [1, 1], [0, 3]]
     with browser.open(tmp_path / "board/leaderboard.html") as opened:
         assert opened.errors == []
 

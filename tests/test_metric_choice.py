@@ -13,7 +13,6 @@ from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import Metric, metrics_of
 from evaluation.metrics.metric import Variant
 from evaluation.model import MetricChoice, Scores, Units
-from evaluation.report.result import rules_in_words
 from evaluation.scoring.score import check_columns
 
 PICTURE = """
@@ -101,12 +100,6 @@ def test_a_ranking_cannot_name_what_is_not_chosen() -> None:
     ranked = Challenge.build({**rules, "ranking": ranking})
     with pytest.raises(ChallengeBroken, match=r"detection\.recall\.pooled"):
         check_columns(ranked)
-
-
-def test_a_page_says_what_is_measured_for_a_single_metric_of_segmentation() -> None:
-    for families, is_said in ((("segmentation.iou", "detection"), True), (("detection",), False)):
-        rules = score_all(PICTURE, families=families).challenge.model_dump(mode="json")
-        assert ("Segmentation" in dict(rules_in_words(rules))) == is_said
 
 
 def test_a_record_stands_for_one_metric_of_each_variant_that_the_challenge_has() -> None:

@@ -300,38 +300,3 @@ def leaderboard_csv(board: Board) -> str:
         pairs = [n for value in values for n in (number(value), None)]
         rows.append(["", unranked.name, "", *pairs, "", "", "", unranked.code, unranked.reason])
     return csv_table(["position", "team", "combined", *of_columns, *ends], rows, limit=SUMMARY_LIMIT)
-
-
-# --- words ---------------------------------------------------------------------------------------------------------
-
-COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank", "ranked_pairs": "teams before"}
-
-
-NO_TEST = {
-    "one-team": "fewer than two teams have a value",
-    "one-unit": "all teams have a value in one unit only",
-    "no-complete-unit": "there is no unit in which all teams have a value",
-}
-
-
-def decimal(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
-
-
-def shown(value: float | None) -> str:
-    """A rank, or a sum of ranks: whole numbers without decimals."""
-    return "–" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
-
-
-def interval(low: float | None, high: float | None) -> str:
-    """An interval of places, of which both ends may be the same."""
-    return shown(low) if low == high else f"{shown(low)} to {shown(high)}"
-
-
-def probability(value: float | None) -> str:
-    """A p-value with its sign.
-
-    >>> probability(0.03), probability(1e-9)
-    ('p = 0.0300', 'p < 0.0001')
-    """
-    return "p –" if value is None else "p < 0.0001" if value < 0.0001 else f"p = {value:.4f}"

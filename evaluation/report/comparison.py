@@ -13,12 +13,12 @@ from evaluation.leaderboard.titles import metric_title
 from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.report.leaderboard import board_table, folded_sections
 from evaluation.report.nuclei import NucleusTable, Seen, browser_of
-from evaluation.report.page import Cell, Column, Page, Section, Text, identify_document
+from evaluation.report.page import Page, Section, Text, Value, identify_document
 from evaluation.report.result import ResultDocuments, is_lower_better
 from evaluation.report.scenes import Scene
 from evaluation.report.skills import score_table
 from evaluation.report.submission import main_score, submission_page
-from evaluation.report.tables import bar_cell, table_of, with_key
+from evaluation.report.tables import bar_cell, table_of
 
 PICTURES_UP_TO = 24  # of whole images; the others can be chosen
 
@@ -82,20 +82,13 @@ def image_sections(
         mean = float(np.mean(known)) if known else 0.0
         return not known, -mean if is_lower_better(score) else mean, image
 
-    def value(image: str, name: str) -> Cell:
-        number = values[name][image]
-        return bar_cell(number, is_bar=not is_lower_better(score))
-
     order = sorted(values[next(iter(values))], key=badness)
-    title = metric_title(score)
-    table = table_of(
-        "images",
-        f"{title} of each image, the worst first",
-        order,
-        Column("image", of=str),
-        *(Column(name, 3, of=with_key(value, name)) for name in results),
-        rest="images of details.json",
-    )
+    title, is_bar = metric_title(score), not is_lower_better(score)
+    rows: list[list[Value]] = [
+        [image, *(bar_cell(of_model[image], is_bar=is_bar) for of_model in values.values())] for image in order
+    ]
+    caption = f"{title} of each image, the worst first"
+    table = table_of("images", caption, ["image", *results], rows, help={}, rest="images of details.json")
     seen = [Seen(name, table, scenes.get(name, {})) for name, table in nuclei.items() if table is not None]
     if not any(len(one.nuclei.case) for one in seen):
         return [Section("image-section", "Images", (table,))]

@@ -25,14 +25,14 @@ from evaluation.model import Int64
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
 from evaluation.report.nuclei import OUTCOMES, NucleusTable, Seen, browser_section
-from evaluation.report.page import Block, Cell, Column, Page, Section, Table, Text, identify_document
+from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Value, identify_document
 from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.scenes import Scene
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page, sensitivity_page, tricks_page
-from evaluation.report.submission import main_score, submission_page, unit_columns, worst_cases
-from evaluation.report.tables import table_of, with_key
+from evaluation.report.submission import main_score, submission_page, unit_cells, unit_titles, worst_cases
+from evaluation.report.tables import table_of
 from evaluation.results.documents import published_metrics
 from evaluation.results.files import write_atomically
 from evaluation.results.schema import StudyFile
@@ -412,17 +412,9 @@ def case_page(case: str, seen: Mapping[str, TeamCases], first: ResultDocuments) 
     values = {name: read.units[case].value(score) for name, read in seen.items()}
     links = {name: f"../results/{in_url(name)}/report.html" for name in seen}
 
-    def of_team(name: str, of: Any) -> Any:
-        return of(seen[name].units[case])
-
-    columns = [replace(column, of=with_key(of_team, column.of)) for column in unit_columns(first)]
-    table = table_of(
-        "teams",
-        f"All teams on case {case}",
-        list(seen),
-        Column("team", of=lambda name: Cell(name, page=links[name])),
-        *columns,
-    )
+    titles = unit_titles(first)
+    rows = [[Cell(name, page=links[name]), *unit_cells(first, read.units[case])] for name, read in seen.items()]
+    table = table_of("teams", f"All teams on case {case}", ["team", *titles], rows, help=titles)
     sections = [Section("scores", "Scores", (Text((best_and_worst(values, score),)), table))]
     browser = browser_section(
         [
@@ -452,25 +444,15 @@ def case_list(cases: list[str], seen: Mapping[str, TeamCases], first: ResultDocu
     """The section of the board that leads to the cases, the hardest first."""
     score = main_score(first)
 
-    def values(case: str) -> list[float]:
-        known = [read.units[case].value(score) for read in seen.values()]
-        return [value for value in known if value is not None]
-
-    def median(case: str) -> float | None:
-        return float(np.median(of)) if (of := values(case)) else None
-
-    way = max if is_lower_better(score) else min
-    title = metric_title(score)
+    way, title = max if is_lower_better(score) else min, metric_title(score)
+    rows: list[list[Value]] = []
+    for case in cases:
+        known = [value for read in seen.values() if (value := read.units[case].value(score)) is not None]
+        ends = [float(np.median(known)), way(known)] if known else [None, None]
+        rows.append([Cell(case, page=f"cases/{in_url(case)}.html"), *ends])
     note = f"The {len(cases)} of {len(first.cases):,} cases that the first team finds hardest have a page." * (
         len(cases) < len(first.cases)
     )
-    table = table_of(
-        "case-pages",
-        "Cases, each with a page of all teams",
-        cases,
-        Column("case", of=lambda case: Cell(case, page=f"cases/{in_url(case)}.html")),
-        Column(f"median {title}", 3, of=median),
-        Column(f"worst {title}", 3, of=lambda case: way(values(case), default=None)),
-        note=note,
-    )
+    caption = "Cases, each with a page of all teams"
+    table = table_of("case-pages", caption, ["case", f"median {title}", f"worst {title}"], rows, note=note)
     return Section("case-list", "Cases", (table,), folded=True)

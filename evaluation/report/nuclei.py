@@ -15,7 +15,7 @@ from evaluation.findings import counted
 from evaluation.leaderboard.titles import metric_title
 from evaluation.model import Float64, Int64
 from evaluation.report.figures import plot, series_colour
-from evaluation.report.page import Axis, Block, Column, Dot, Figure, Section, Series, Table, Text, Value, Widget
+from evaluation.report.page import Axis, Block, Dot, Figure, Section, Series, Table, Text, Value, Widget
 from evaluation.report.result import ResultDocuments
 from evaluation.report.scenes import Scene
 from evaluation.report.tables import in_percent, table_of
@@ -96,31 +96,19 @@ def size_bins(area: Float64) -> list[Int64]:
 
 def size_table(nuclei: NucleusTable) -> Table:
     """Reference nuclei in tenths by size: the share that is matched, and the median IoU of these."""
-    rows = np.flatnonzero((nuclei.outcome < 2) & np.isfinite(nuclei.reference_area))
-    parts = [rows[members] for members in size_bins(nuclei.reference_area[rows])]
-
-    def areas(part: Int64) -> Float64:
-        return nuclei.reference_area[part]
-
-    def matched(part: Int64) -> Value:
-        return in_percent(float(np.mean(nuclei.outcome[part] == 0)))
-
-    def median_iou(part: Int64) -> float | None:
-        iou = nuclei.measures["iou"][part[nuclei.outcome[part] == 0]]
-        known = iou[np.isfinite(iou)]
-        return float(np.median(known)) if len(known) else None
-
-    return table_of(
-        "size-table",
-        "All reference nuclei in tenths by size",
-        parts,
-        Column("area, px", of=lambda part: f"{areas(part).min():,.0f} to {areas(part).max():,.0f}"),
-        Column("matched, %", 1, "share of the nuclei", matched),
-        Column("median IoU", 3, "of those matched", median_iou),
-        Column("disc, one pixel too small", 3, "at the median area", lambda of: disc_iou(np.median(areas(of))).item()),
-        Column("nuclei", 0, of=len),
-        sortable=False,
-    )
+    known = np.flatnonzero((nuclei.outcome < 2) & np.isfinite(nuclei.reference_area))
+    rows: list[list[Value]] = []
+    for members in size_bins(nuclei.reference_area[known]):
+        part = known[members]
+        area, is_matched = nuclei.reference_area[part], nuclei.outcome[part] == 0
+        iou = nuclei.measures["iou"][part[is_matched]]
+        iou = iou[np.isfinite(iou)]
+        median = float(np.median(iou)) if len(iou) else None
+        disc = disc_iou(np.median(area)).item()
+        share = in_percent(float(np.mean(is_matched)))
+        rows.append([f"{area.min():,.0f} to {area.max():,.0f}", share, median, disc, len(part)])
+    titles = ["area, px", "matched, %", "median IoU", "disc, one pixel too small", "nuclei"]
+    return table_of("size-table", "All reference nuclei in tenths by size", titles, rows, sortable=False)
 
 
 # --- thresholds -------------------------------------------------------------------------------------------------------

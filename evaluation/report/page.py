@@ -7,8 +7,8 @@ are escaped where they are drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Tone = Literal["plain", "good", "warning", "bad"]
@@ -73,15 +73,11 @@ Value = Cell | float | int | str | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``digits`` of a number; None: texts. ``help`` is a sentence on what the column holds.
-
-    of   what the column holds of an item: a function of it, or its key (for ``table_of``)
-    """
+    """``digits`` of a number; None: texts. ``help`` is a sentence on what the column holds."""
 
     title: str
     digits: int | None = None
     help: str = ""
-    of: Callable[[Any], Value] | str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

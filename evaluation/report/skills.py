@@ -14,9 +14,9 @@ from evaluation.findings.errors import InputFault
 from evaluation.leaderboard.team_scores import read_metrics
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.figures import plot, series_colour
-from evaluation.report.page import Axis, Cell, Column, Dot, Figure, Series, Table, Tone
+from evaluation.report.page import Axis, Cell, Dot, Figure, Series, Table, Tone, Value
 from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better, node_at
-from evaluation.report.tables import bar_cell, table_of, with_key
+from evaluation.report.tables import bar_cell, table_of
 
 SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the main score of the skill
     "Detection": ("detection.f1", "detection.precision", "detection.recall", "curves.froc"),
@@ -156,26 +156,18 @@ def score_table(caption: str, results: Mapping[str, ResultDocuments], aggregatio
     """What a comparison shows: scores in rows, a column with bars for each result; the best of a row is marked."""
     rows = skill_rows([(result, aggregation) for result in results.values()], {"": tuple(COMPARED)})
 
-    def score(row: SkillRow, index: int) -> Cell:
-        found = row.scores[index]
-        is_bar = row.arrow == "↑" and row.path not in UNBOUNDED
-        cell = bar_cell(found.value, in_cell(found), found.ends, is_bar=is_bar)
-        are_equal = len({score.value for score in row.scores}) == 1
-        is_best = found.value is not None and found.value == row.best and not are_equal
-        return replace(cell, tone="good") if is_best else cell
-
     names = compared_titles([row.path for row in rows])
-    title_of = {row.path: f"{name.replace('  ', '– ')} {row.arrow}" for row, name in zip(rows, names, strict=True)}
-    return table_of(
-        "compared-scores",
-        caption,
-        rows,
-        Column("score", None, "↑: higher is better, ↓: lower is better", lambda row: title_of[row.path]),
-        *(Column(name, 3, of=with_key(score, index)) for index, name in enumerate(results)),
-        sortable=False,
-        note="In brackets, and as a line: the confidence interval."
-        * any(score.ends for row in rows for score in row.scores),
-    )
+    table: list[list[Value]] = []
+    for row, title in zip(rows, names, strict=True):
+        is_bar = row.arrow == "↑" and row.path not in UNBOUNDED
+        are_equal = len({score.value for score in row.scores}) == 1
+        cells = [bar_cell(of.value, in_cell(of), of.ends, is_bar=is_bar) for of in row.scores]
+        best = [of.value is not None and of.value == row.best and not are_equal for of in row.scores]
+        marked = [replace(cell, tone="good") if is_best else cell for cell, is_best in zip(cells, best, strict=True)]
+        table.append([f"{title.replace('  ', '– ')} {row.arrow}", *marked])
+    has_intervals = any(score.ends for row in rows for score in row.scores)
+    note = "↑: higher is better, ↓: lower is better." + has_intervals * " In brackets, and as a line: the interval."
+    return table_of("compared-scores", caption, ["score", *results], table, help={}, sortable=False, note=note)
 
 
 def score_figure(results: Mapping[str, ResultDocuments], aggregation: str) -> Figure:
@@ -255,25 +247,28 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
     main = main_of(document, teams[0][1])
     rows = skill_rows([(result, main) for _, result in teams])
 
-    def score(team: int, row: SkillRow) -> Cell:
-        found = row.scores[team]
-        tone: Tone = "good" if found.value is not None and found.value == row.best else "plain"
-        has_room = sum(other.skill == row.skill for other in rows) <= INTERVALS_UP_TO
-        return Cell(found.value, in_cell(found) if has_room else "", tone=tone)
-
     among = f" here, the first {TEAMS_UP_TO}" if len(document["teams"]) > TEAMS_UP_TO else ""
     note = "In brackets: confidence intervals. " * any(result.has_intervals for _, result in teams)
     note += f"✓: the best of the teams{among}.{' “○”: shown and not ranked.' * bool(marked)}"
-    return [
-        table_of(
-            f"scores-{skill.lower().replace(' ', '-')}",
-            f"{skill}{ABOUT.get(skill, '')}, {mean_of(document, main)}",
-            range(len(teams)),
-            Column("team", of=lambda team: Cell(teams[team][0], marked.get(teams[team][0], ""))),
-            *(Column(f"{metric_title(row.path)} {row.arrow}", 3, row.path, with_key(score, row)) for row in of_skill),
-            rest="teams of leaderboard.json",
-            note=f"{note} {about_distances(of_skill)}".rstrip(),
-        )
-        for skill in SKILLS
-        if (of_skill := [row for row in rows if row.skill == skill])
-    ]
+    tables = []
+    for skill in SKILLS:
+        of_skill = [row for row in rows if row.skill == skill]
+        table: list[list[Value]] = [[Cell(name, marked.get(name, ""))] for name, _ in teams]
+        for row in of_skill:
+            for cells, found in zip(table, row.scores, strict=True):
+                tone: Tone = "good" if found.value is not None and found.value == row.best else "plain"
+                cells.append(Cell(found.value, in_cell(found) * (len(of_skill) <= INTERVALS_UP_TO), tone=tone))
+        help = {f"{metric_title(row.path)} {row.arrow}": row.path for row in of_skill}
+        if of_skill:
+            tables.append(
+                table_of(
+                    f"scores-{skill.lower().replace(' ', '-')}",
+                    f"{skill}{ABOUT.get(skill, '')}, {mean_of(document, main)}",
+                    ["team", *help],
+                    table,
+                    help=help,
+                    rest="teams of leaderboard.json",
+                    note=f"{note} {about_distances(of_skill)}".rstrip(),
+                )
+            )
+    return tables

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluation.findings import counted, percent
-from evaluation.leaderboard.document import interval, shown
 from evaluation.leaderboard.titles import metric_title
-from evaluation.report.page import Block, Cell, Column, Page, Section, Table, Text, Tone, document_page
+from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page
 from evaluation.report.result import Document
 from evaluation.report.tables import (
+    interval,
     name_some,
     percent_cell,
     rank_cell,
-    shaded_table,
+    record_table,
     share_cell,
     show_rest,
+    shown,
     table_of,
-    with_key,
     write_name,
 )
 from evaluation.study.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
@@ -37,7 +37,7 @@ TONES: Mapping[str, Tone] = {
 
 def audit_page(document: Document) -> Page:
     """The page of the content of an audit.json."""
-    sections = [first_place_section(document), *rule_sections(document), method_section(document)]
+    sections = [first_place_section(document), rule_section(document), method_section(document)]
     teams = [team["name"] for team in document["teams"]]
     subtitle = "The ranking under other rules"
     return document_page("audit", document, sections, subtitle=subtitle, teams=teams)
@@ -56,81 +56,52 @@ def answer_text(document: Document) -> Text:
 
 def team_table(document: Document) -> Table:
     """The ranks of each team in the variants of the rules."""
-    variants = document["first_place"]["variants"]
-
-    def ranks(team: Document) -> Cell:
-        among = team["places"]
-        return Cell(among[0]["place"], interval(among[0]["place"], among[-1]["place"])) if among else Cell(None, "–")
-
-    return table_of(
-        "audit-teams",
-        f"Ranks in {counted(variants, 'variant')}",
-        document["teams"],
-        Column("team", of="name"),
-        Column("rank", 1, "by the challenge’s own rules", lambda team: rank_cell(team["published"])),
-        Column("ranks", 1, "the best and the worst in all variants", ranks),
-        Column("first", 0, "alone or with others", lambda team: share_cell(team["first"], variants)),
-        Column("part", 2, "shared first ranks in equal parts: those of all teams make 1", "first_share"),
-        Column("alone", 0, "variants in which no other team is first as well", "first_alone"),
-        Column("not ranked", 0, "in how many variants it has no rank", "not_ranked"),
-        rest="teams of audit.json",
-    )
+    variants, rows = document["first_place"]["variants"], list[list[Value]]()
+    for team in document["teams"]:
+        among = [of["place"] for of in team["places"]]
+        ranks = Cell(among[0], interval(among[0], among[-1])) if among else Cell(None, "–")
+        first = share_cell(team["first"], variants)
+        ends = (team["first_share"], team["first_alone"], team["not_ranked"])
+        rows.append([team["name"], rank_cell(team["published"]), ranks, first, *ends])
+    titles = ["team", "rank", "ranks", "first", "part", "alone", "not ranked"]
+    caption = f"Ranks in {counted(variants, 'variant')}"
+    note = "Rank: by the challenge’s own rules. First: alone or with others."
+    return table_of("audit-teams", caption, titles, rows, rest="teams of audit.json", note=note)
 
 
-def rule_sections(document: Document) -> list[Section]:
-    """What one rule changes; on the page of a leaderboard as well."""
+def rule_section(document: Document) -> Section:
+    """What a change of one rule alone changes, the one with the largest effect first; for leaderboards as well."""
+    effects = [effect for effect in document["effects"] if effect["comparisons"]]
+    effects.sort(key=lambda of: (-of["pairs_changed"], -of["first_changes"] / of["comparisons"], of["dimension"]))
+    rows = [
+        [of["dimension"], share_cell(of["first_changes"], of["comparisons"]), percent_cell(of["pairs_changed"])]
+        for of in effects
+    ]
+    caption = "Rules, the one that moves the order most first"
+    table = table_of("effects", caption, ["rule", "first changes", "pairs turned"], rows)
     lead = "All pairs of variants are compared that differ in this only."
-    return [Section("rules", "What one rule changes", (effect_table(document),), lead)]
-
-
-def effect_table(document: Document) -> Table:
-    """What a change of one rule alone changes, the one with the largest effect first."""
-
-    def strength(effect: Document) -> tuple[float, float, str]:
-        return -effect["pairs_changed"], -effect["first_changes"] / effect["comparisons"], effect["dimension"]
-
-    return table_of(
-        "effects",
-        "Rules, the one that moves the order most first",
-        sorted((effect for effect in document["effects"] if effect["comparisons"]), key=strength),
-        Column("rule", of="dimension"),
-        Column(
-            "first changes",
-            0,
-            "comparisons in which another team, or another number of teams, is first",
-            lambda of: share_cell(of["first_changes"], of["comparisons"]),
-        ),
-        Column(
-            "pairs turned",
-            0,
-            "mean share of the pairs of teams whose order changes",
-            lambda of: percent_cell(of["pairs_changed"]),
-        ),
-    )
+    return Section("rules", "What one rule changes", (table,), lead)
 
 
 def method_section(document: Document) -> Section:
     """What was varied, and who is first then; who is not ranked; what is left out."""
-    rows = []
+    rows: list[list[Value]] = []
     for dimension in document["dimensions"]:
         alike: dict[str, list[Document]] = {}
         for of in dimension["values"]:
             first = [f"{write_name(team['team'])} {percent(team['share'])}" for team in of["first"]]
             alike.setdefault(name_some(first) or "nobody", []).append(of)
-        rows += [(dimension, values, first) for first, values in alike.items()]
-
-    def name_values(row: tuple[Document, list[Document], str]) -> str:
-        own = row[0]["published"]
-        return name_some([f"{of['value']} (own)" if of["value"] == own else of["value"] for of in row[1]], VALUES_UP_TO)
-
+        for names, values in alike.items():
+            written = [
+                f"{of['value']} (own)" if of["value"] == dimension["published"] else of["value"] for of in values
+            ]
+            variants = sum(of["variants"] for of in values)
+            rows.append([dimension["name"], name_some(written, VALUES_UP_TO), variants, names])
     varied = table_of(
         "varied",
         "What was varied, and the share of the first ranks under each value",
+        ["rule", "values", "variants", "first"],
         rows,
-        Column("rule", of=lambda row: row[0]["name"]),
-        Column("values", of=name_values),
-        Column("variants", 0, of=lambda row: sum(of["variants"] for of in row[1])),
-        Column("first", of=lambda row: row[2]),
         sortable=False,
     )
     unranked = [unranked_table(document["not_ranked"])] if document["not_ranked"] else []
@@ -145,8 +116,9 @@ def method_section(document: Document) -> Section:
 
 def unranked_table(teams: Sequence[Document]) -> Table:
     """Teams without a rank, and why."""
-    columns = (Column("team", of="name"), Column("code", of="code"), Column("reason", of="reason"))
-    return table_of("unranked", "Teams that are not ranked", teams, *columns, rest="teams of the JSON")
+    rows = [[team["name"], team["code"], team["reason"]] for team in teams]
+    titles = ["team", "code", "reason"]
+    return table_of("unranked", "Teams that are not ranked", titles, rows, rest="teams of the JSON")
 
 
 # --- sensitivity: what a pixel costs, and which rules break -----------------------------------------------------------
@@ -171,7 +143,7 @@ def sensitivity_page(document: Document) -> Page:
     """The page of the content of a sensitivity.json."""
     sections = [advice_section(document)]
     if document["nuclei"]:
-        sections += [rule_section(document), number_section(document)]
+        sections += [matching_section(document), number_section(document)]
     sections.append(definition_section(document))
     subtitle = "The reference against itself, drawn a pixel differently"
     return document_page("sensitivity", document, sections, subtitle=subtitle)
@@ -227,56 +199,48 @@ def advice_section(document: Document) -> Section:
     if not (chosen := of_all_sizes(document)):
         return Section("advice", "What to do", tuple(blocks))
 
-    def cost(of: Document) -> Cell:
-        return Cell(of["one_pixel_costs"], f"{of['one_pixel_costs']:.2f}", shade=of["one_pixel_costs"])
-
-    def iou(of: Document, name: str) -> Cell:
-        return spread_cell((of, name), "iou")
-
-    table = table_of(
-        "classes",
-        "What a pixel costs each class and each size",
-        [*chosen, *of_sizes(document)],
-        Column("nuclei of", of=name_of),
-        Column("IoU lost for a pixel", 2, "by the worst change by one pixel, in the median", cost),
-        *(Column(f"IoU, {PERTURBATIONS[name].replace('by ', '')}", 2, of=with_key(iou, name)) for name in IN_BARS),
-        Column("nuclei", 0, of="nuclei"),
-        Column("diameter, px", 0, "the median", "diameter_px.median"),
-    )
+    rows: list[list[Value]] = []
+    for of in [*chosen, *of_sizes(document)]:
+        cost = of["one_pixel_costs"]
+        ious = [spread_cell((of, name), "iou") for name in IN_BARS]
+        rows.append(
+            [name_of(of), Cell(cost, f"{cost:.2f}", shade=cost), *ious, of["nuclei"], of["diameter_px"]["median"]]
+        )
+    changes = [f"IoU, {PERTURBATIONS[name].replace('by ', '')}" for name in IN_BARS]
+    titles = ["nuclei of", "IoU lost for a pixel", *changes, "nuclei", "median diameter, px"]
+    table = table_of("classes", "What a pixel costs each class and each size", titles, rows)
     return Section("advice", "What to do", (*blocks, table))
 
 
-def rule_section(document: Document) -> Section:
+def matching_section(document: Document) -> Section:
     """Which matching rules lose nuclei, by change."""
-    names = [f"{of['words']} (yours: {of['name']})" if of["is_own"] else str(of["words"]) for of in document["rules"]]
-    effects = document["strata"][0]["effects"]
-    values = [[effect["lost"].get(rule["name"]) for effect in effects] for rule in document["rules"]]
-    table = shaded_table(
-        "lost",
-        "Share of nuclei that a rule does not find again",
-        names,
-        list(PERTURBATIONS.values()),
-        values,
-        texts=[["–" if value is None else percent(value, 1) for value in row] for row in values],
-        head="matching rule",
-        note="Not paired with their changed copy, by matching rule and by change.",
-    )
+    rows: list[list[Value]] = []
+    for rule in document["rules"]:
+        lost = [effect["lost"].get(rule["name"]) for effect in document["strata"][0]["effects"]]
+        cells = [Cell(share, "–" if share is None else percent(share, 1), shade=share) for share in lost]
+        rows.append([f"{rule['words']} (yours: {rule['name']})" if rule["is_own"] else str(rule["words"]), *cells])
+    caption = "Share of nuclei that a rule does not find again"
+    note = "Not paired with their changed copy, by matching rule and by change."
+    titles = ["matching rule", *PERTURBATIONS.values()]
+    table = table_of("lost", caption, titles, rows, note=note, sortable=False)
     lead = "The changed reference as a submission: every nucleus is there, and a rule should find each again."
     return Section("rules", "Which matching rules break", (table,), lead)
 
 
 def number_section(document: Document) -> Section:
     """All measures of all classes, and of all sizes."""
-    rows = [(of, change) for of in [*of_all_sizes(document), *of_sizes(document)] for change in PERTURBATIONS]
+    of_change = [(of, change) for of in [*of_all_sizes(document), *of_sizes(document)] for change in PERTURBATIONS]
+    rows = [
+        [name_of(of), PERTURBATIONS[change], effect_of(of, change)["vanished"],
+         *(spread_cell((of, change), measure) for measure in MEASURES)]
+        for of, change in of_change
+    ]  # fmt: skip
     classes = sum(of["size_px"] is None and of["class"] is not None for of in document["strata"])
     table = table_of(
         "measures",
         "Median (10 % to 90 % quantile) of every measure",
+        ["nuclei of", "change", "vanished", *map(metric_title, MEASURES)],
         rows,
-        Column("nuclei of", of=lambda row: name_of(row[0])),
-        Column("change", of=lambda row: PERTURBATIONS[row[1]]),
-        Column("vanished", 0, "those without a pixel left", lambda row: effect_of(*row)["vanished"]),
-        *(Column(metric_title(measure), 2, of=with_key(spread_cell, measure)) for measure in MEASURES),
         rest="rows of sensitivity.json",
         note=show_rest(classes, CLASSES_UP_TO, "classes of sensitivity.json"),
     )
@@ -312,29 +276,20 @@ def trick_section(document: Document) -> Section:
     tricks = sorted(document["tricks"], key=lambda of: -len(paying[of["name"]]))
     works = any(paying[of["name"]] for of in tricks)
 
-    def largest_climb(of: Document) -> Cell:
-        best = max(paying[of["name"]], key=lambda play: play["before"] - play["after"], default=None)
-        if best is None:
-            return Cell(None, "")
-        words = f"{write_name(best['team'])}, {shown(best['before'])} to {shown(best['after'])}"
-        return Cell(best["before"] - best["after"], words)
-
-    def by_whom(of: Document) -> str:
-        return "only with the reference" if of["by_reference"] else "anybody"
-
+    rows: list[list[Value]] = []
+    for of in tricks:
+        plays = paying[of["name"]]
+        best = max(plays, key=lambda play: float(play["before"] - play["after"]), default=None)
+        climb = Cell(None, "")
+        if best is not None:
+            words = f"{write_name(best['team'])}, {shown(best['before'])} to {shown(best['after'])}"
+            climb = Cell(best["before"] - best["after"], words)
+        who = "only with the reference" if of["by_reference"] else "anybody"
+        rows.append([of["words"], who, name_some([play["team"] for play in plays]), climb])
     blocks: list[Block] = [Text((" ".join(document["verdict"]),), "bad" if works else "good")]
     blocks += [Text(tuple(document["findings"]), "warning")] if document["findings"] else []
-    blocks.append(
-        table_of(
-            "tried",
-            "What was tried",
-            tricks,
-            Column("what is done", of="words"),
-            Column("who could", of=by_whom),
-            Column("works for", of=lambda of: name_some([play["team"] for play in paying[of["name"]]])),
-            Column("largest climb", of=largest_climb),
-        )
-    )
+    titles = ["what is done", "who could", "works for", "largest climb"]
+    blocks.append(table_of("tried", "What was tried", titles, rows))
     lead = (
         "Each was played on the nuclei of every team, one team at a time, and all teams were ranked again. It works if "
         "the team ranks higher although its pooled F1 or its pooled class score fell by more than 0.005."
@@ -344,17 +299,10 @@ def trick_section(document: Document) -> Section:
 
 def entry_section(document: Document) -> Section:
     """Which entries decide the first rank, and which are nearly the same."""
-    keys = ("first_without_it", "shares_outlines_with", "first_if_it_is_there_twice")
-    table = table_of(
-        "entry-table",
-        "Entries that matter to others",
-        [of for of in document["entries"] if any(of[key] for key in keys)],
-        Column("team", of=lambda of: write_name(of["team"])),
-        Column("first without it", of=lambda of: name_some(of["first_without_it"])),
-        Column("first if it is there twice", of=lambda of: name_some(of["first_if_it_is_there_twice"])),
-        Column("shares its outlines with", of=lambda of: name_some(of["shares_outlines_with"])),
-        rest="entries of tricks.json",
-    )
+    keys = ("first_without_it", "first_if_it_is_there_twice", "shares_outlines_with")
+    entries = [of for of in document["entries"] if any(of[key] for key in keys)]
+    caption = "Entries that matter to others"
+    table = record_table("entry-table", caption, entries, keys=("team", *keys), rest="entries of tricks.json")
     none = "No team's absence or second entry gives the first rank to another team; no two share their outlines."
     lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
     return Section(
@@ -366,18 +314,10 @@ def play_section(document: Document) -> Section:
     """Every play, the largest climbs first."""
     words = {trick["name"]: trick["words"] for trick in document["tricks"]}
     moved = [play for play in document["plays"] if None not in (play["before"], play["after"])]
-    table = table_of(
-        "plays",
-        "Every play, the largest climbs first",
-        sorted(moved, key=lambda play: (play["after"] - play["before"], play["trick"], play["team"])),
-        Column("what is done", of=lambda play: words[play["trick"]]),
-        Column("team", of=lambda play: write_name(play["team"])),
-        Column("rank before", 1, of="before"),
-        Column("rank after", 1, of="after"),
-        Column("F1", 3, "change, pooled", of="f1_change"),
-        Column("class score", 3, "change, pooled", of="class_score_change"),
-        Column("works", of=lambda play: "yes" if play["pays"] else ""),
-        rest="plays of tricks.json",
-    )
+    moved.sort(key=lambda play: (play["after"] - play["before"], play["trick"], play["team"]))
+    moved = [{**play, "trick": words[play["trick"]]} for play in moved]
+    keys = ("trick", "team", "before", "after", "f1_change", "class_score_change", "pays")
+    caption = "Every play, the largest climbs first: ranks before and after, and what became of the pooled scores"
+    table = record_table("plays", caption, moved, keys=keys, rest="plays of tricks.json")
     left_out = tuple(f"{write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
     return Section("all-plays", "All plays", (table, *([Text(left_out, "warning")] if left_out else [])), folded=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from evaluation.challenge.matching_rules import rule_from
 from evaluation.findings import counted, percent, render_findings
 from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
@@ -16,7 +17,7 @@ from evaluation.report.nuclei import (
     size_section,
     threshold_section,
 )
-from evaluation.report.page import Block, Cell, Column, Page, Section, Table, Text, Tile, Tiles, identify_document
+from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, identify_document
 from evaluation.report.pictures import WORDS, SecondPass
 from evaluation.report.result import (
     AGGREGATIONS,
@@ -27,10 +28,9 @@ from evaluation.report.result import (
     leaves_of,
     node_at,
     reason_in_words,
-    rules_in_words,
 )
 from evaluation.report.skills import SKILLS, skill_rows
-from evaluation.report.tables import bar_cell, in_percent, show_rest, table_of, with_key
+from evaluation.report.tables import bar_cell, in_percent, leaf_table, record_table, show_rest, table_of
 
 BY_CLASS = (
     "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",
@@ -161,18 +161,17 @@ def error_table(result: ResultDocuments, costs: Document) -> Table:
     paths = sorted(first.values(), key=lambda path: path != main)
     kinds = [kind for kind in costs["kinds"] if kind["reference"] or kind["prediction"]]
 
-    def gain(kind: Document, path: str) -> Cell:
-        value = kind["cost"].get(path)
-        return Cell(value, shade=None if value is None else min(max(value, 0.0), 1.0))
-
+    kinds.sort(key=lambda kind: -(kind["cost"].get(main) or 0.0))
+    rows: list[list[Value]] = []
+    for kind in kinds:
+        costs_of = [kind["cost"].get(path) for path in paths]
+        gains = [Cell(of, shade=None if of is None else min(max(of, 0.0), 1.0)) for of in costs_of]
+        rows.append([words_of(kind["kind"]), *gains, kind["reference"], kind["prediction"]])
     return table_of(
         "errors",
         "Errors, the costliest first",
-        sorted(kinds, key=lambda kind: -(kind["cost"].get(main) or 0.0)),
-        Column("error", of=lambda kind: words_of(kind["kind"])),
-        *(Column(f"{metric_title(path)} lost", 3, of=with_key(gain, path)) for path in paths),
-        Column("reference nuclei", 0, of="reference"),
-        Column("predictions", 0, of="prediction"),
+        ["error", *(f"{metric_title(path)} lost" for path in paths), "reference nuclei", "predictions"],
+        rows,
         sortable=False,
         note="Lost: how much higher the score would be if errors of this kind alone were corrected. Losses do not add "
         "up: errors hide each other.",
@@ -201,20 +200,16 @@ def interval_name(result: ResultDocuments) -> str:
 
 def rank_table(result: ResultDocuments) -> Table:
     board = result.metrics["leaderboard"]
-
-    def rank(entry: tuple[str, float | None]) -> Cell:
-        path, value = entry
-        return Cell(value, "" if value is not None else result.why(f"leaderboard.rank.{path}"))
-
-    return table_of(
-        "ranks",
+    rows = [
+        [path, result.value(path), Cell(rank, "" if rank is not None else result.why(f"leaderboard.rank.{path}"))]
+        for path, rank in leaves_of(board["rank"])
+    ]
+    titles, caption = (
+        ["column of the ranking", "value", "rank"],
         f"Ranks among {counted(board['submissions'], 'result')}",
-        list(leaves_of(board["rank"])),
-        Column("column of the ranking", of=lambda entry: entry[0]),
-        Column("value", 4, of=lambda entry: result.value(entry[0])),
-        Column("rank", 1, of=rank),
-        note="" if board["sum_of_ranks"] is None else f"Weighted sum of ranks: {board['sum_of_ranks']:g}.",
     )
+    note = "" if board["sum_of_ranks"] is None else f"Weighted sum of ranks: {board['sum_of_ranks']:g}."
+    return table_of("ranks", caption, titles, rows, note=note)
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
@@ -232,19 +227,17 @@ def class_section(result: ResultDocuments, *, folded: bool) -> Section | None:
         return None if confused is None else Section("classes", "Classes", (confused,), folded=folded)
     titles = [metric_title(path.replace(".per_class.{}", "")) for path in paths]
 
-    def score(name: str, path: str) -> Cell:
-        return bar_cell(result.value(f"{path.format(name)}.{result.main}"), is_bar=not is_lower_better(path))
-
-    columns = [
-        Column(title, 3, f"{path.format('…')}.{result.main}", with_key(score, path))
-        for title, path in zip(titles, paths, strict=True)
-    ]
+    rows: list[list[Value]] = [
+        [name, *(bar_cell(result.value(f"{path.format(name)}.{result.main}"), is_bar=not is_lower_better(path))
+                 for path in paths)]
+        for name in result.classes
+    ]  # fmt: skip
     table = table_of(
         "class-table",
         f"Scores of each class, {result.main_in_words}",
-        result.classes,
-        Column("class", of=str),
-        *columns,
+        ["class", *titles],
+        rows,
+        help={title: f"{path.format('…')}.{result.main}" for title, path in zip(titles, paths, strict=True)},
         rest="classes of metrics.json",
         note="–: undefined; the reasons stand below.",
     )
@@ -269,23 +262,20 @@ def confusion_table(result: ResultDocuments) -> Table | None:
         return Cell(number, f"{number:,} ({percent(share, 1)})" if number else "0", shade=round(share, 3))
 
     if len(names) <= MATRIX_CLASSES + 1:
-        columns = (Column(names[column], 0, of=with_key(count, column)) for column in order)
-        title = "Confusion matrix of all cases: nuclei, and the share of each row"
-        head = Column("reference \\ prediction", of=lambda row: names[row])
+        rows: list[list[Value]] = [[names[row], *(count(row, column) for column in order)] for row in order]
+        titles = ["reference \\ prediction", *(names[column] for column in order)]
+        caption = "Confusion matrix of all cases: nuclei, and the share of each row"
         note = "Row 'none': false positives; column 'none': false negatives."
-        return table_of("confusion", title, order, head, *columns, sortable=False, note=note)
+        return table_of("confusion", caption, titles, rows, help={}, sortable=False, note=note)
     found = [(row, column) for row in order for column in order if row != column and matrix[row][column]]
     found.sort(key=lambda pair: (-matrix[pair[0]][pair[1]], pair))
-    return table_of(
-        "confusion",
-        "The most frequent confusions",
-        found[:50],
-        Column("reference", of=lambda pair: names[pair[0]]),
-        Column("prediction", of=lambda pair: names[pair[1]]),
-        Column("nuclei", 0, of=lambda pair: matrix[pair[0]][pair[1]]),
-        Column("of the row, %", 1, of=lambda pair: in_percent(matrix[pair[0]][pair[1]] / sum(matrix[pair[0]]))),
-        note=show_rest(len(found), 50, "confusions of details.json"),
-    )
+    rows = [
+        [names[row], names[column], matrix[row][column], in_percent(matrix[row][column] / sum(matrix[row]))]
+        for row, column in found[:50]
+    ]
+    titles = ["reference", "prediction", "nuclei", "of the row, %"]
+    note = show_rest(len(found), 50, "confusions of details.json")
+    return table_of("confusion", "The most frequent confusions", titles, rows, note=note)
 
 
 # --- everything else --------------------------------------------------------------------------------------------------
@@ -299,17 +289,13 @@ def alternatives_section(result: ResultDocuments) -> Section | None:
     if not paths:
         return None
 
-    def other(of: tuple[str, str], name: str) -> float | None:
-        return result.value(f"alternatives.{name}.{of[1]}")
-
-    table = table_of(
-        "alternative-scores",
-        "The same predictions under each matching rule",
-        [(path, f"{path}.{result.main}") for path in paths],
-        Column("score", of=lambda of: metric_title(of[0])),
-        Column(result.rule if result.details is not None else "first rule", 4, of=lambda of: result.value(of[1])),
-        *(Column(name, 4, of=with_key(other, name)) for name in rules),
-    )
+    rows_of_paths: list[list[Value]] = []
+    for path in paths:
+        others = [result.value(f"alternatives.{name}.{path}.{result.main}") for name in rules]
+        rows_of_paths.append([metric_title(path), result.value(f"{path}.{result.main}"), *others])
+    titles = ["score", result.rule if result.details is not None else "first rule", *rules]
+    caption = "The same predictions under each matching rule"
+    table = table_of("alternative-scores", caption, titles, rows_of_paths, help={})
     lead = "What counts as matched is a decision, and scores depend on it."
     return Section("alternatives", "Other matching rules", (table,), lead)
 
@@ -320,18 +306,17 @@ def scores_section(result: ResultDocuments) -> Section | None:
     if not paths:
         return None
 
-    def score(path: str, name: str) -> float | None:
-        return result.value(f"{path}.{name}")
-
-    def end(path: str, name: str) -> float | None:
-        return result.interval_end(f"{path}.{result.aggregations[0]}", name)
-
-    columns = [Column(AGGREGATIONS.get(name, name), 4, name, with_key(score, name)) for name in result.aggregations]
+    titles = ["path", *(AGGREGATIONS.get(name, name) for name in result.aggregations)]
+    rows: list[list[Value]] = [
+        [path, *(result.value(f"{path}.{name}") for name in result.aggregations)] for path in paths
+    ]
+    help = dict(zip(titles[1:], result.aggregations, strict=True))
     if result.has_intervals:
-        columns[1:1] = [Column(name, 4, "end of its interval", with_key(end, name)) for name in ("low", "high")]
+        titles[2:2], help = ["low", "high"], {**help, "low": "end of its interval", "high": "end of its interval"}
+        for row in rows:
+            row[2:2] = [result.interval_end(f"{row[0]}.{result.aggregations[0]}", end) for end in ("low", "high")]
     caption = "Scores under the first matching rule, as in metrics.json"
-    head = Column("path", of=str)
-    table = table_of("scores", caption, paths, head, *columns, rest="scores of metrics.json", note=SAY_MORE)
+    table = table_of("scores", caption, titles, rows, help=help, rest="scores of metrics.json", note=SAY_MORE)
     return Section("scores-section", "All scores", (table,))
 
 
@@ -339,15 +324,9 @@ def undefined_section(result: ResultDocuments) -> Section:
     """Why numbers are null, and how many units were left out of means or penalised."""
     blocks: list[Block] = [Text(("Every number of metrics.json has a value.",))]
     if reasons := list(leaves_of(result.metrics["undefined"])):
-        table = table_of(
-            "undefined-values",
-            "Undefined values",
-            reasons,
-            Column("path", of=lambda entry: entry[0]),
-            Column("why it has no value", of=lambda entry: reason_in_words(entry[1])),
-            rest="undefined values of metrics.json",
-        )
-        blocks = [table]
+        rows = [[path, reason_in_words(reason)] for path, reason in reasons]
+        titles, rest = ["path", "why it has no value"], "undefined values of metrics.json"
+        blocks = [table_of("undefined-values", "Undefined values", titles, rows, rest=rest)]
     if result.details is not None:
         blocks += mean_blocks(result)
     return Section("undefined", "What has no value, and what was left out", tuple(blocks))
@@ -374,9 +353,8 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
     blocks: list[Block] = [Text((" ".join(said),), "warning" if missing else "plain")]
     if rows:
         caption = "Means that some units did not enter, or entered with the worst value"
-        columns = (Column("entered", 0, of="units"), Column("left out", 0, of="left_out"))
-        head, last = Column("path", of="path"), Column("penalised", 0, of="penalised")
-        blocks.append(table_of("means", caption, rows, head, *columns, last, rest="means of details.json"))
+        keys = ("path", "units", "left_out", "penalised")
+        blocks.append(record_table("means", caption, rows, keys=keys, rest="means of details.json"))
     return blocks
 
 
@@ -391,10 +369,14 @@ def findings_section(result: ResultDocuments, illustration: SecondPass | None) -
 
 
 def rules_section(result: ResultDocuments) -> Section:
-    rows: Sequence[tuple[str, str]] = rules_in_words(result.rules)
-    columns = (Column("rule", of=lambda rule: rule[0]), Column("in words", of=lambda rule: rule[1]))
-    table = table_of("rules", "Rules that decided the scores", rows, *columns, sortable=False)
-    return Section("rules-section", "The rules that were applied", (table,))
+    """How nuclei are matched, in words, and all rules as they were applied."""
+    matching = result.rules["matching"]["rules"]
+    words = tuple(f"{rule['name']}: {rule_from(rule).words}" for rule in matching)
+    counted_only = "The nuclei of each class are counted in each case; where they lie does not matter."
+    rules = {key: value for key, value in result.rules.items() if key not in ("limits", "publish", "audit")}
+    note = "evaluation explain KEY says what a key means, and which other values it can have."
+    table = leaf_table("rules", "Rules that decided the scores", rules, note=note)
+    return Section("rules-section", "The rules that were applied", (Text(words or (counted_only,)), table))
 
 
 # --- groups (patients) and cases --------------------------------------------------------------------------------------
@@ -445,65 +427,53 @@ def first_anchor(unit: Unit, anchors: Mapping[str, str]) -> str:
 
 
 def group_table(result: ResultDocuments) -> Table:
-    anchors = case_anchors(result)
-    return table_of(
-        "groups",
-        "Patients (groups); each leads to its first case",
-        result.groups,
-        Column("patient", of=lambda unit: Cell(unit.name, anchor=first_anchor(unit, anchors))),
-        *unit_columns(result),
-        Column("cases", 0, of=lambda unit: len(unit.cases)),
-        rest="groups of details.json",
-    )
+    anchors, titles = case_anchors(result), unit_titles(result)
+    rows = [
+        [Cell(unit.name, anchor=first_anchor(unit, anchors)), *unit_cells(result, unit), len(unit.cases)]
+        for unit in result.groups
+    ]
+    caption, rest = "Patients (groups); each leads to its first case", "groups of details.json"
+    return table_of("groups", caption, ["patient", *titles, "cases"], rows, help=titles, rest=rest)
 
 
 def case_section(result: ResultDocuments) -> Section:
     """The table of cases; each leads to its nuclei in the browser, if the page has one."""
-    anchors = case_anchors(result)
-
-    def name(unit: Unit) -> Cell:
-        return Cell(unit.name, anchor="browser", name=anchors[unit.name])
-
+    anchors, titles = case_anchors(result), unit_titles(result)
     note, number = "", len(result.cases)
     if len(anchors) < number:
         score = metric_title(main_score(result))
         note = f"These are the {len(anchors):,} of {number:,} cases with the worst {score}."
-    table = table_of(
-        "cases",
-        "Counts and scores of cases",
-        [unit for unit in result.cases if unit.name in anchors],
-        Column("case", of=name),
-        *unit_columns(result),
-        *([Column("patient", of=lambda unit: unit.group)] if result.are_grouped else []),
-        note=note,
-    )
+    rows = [
+        [Cell(unit.name, anchor="browser", name=anchors[unit.name]), *unit_cells(result, unit),
+         *([unit.group] if result.are_grouped else [])]
+        for unit in result.cases
+        if unit.name in anchors
+    ]  # fmt: skip
+    all_titles = ["case", *titles, *(["patient"] if result.are_grouped else [])]
+    table = table_of("cases", "Counts and scores of cases", all_titles, rows, help=titles, note=note)
     patients = (group_table(result),) if result.are_grouped else ()
     title = "Patients and cases" if patients else "Cases"
     return Section("cases-section", title, (*patients, table))
 
 
-def unit_columns(result: ResultDocuments) -> list[Column]:
-    """Columns of scores and counts of units, the scores first."""
-    columns = [
-        Column(metric_title(path), 2 if is_lower_better(path) else 3, path, with_key(Unit.value, path))
-        for path in COLUMNS
-        if result.has(path)
-    ]
-    keys: tuple[tuple[str, str], ...] = (("in the reference", "reference"), ("predicted", "prediction"))
+def unit_titles(result: ResultDocuments) -> dict[str, str]:
+    """The titles of scores and counts of units, the scores first, and where each score stands in metrics.json."""
+    scores = {metric_title(path): path for path in COLUMNS if result.has(path)}
+    return scores | dict.fromkeys(counts_of(result), "")
+
+
+def counts_of(result: ResultDocuments) -> dict[str, str]:
     if result.cases and "true_positives" in result.cases[0].counts:
-        keys = (
-            ("matched", "true_positives"),
-            ("false negatives", "false_negatives"),
-            ("false positives", "false_positives"),
-        )
-    for index, (title, key) in enumerate(keys):
+        return {"matched": "true_positives", "false negatives": "false_negatives", "false positives": "false_positives"}
+    return {"in the reference": "reference", "predicted": "prediction"}
 
-        def count(unit: Unit, key: str = key, is_first: bool = index == 0) -> Cell:
-            found = unit.counts[key]
-            number = sum(found) if isinstance(found, list) else found
-            if is_first and not unit.submitted:
-                return Cell(number, f"{number} (not all submitted)", tone="warning")
-            return Cell(number)
 
-        columns.append(Column(title, 0, of=count))
-    return columns
+def unit_cells(result: ResultDocuments, unit: Unit) -> list[Value]:
+    """The scores and counts of a unit under ``unit_titles``."""
+    cells: list[Value] = [unit.value(path) for path in COLUMNS if result.has(path)]
+    for index, key in enumerate(counts_of(result).values()):
+        found = unit.counts[key]
+        number = sum(found) if isinstance(found, list) else found
+        is_told = index == 0 and not unit.submitted
+        cells.append(Cell(number, f"{number} (not all submitted)", tone="warning") if is_told else Cell(number))
+    return cells

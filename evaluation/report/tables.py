@@ -5,66 +5,125 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 from typing import Any
 
 from evaluation.findings import percent, quote
-from evaluation.leaderboard.document import shown
 from evaluation.report.page import Cell, Column, Table, Value
 
 ROWS_UP_TO = 500  # of a table
 
 
+HELP: Mapping[str, str] = {  # what columns hold, by their titles
+    "ahead": "share of the patients or cases in which the team is better than the other",
+    "alone": "variants in which no other team is first as well",
+    "best": "the team that ranks first in this score",
+    "common nuclei": "reference nuclei that both matched",
+    "difference": "mean over patients or cases; above 0: the team is better than the other",
+    "disc, one pixel too small": "at the median area",
+    "effect": "difference in standard deviations of the differences",
+    "first changes": "comparisons in which another team, or another number of teams, is first",
+    "interval": "of all pairs of a column together",
+    "IoU lost for a pixel": "by the worst change by one pixel, in the median",
+    "matched nuclei": "reference nuclei that it matched",
+    "of its matches": "share of what each of the two matched",
+    "pairs turned": "mean share of the pairs of teams whose order changes",
+    "part": "shared first ranks in equal parts: those of all teams make 1",
+    "ranks": "the best and the worst in all variants",
+    "vanished": "those without a pixel left",
+}
+
+
 def table_of(
     anchor: str,
     caption: str,
-    items: Sequence[Any],
-    *columns: Column,
+    titles: Sequence[str],
+    rows: Sequence[Sequence[Value]],
+    *,
+    help: Mapping[str, str] = HELP,
     rest: str = "",
     note: str = "",
     sortable: bool = True,
 ) -> Table:
-    """A row for each of the first items; ``rest`` ("teams of leaderboard.json") is what is said to be left out."""
-    rows = tuple(tuple(value_at(item, column.of) for column in columns) for item in items[:ROWS_UP_TO])
-    note = " ".join(filter(None, [note, show_rest(len(items), ROWS_UP_TO, rest)]))
-    return Table(anchor, caption, columns, rows, sortable, note)
+    """A table of the first rows; ``rest`` ("teams of leaderboard.json") is what is said to be left out.
+
+    Numbers of a column have as many digits as its largest one needs.
+    """
+    kept = tuple(tuple(row) for row in rows[:ROWS_UP_TO])
+    digits = [digits_of([row[index] for row in kept]) for index in range(len(titles))]
+    columns = tuple(Column(title, of, help.get(title, "")) for title, of in zip(titles, digits, strict=True))
+    return Table(
+        anchor, caption, columns, kept, sortable, " ".join(filter(None, [note, show_rest(len(rows), ROWS_UP_TO, rest)]))
+    )
 
 
-def shaded_table(
-    anchor: str,
-    caption: str,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    values: Sequence[Sequence[float | None]],
-    *,
-    texts: Sequence[Sequence[str]] = (),
-    head: str = "",
-    note: str = "",
+def digits_of(values: Sequence[Value]) -> int | None:
+    """The digits of a column of numbers; None for texts.
+
+    >>> digits_of([3, 0.25]), digits_of([30.5]), digits_of([1200]), digits_of(["a", 1])
+    (3, 2, 0, None)
+    """
+    known = [value for cell in values if (value := cell.value if isinstance(cell, Cell) else cell) is not None]
+    numbers = [value for value in known if not isinstance(value, str)]
+    if len(numbers) < len(known) or not known:
+        return None
+    largest = max(map(abs, numbers))
+    return (
+        0 if all(float(value).is_integer() for value in numbers) else 3 if largest < 10 else 2 if largest < 100 else 1
+    )
+
+
+def record_table(
+    anchor: str, caption: str, records: Sequence[Mapping[str, Any]], *, keys: Sequence[str] = (), rest: str = ""
 ) -> Table:
-    """Numbers from 0 to 1 in rows and columns, the darker the higher; ``texts`` are shown instead of them."""
-    shown = texts or [["" if value is None else f"{value:.3g}" for value in row] for row in values]
-    cells: list[tuple[Value, ...]] = [
-        (name, *(Cell(value, text, shade=value) for value, text in zip(row, words, strict=True)))
-        for name, row, words in zip(rows, values, shown, strict=True)
-    ]
-    titles = (Column(head), *(Column(name, 2) for name in columns))
-    return Table(anchor, caption, titles, tuple(cells), sortable=False, note=note)
+    """Records of a document as they stand there: a column for each key, which heads it in words."""
+    chosen = keys or list(records[0] if records else ())
+    rows = [[in_cell(record[key]) for key in chosen] for record in records]
+    return table_of(anchor, caption, [key.replace("_", " ") for key in chosen], rows, rest=rest)
 
 
-def value_at(item: Any, of: Callable[[Any], Value] | str) -> Value:
-    """The value of a column for an item: that of a function, or the one at a key, or at keys joined by dots."""
-    if callable(of):
-        return of(item)
-    for key in of.split("."):
-        item = item[key]
-    return item  # type: ignore[no-any-return]
+def in_cell(value: Any) -> Value:
+    """A value of a document in a cell: names of a list, as far as there is room, and yes or nothing."""
+    if isinstance(value, list | tuple):
+        return name_some([str(in_cell(one)) for one in value])
+    if isinstance(value, Mapping):
+        known = [
+            f"{key} {in_cell(one)}" for key, one in value.items() if key != "name" and one not in (None, False, [])
+        ]
+        return ", ".join([str(in_cell(value["name"])), *known] if "name" in value else known)
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return write_name(value) if isinstance(value, str) else value
 
 
-def with_key(get: Callable[[Any, Any], Value], key: object) -> Callable[[Any], Value]:
-    """A function of an item and a key as one of the item alone."""
-    return lambda item: get(item, key)
+def leaf_table(anchor: str, caption: str, document: Mapping[str, Any], *, note: str = "") -> Table:
+    """All that a document sets, a row for each path; what is null or empty is left out."""
+
+    def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+        for key, value in node.items():
+            if isinstance(value, Mapping):
+                yield from leaves(value, f"{prefix}{key}.")
+            elif value is not None and value not in ([], ()):
+                are_records = isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value)
+                text = "; ".join(str(in_cell(one)) for one in value) if are_records else in_toml(value)
+                yield f"{prefix}{key}", text
+
+    return table_of(anchor, caption, ["key", "value"], list(leaves(document)), note=note, sortable=False)
+
+
+def in_toml(value: object) -> str:
+    """A value as it would stand in challenge.toml.
+
+    >>> in_toml(True), in_toml(0.05), in_toml("min"), in_toml([1, 2.5])
+    ('true', '0.05', 'min', '1, 2.5')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_toml, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def share_cell(number: int, total: int) -> Cell:
@@ -73,11 +132,6 @@ def share_cell(number: int, total: int) -> Cell:
 
 
 def rank_cell(rank: float | None) -> Cell:
-    """A rank: whole numbers without decimals.
-
-    >>> rank_cell(2.0).text, rank_cell(1.5).text, rank_cell(None).text
-    ('2', '1.5', '–')
-    """
     return Cell(rank, shown(rank))
 
 
@@ -103,11 +157,6 @@ def bar_cell(
         return Cell(value, text)
     low, high = ends or (value, value)
     return Cell(value, text, bar=(min(max(low, 0.0), 1.0), value, min(max(high, 0.0), 1.0)))
-
-
-def interval_cell(of: Mapping[str, Any]) -> Cell:
-    """The ``low`` and the ``high`` end of an interval of a score."""
-    return Cell(of["low"], "too few" if of["low"] is None else f"{of['low']:.4f} to {of['high']:.4f}")
 
 
 def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:
@@ -216,6 +265,33 @@ def shown_number(value: float | str | None) -> str:
     if value is None:
         return "undefined"
     return value if isinstance(value, str) else f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def decimal(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}".replace("-", "−")
+
+
+def shown(value: float | None) -> str:
+    """A rank, or a sum of ranks: whole numbers without decimals.
+
+    >>> shown(2.0), shown(1.5), shown(None)
+    ('2', '1.5', '–')
+    """
+    return "–" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval of ranks, of which both ends may be the same."""
+    return shown(low) if low == high else f"{shown(low)} to {shown(high)}"
+
+
+def probability(value: float | None) -> str:
+    """A p-value with its sign.
+
+    >>> probability(0.03), probability(1e-9)
+    ('p = 0.0300', 'p < 0.0001')
+    """
+    return "p –" if value is None else "p < 0.0001" if value < 0.0001 else f"p = {value:.4f}"
 
 
 # --- names of teams ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from rich.text import Text as Words
 
 from evaluation.findings import counted
 from evaluation.model import RasterisationReport
-from evaluation.report.page import Block, Column, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
+from evaluation.report.page import Block, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
 from evaluation.report.result import ResultDocuments, reason_in_words
 from evaluation.report.skills import (
     ABOUT,
@@ -26,7 +26,7 @@ from evaluation.report.skills import (
     mean_of,
     skill_rows,
 )
-from evaluation.report.tables import names_apart, shown_cell, shown_value, table_of, visible, with_key
+from evaluation.report.tables import names_apart, shown_cell, shown_value, table_of, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -214,11 +214,13 @@ OF_OUTLINES = {  # what cannot happen to a reference that holds pixels
 def rasterisation_table(reports: Mapping[str, RasterisationReport], *, outlines: bool = True) -> Grid:
     """What happened when outlines became pixels; ``outlines`` False: the reference holds pixels."""
 
-    def number(case: str, field: str) -> int | None:
-        value = getattr(reports[case], field)
-        return len(value) if isinstance(value, tuple | list) else value
-
     fields = {"outlines" if outlines else "nuclei": "outlines", **RASTERISED, **(OF_OUTLINES if outlines else {})}
-    columns = [Column(title, 0, of=with_key(number, field)) for title, field in fields.items()]
-    table = table_of("", "Rasterisation of the reference", list(reports), Column("case", of=str), *columns)
+    rows = [
+        [
+            case,
+            *(len(of) if isinstance(of := getattr(report, field), tuple | list) else of for field in fields.values()),
+        ]
+        for case, report in reports.items()
+    ]
+    table = table_of("", "Rasterisation of the reference", ["case", *fields], rows)
     return table_grid(table, len(table.rows))
