@@ -9,14 +9,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import SimpleITK as sitk
 from hypothesis import example, given
 from hypothesis import strategies as st
 from literal import boundary, directed_distances, images, instances_of, pairs_of_images
 from scipy import ndimage
 from scipy.ndimage import binary_erosion, distance_transform_edt
 from skimage.metrics import hausdorff_distance
-from skimage.morphology import disk, erosion
 
 from evaluation import Challenge, score_instances
 from evaluation.instances.boundary import choose_runs, instance_boundaries, runs_by_instance
@@ -46,14 +44,6 @@ def test_boundaries_are_the_pixels_with_an_outside_neighbour(side, border, rando
         assert points.tolist() == np.argwhere(expected).tolist()
 
 
-@given(images(overlap=False, most=1))
-def test_open_boundary_is_what_erosion_in_scikit_image_removes(side):
-    for mask in side[0]:
-        expected = mask & ~erosion(mask, disk(1))
-        if expected.any():
-            assert boundary_of(mask).points_of(0).tolist() == np.argwhere(expected).tolist()
-
-
 @given(pairs_of_images(overlap=True, most=1), st.sampled_from(["open", "closed"]))
 def test_distances_equal_their_definition_and_scikit_image(pair, border):
     (reference, _), (prediction, _) = pair
@@ -70,52 +60,6 @@ def test_distances_equal_their_definition_and_scikit_image(pair, border):
     assert maximum[0] == pytest.approx(max(map(max, directed)), abs=1e-12)
     assert maximum[0] == pytest.approx(hausdorff_distance(*pictures), abs=1e-12)
     assert percentile[0] == pytest.approx(max(np.percentile(d, 95) for d in directed), abs=1e-12)
-
-
-def test_distances_equal_simpleitk_on_discs():
-    y, x = np.mgrid[:80, :90]
-    reference = (y - 40) ** 2 + (x - 33) ** 2 < 20**2
-    prediction = ((y - 44) / 1.3) ** 2 + (x - 36) ** 2 < 17**2
-    sides = [boundary_of(mask) for mask in (reference, prediction)]
-    pictures = [np.zeros((80, 90), np.uint8) for _ in sides]
-    for side, picture in zip(sides, pictures, strict=True):
-        picture[tuple(side.points_yx)] = 1
-    oracle = sitk.HausdorffDistanceImageFilter()
-    oracle.Execute(*(sitk.GetImageFromArray(picture) for picture in pictures))
-    assert hausdorff_distances(*sides)[0][0] == pytest.approx(oracle.GetHausdorffDistance(), abs=1e-6)
-
-
-def many_discs(seed: int, count: int = 300):
-    rng = np.random.default_rng(seed)
-    masks = []
-    y, x = np.mgrid[:64, :64]
-    for radius in rng.integers(1, 28, count):
-        masks.append((y - rng.integers(5, 58)) ** 2 + (x - rng.integers(5, 58)) ** 2 <= radius**2)
-    labels = np.zeros((count * 64, 64), np.int32)
-    for index, mask in enumerate(masks):
-        labels[index * 64 : (index + 1) * 64][mask] = index + 1
-    return instances_from_labels(labels)
-
-
-def test_a_batch_gives_what_each_pair_gives_alone(monkeypatch):
-    reference, prediction = many_discs(1), many_discs(2)
-    everyone = np.arange(len(reference))
-    sides = [instance_boundaries(side, everyone, border="closed") for side in (reference, prediction)]
-    together = hausdorff_distances(*sides)
-    for entries, tree in ((64, surfaces.TREE_ENTRIES), (surfaces.STEP_ENTRIES, 0)):
-        monkeypatch.setattr(surfaces, "STEP_ENTRIES", entries)
-        monkeypatch.setattr(surfaces, "TREE_ENTRIES", tree)
-        alone = hausdorff_distances(*sides)
-        assert np.array_equal(together[0], alone[0])
-        assert np.array_equal(together[1], alone[1])
-
-
-@pytest.mark.parametrize("scale", [1, 100, 10_000, 1_000_000])
-def test_squares_are_exact_whatever_the_extent(scale):
-    points = np.array([[0, 0], [0, 3], [4, 0]], np.int32) * scale
-    one = np.array([[0, 0]], np.int32)
-    sides = [Boundaries(p.T, np.array([0]), np.array([len(p)])) for p in (points, one)]
-    assert hausdorff_distances(*sides)[0].tolist() == [4.0 * scale]
 
 
 def test_the_percentile_is_an_argument():
@@ -212,13 +156,6 @@ def test_a_wide_band_is_the_whole_nucleus(border, with_hole):
         assert overlaps_of(masks[:1], masks[1:], [(0, 0)], width_px=width_px, border=border) == [expected]
 
 
-def test_the_image_border_is_an_outline_only_if_it_is_closed():
-    masks = np.zeros((1, 8, 9), bool)
-    masks[0, :5, :6] = True  # in the upper left corner
-    assert overlaps_of(masks, masks, [(0, 0)], width_px=1, border="closed") == [(18, 18)]
-    assert overlaps_of(masks, masks, [(0, 0)], width_px=1, border="open") == [(10, 10)]
-
-
 def test_a_nucleus_that_fills_the_image_has_no_band_if_the_border_is_open():
     full = np.ones((1, 5, 7), bool)
     assert overlaps_of(full, full, [(0, 0)], width_px=3, border="open") == [(0, 0)]
@@ -310,11 +247,6 @@ def test_the_length_of_a_contour_is_that_of_its_pieces():
         border, length = surface(mask)
         assert contour.straight.sum() + contour.diagonal.sum() * HALF == pytest.approx(length.sum())
         np.testing.assert_array_equal(contour.points.points_yx.T, np.argwhere(border))
-
-
-def test_a_square_of_ten_is_short_of_its_corners():
-    contour = contour_of(np.ones((10, 10), bool))
-    assert (contour.straight.sum(), contour.diagonal.sum()) == (36, 4)
 
 
 def test_the_tables_are_those_of_the_definition():
@@ -417,13 +349,6 @@ def test_a_batch_a_pair_alone_and_trees_give_the_same_digits(monkeypatch):
         assert digits(everything(*sides)) == together
 
 
-def test_every_pair_has_its_own_tolerance():
-    left = outlines(*[[(0, 0), (9, 0)]] * 4)
-    right = outlines(*[[(0, 3), (9, 0)]] * 4)
-    found = surface_measures(left, right, tolerance_px=np.array([0.0, 2.999, 3.0, np.inf]))
-    assert found.within_tolerance.tolist() == [0.5, 0.5, 1.0, 1.0]
-
-
 def test_everything_is_within_an_endless_tolerance():
     sides = many_pieces(6), many_pieces(7)
     assert everything(*sides, np.inf).within_tolerance.tolist() == [1.0] * 200
@@ -474,41 +399,6 @@ def test_only_what_is_asked_for_is_measured():
 
 def test_no_pairs_have_no_measures():
     assert digits(everything(outlines(), outlines())) == [[], [], [], []]
-
-
-def discs() -> list[np.ndarray]:
-    y, x = np.mgrid[:80, :90]
-    return [(y - 40) ** 2 + (x - 33) ** 2 < 20**2, ((y - 44) / 1.3) ** 2 + (x - 36) ** 2 < 17**2]
-
-
-def test_the_average_of_simpleitk_is_the_mean_of_the_two_directed_means():
-    y, x = np.mgrid[:80, :90]
-    masks = [((y - 40) / 0.4) ** 2 + (x - 40) ** 2 < 35**2, (y - 36) ** 2 + (x - 38) ** 2 < 9**2]
-    pictures = [boundary(mask, "closed") for mask in masks]
-    oracle = sitk.HausdorffDistanceImageFilter()
-    oracle.Execute(*(sitk.GetImageFromArray(picture.astype(np.uint8)) for picture in pictures))
-    there, back = directed(*pictures), directed(*pictures[::-1])
-    assert oracle.GetAverageHausdorffDistance() == pytest.approx((there.mean() + back.mean()) / 2, abs=1e-6)
-    found = everything(*(outlines_of(mask[None]) for mask in masks)).mean_distance_px[0]
-    assert found == pytest.approx((there.sum() + back.sum()) / (len(there) + len(back)), abs=1e-12)
-    assert abs(found - oracle.GetAverageHausdorffDistance()) > 1  # the long outline weighs more here
-
-
-def test_distances_of_simpleitk_distance_maps_have_the_same_mean_and_share():
-    masks = discs()
-    pictures = [boundary(mask, "closed") for mask in masks]
-    maps = [
-        sitk.GetArrayFromImage(
-            sitk.SignedMaurerDistanceMap(
-                sitk.GetImageFromArray(picture.astype(np.uint8)), insideIsPositive=False, squaredDistance=False
-            )
-        )
-        for picture in pictures
-    ]
-    distances = np.concatenate([np.abs(maps[1][pictures[0]]), np.abs(maps[0][pictures[1]])])
-    found = everything(*(outlines_of(mask[None]) for mask in masks), 2.5)
-    assert found.mean_distance_px[0] == pytest.approx(distances.mean(), abs=1e-6)
-    assert found.within_tolerance[0] == np.mean(distances <= 2.5)
 
 
 def test_the_published_case_of_surface_distance_differs_by_where_the_surface_lies(shared_data):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from literal import images, instances_of, pairs_of_images
+from literal import images, instances_of
 from scipy.optimize import linear_sum_assignment
 
 from evaluation.instances.labels import instances_from_labels
@@ -19,7 +19,6 @@ from evaluation.matching import (
     match_centroid_assignment,
     match_centroid_closest_first,
     match_confidence_first,
-    overlap_table,
     rules,
 )
 from evaluation.model import Instances
@@ -171,40 +170,10 @@ def test_instances_without_pixels_have_no_centroid_and_match_nothing():
 
 
 @BOTH_RULES
-def test_a_radius_of_zero_matches_what_coincides(rule):
-    reference, prediction = points_of([(10, 10.25), (3, 3)]), points_of([(3, 3.5), (10, 10.25)])
-    assert pairs_of(rule(reference, prediction, radius_px=0, class_aware=False)) == [(0, 1)]
-
-
-@BOTH_RULES
 @pytest.mark.parametrize("radius", [-1, float("inf"), float("nan")])
 def test_a_radius_that_is_none_is_refused(rule, radius):
     with pytest.raises(ValueError, match="radius"):
         rule(points_of([(1, 1)]), points_of([(1, 1)]), radius_px=radius, class_aware=False)
-
-
-def test_assignment_takes_three_pairs_at_the_radius_before_two_that_coincide():
-    reference, prediction = points_of([[0, 0], [0, 10], [0, 20]]), points_of([[0, -10], [0, 0], [0, 10]])
-    found = match_centroid_assignment(reference, prediction, radius_px=10, class_aware=False)
-    assert pairs_of(found) == [(0, 0), (1, 1), (2, 2)]
-
-
-def test_closest_first_and_assignment_differ_where_pairs_are_in_the_way():
-    """Columns 0 and 10 of the reference, 6 and 14 of the prediction: 6 takes 10, and 14 is too far from 0."""
-    reference, prediction = points_of([(0, 0), (0, 10)]), points_of([(0, 14), (0, 7)])
-    assert pairs_of(match_centroid_closest_first(reference, prediction, radius_px=8, class_aware=False)) == [(1, 1)]
-    assert pairs_of(match_centroid_assignment(reference, prediction, radius_px=8, class_aware=False)) == [
-        (0, 1),
-        (1, 0),
-    ]
-
-
-@BOTH_RULES
-def test_of_equal_distances_the_upper_then_the_left_nucleus_is_taken(rule):
-    middle, around = points_of([(5, 5)]), [(7, 5), (5, 7), (5, 3), (3, 5)]
-    assert pairs_of(rule(middle, points_of(around), radius_px=2, class_aware=False)) == [(0, 3)]
-    assert pairs_of(rule(middle, points_of(around[:3]), radius_px=2, class_aware=False)) == [(0, 2)]
-    assert pairs_of(rule(points_of(around), middle, radius_px=2, class_aware=False)) == [(3, 0)]
 
 
 @pytest.mark.parametrize("rule", [*RULES, partial(match_centroid_assignment, cutoff="after"), match_confidence_first])
@@ -217,17 +186,6 @@ def test_where_in_the_image_equally_near_nuclei_lie_does_not_decide(rule):
         one, two = map(instances_from_labels, sides)
         assert pairs_of(rule(one, two, radius_px=2, class_aware=False)) == [(0, 0)], x
         assert pairs_of(rule(two, one, radius_px=2, class_aware=False)) == [(0, 0)], x
-
-
-@BOTH_RULES
-@given(pairs_of_images(overlap=True), st.booleans())
-def test_outlines_tell_what_their_pairs_share(rule, pair, table_given):
-    (reference, classes), (prediction, prediction_classes) = pair
-    sides = instances_of(reference, classes), instances_of(prediction, prediction_classes)
-    table = overlap_table(*sides) if table_given else None
-    matches = rule(*sides, radius_px=4, class_aware=False, table=table)
-    for (i, j), shared, union in zip(pairs_of(matches), matches.intersection_px, matches.union_px, strict=True):
-        assert (shared, union) == ((reference[i] & prediction[j]).sum(), (reference[i] | prediction[j]).sum())
 
 
 @BOTH_RULES

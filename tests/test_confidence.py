@@ -13,7 +13,6 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 
 from benchmarks.claims import coverage, pooled_coverage
 from evaluation.aggregation import intervals
@@ -226,30 +225,6 @@ def test_percentile_intervals_are_quantiles_of_numpy_without_the_undefined(seed,
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("statistic", [np.mean, np.std, np.median], ids=lambda function: function.__name__)
-def test_intervals_are_those_of_scipy_for_the_same_samples(method, statistic):
-    """scipy takes our samples as ``bootstrap_result`` and draws none of its own."""
-    rng = np.random.default_rng(9)
-    values = rng.gamma(1.5, size=23)
-    times = drawn_cases(np.arange(23), samples=600, seed=4, stages="groups")
-    replicates = np.array([statistic(np.repeat(values, row)) for row in times])
-    expected = scipy.stats.bootstrap(
-        (values,),
-        statistic,
-        n_resamples=0,
-        confidence_level=0.9,
-        method=method,
-        bootstrap_result=SimpleNamespace(bootstrap_distribution=replicates),
-    ).confidence_interval
-    if method == "percentile":
-        ends = percentile_interval(replicates[:, None], 0.9)
-    else:
-        jackknife = np.array([[statistic(np.delete(values, place))] for place in range(23)])
-        ends = bca_interval(replicates[:, None], np.array([statistic(values)]), jackknife, 0.9)
-    assert ends[0].tolist() == pytest.approx(list(expected), rel=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("unit", ["pooled", "group"])
 def test_a_whole_bootstrap_is_that_of_scipy_for_the_same_samples(method, unit):
     rng = np.random.default_rng(2)
@@ -361,13 +336,6 @@ def test_a_column_that_many_samples_do_not_have_has_no_interval(method):
         assert (found.low is None) == (reason is not None)
 
 
-def test_undefined_groups_are_left_out_of_the_interval():
-    nuclei = np.array([10, 10, 10, 10, 10, 10, 0])
-    found = np.array([1, 3, 5, 6, 8, 9, 0])
-    (interval,) = bootstrap(table_of(found, nuclei), np.arange(7), [Column(0, "group")], evaluate, rules_of())
-    assert 0.1 <= interval.low < 0.53 < interval.high <= 0.9
-
-
 def test_bca_has_no_interval_where_the_estimate_lies_outside_all_samples():
     replicates = np.tile(np.arange(10.0)[:, None], 3)
     found = bca_interval(replicates, np.array([-1.0, 4.5, 99.0]), np.array([[1.0] * 3, [2.0] * 3]), 0.9)
@@ -393,38 +361,6 @@ def test_the_order_of_cases_and_columns_does_not_change_an_interval():
     for place, interval in zip(back, shuffled, strict=True):
         expected = sorted_by_name[place]
         assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
-
-
-def test_a_higher_level_is_wider_and_holds_the_lower_one():
-    groups = np.repeat(np.arange(10), 2)
-    table = table_of(np.arange(20) % 7, np.full(20, 9))
-    for method in METHODS:
-        narrow, wide = (
-            bootstrap(table, groups, [Column(0, "pooled")], evaluate, rules_of(level=level, method=method))[0]
-            for level in (0.8, 0.99)
-        )
-        assert wide.low < narrow.low < narrow.high < wide.high
-
-
-def test_strata_are_averaged_inside_each_sample():
-    """Two strata of one value each: whatever is drawn, their mean is 0.5 if both are there, else 0 or 1."""
-    found = np.array([0] * 8 + [5] * 8)
-    table = table_of(found, np.full(16, 5))
-    columns = [Column(0, unit, True) for unit in UNITS]
-    strata = np.repeat([0, 1], 8)
-    for interval in bootstrap(table, np.arange(16), columns, evaluate, rules_of(), strata=strata):
-        assert interval == Interval(0.5, 0.5)
-    for interval in bootstrap(table, np.arange(16), columns, evaluate, rules_of()):
-        assert interval.high > 0.6
-
-
-def test_a_stratum_that_is_in_no_sample_is_left_out():
-    """The only sample has the first of two patients, and of two strata, twice: its recall is the mean."""
-    table, groups = table_of([1, 3], [4, 4]), np.arange(2)
-    samples = intervals.Samples(csr_array(np.array([[2, 0]])), intervals.group_units(groups))
-    columns = [Column(0, unit, True) for unit in UNITS]
-    found = score_samples(table, samples, evaluate_cases(table), columns, evaluate, groups)
-    assert found.tolist() == [[0.25] * len(UNITS)]
 
 
 # --- what the intervals are worth -----------------------------------------------------------------------------------
@@ -553,26 +489,3 @@ def test_groups_are_drawn_inside_their_strata():
     rules = rules_of(stages="groups_in_strata")
     found = bootstrap(table, groups, [Column(0, "group")], evaluate, rules, strata=strata)[0]
     assert (found.low, found.high) == pytest.approx((0.6, 0.6))  # each stratum has one value, so all samples are alike
-
-
-def test_the_second_stage_adds_the_spread_inside_patients():
-    """Variance of the mean over G patients of n cases: between / G in one stage, (between + inside / n) / G in two."""
-    found = np.array([[2, 6], [5, 9], [8, 8], [1, 4], [3, 10]])
-    table, groups, values = table_of(found.ravel(), np.full(10, 10)), np.repeat(np.arange(5), 2), found / 10
-    between, inside = values.mean(axis=1).var(), values.var(axis=1).mean()
-    for stages, expected in (("groups", between / 5), ("groups_and_cases", (between + inside / 2) / 5)):
-        drawn = resample(groups, samples=20000, seed=6, stages=stages)
-        parts = [
-            score_samples(table, part, evaluate_cases(table), [Column(0, "group")], evaluate, 0 * groups)
-            for part in drawn
-        ]
-        assert np.concatenate(parts).var() == pytest.approx(expected, rel=0.05)
-
-
-def test_drawing_cases_as_if_they_were_patients_makes_intervals_too_narrow():
-    table, groups = patients(np.random.default_rng(1), 20, cases=6)
-    of_patients, of_cases = (
-        bootstrap(table, drawn, [Column(0, "pooled")], evaluate, rules_of(1000))[0]
-        for drawn in (groups, np.arange(len(groups)))
-    )
-    assert of_patients.high - of_patients.low > 1.5 * (of_cases.high - of_cases.low)

@@ -151,14 +151,6 @@ def test_many_samples_of_the_same_cases_are_counted_as_few_are():
     assert together.tolist() == alone
 
 
-def test_coverage_1_is_the_mean_true_score_of_stardist():
-    """``sum of the matched scores / n_true``, as in stardist's matching.py."""
-    confusion, ious = [[0, 2], [3, 4]], [0.6, 0.7, 0.8, 1.0]
-    n_true, matched_scores = 7, ious
-    found = every_nucleus.best_mean(units_of(counts_of(confusion, iou_of_pairs=ious)), "iou", 1.0).at(0)
-    assert found.value == pytest.approx(sum(matched_scores) / n_true, abs=1e-12)
-
-
 # --- ties and shares, by hand -----------------------------------------------------------------------------------------
 
 

@@ -73,40 +73,6 @@ def value(metric, table: CaseTable, **arguments):
     return score.undefined or score.value
 
 
-# Right, wrong, right, wrong, right, and a nucleus that nobody found: P is 1, 1/2, 2/3, 1/2, 3/5; recall ends at 3/4.
-ROW = table_of([(0, 1, 1, 0.9), (0, 1, 0, 0.8), (0, 1, 1, 0.7), (0, 1, 0, 0.6), (0, 1, 1, 0.5)], [(0, 1)])
-
-
-def test_the_worked_example_of_all_points():
-    assert value(curves.average_precision, ROW) == pytest.approx(float((1 + Fraction(2, 3) + Fraction(3, 5)) / 4))
-
-
-def test_the_worked_example_of_101_recalls():
-    """Recall reaches 0, …, 0.25 with P 1, 0.26, …, 0.50 with 2/3, 0.51, …, 0.75 with 3/5 and the other 25 never."""
-    expected = (26 + 25 * Fraction(2, 3) + 25 * Fraction(3, 5)) / 101
-    assert value(curves.average_precision_101, ROW) == pytest.approx(float(expected))
-
-
-@pytest.mark.parametrize(
-    ("rate", "found"), [(0, 1), (0.999, 1), (1, 2), (1.5, 2), (2, 3), (200, 3)], ids=lambda number: f"{number}"
-)
-def test_the_worked_example_of_the_froc_curve(rate, found):
-    assert value(curves.sensitivity_at, ROW, false_positives=rate, per="image") == found / 4
-
-
-def test_the_froc_score_is_the_mean_of_its_points():
-    assert value(curves.mean_sensitivity, ROW, false_positives=(0, 1, 2), per="image") == pytest.approx(6 / 4 / 3)
-
-
-def test_predictions_of_one_probability_enter_together():
-    """One right and three wrong at 0.5: P is 1/4 at recall 1/2, whatever their order; FROC runs straight to (3, 1)."""
-    tied = table_of([(0, 1, 1, 0.5), (0, 1, 0, 0.5), (0, 1, 0, 0.5), (0, 1, 0, 0.5)], [(0, 1)])
-    assert value(curves.average_precision, tied) == 1 / 8
-    assert value(curves.average_precision_101, tied) == pytest.approx(51 / 4 / 101)
-    for rate, expected in ((0, 0), (1, 1 / 6), (1.5, 1 / 4), (3, 1 / 2), (5, 1 / 2)):
-        assert value(curves.sensitivity_at, tied, false_positives=rate, per="image") == pytest.approx(expected)
-
-
 def test_a_wrong_class_is_a_false_positive_and_leaves_its_nucleus_unfound():
     """Class 1 found a nucleus of class 2. Ignoring classes all is found; class 1: P 0, 1/2; class 2: one of two."""
     mixed = table_of([(0, 1, 2, 0.9), (0, 1, 1, 0.8), (0, 2, 2, 0.7)])
@@ -364,13 +330,6 @@ def test_scikit_learn_s_curve_gives_the_area_once_precision_is_made_to_fall(seed
     ours = value(curves.average_precision, table)
     assert ours == pytest.approx(share * float((-np.diff(recall) * best).sum()))
     assert ours >= share * average_precision_score(right, probability) - 1e-12
-
-
-def test_scikit_learn_s_average_precision_is_lower_where_precision_rises():
-    """P is 0, 1/2, 2/3: scikit-learn takes 1/2 and 2/3, PASCAL VOC 2/3 twice."""
-    rising = table_of([(0, 1, 0, 0.9), (0, 1, 1, 0.8), (0, 1, 1, 0.7)])
-    assert average_precision_score([0, 1, 1], [0.9, 0.8, 0.7]) == pytest.approx(7 / 12)
-    assert value(curves.average_precision, rising) == pytest.approx(2 / 3)
 
 
 # pycocotools

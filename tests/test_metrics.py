@@ -166,16 +166,6 @@ def test_where_the_two_matching_rules_stop_to_match():
     assert (inside, outside) == (13, 0)
 
 
-def test_panoptica_example_of_two_references_and_one_prediction():
-    reference, prediction = np.zeros((2, 50, 50), int)
-    reference[20:30, 10:20], reference[30:40, 10:20] = 1, 3
-    prediction[20:35, 10:20] = 2
-    counts = evaluate(*(instances_from_labels(labels, class_id=1) for labels in (reference, prediction)), classes=1)
-    assert (counts.true_positives, counts.false_positives, counts.false_negatives) == (1, 0, 1)
-    assert score_of(segmentation.binary_segmentation_quality, counts).value == pytest.approx(2 / 3)
-    assert score_of(segmentation.binary_panoptic_quality, counts).value == pytest.approx(4 / 9)
-
-
 @given(pairs_of_images(overlap=False))
 def test_panoptic_quality_equals_its_definition(pair):
     (reference, classes), (prediction, prediction_classes) = pair

@@ -150,11 +150,6 @@ def test_a_critical_difference_is_found_for_any_level_and_number_of_teams():
         assert found[-1] > 0
 
 
-def test_the_tail_of_the_range_of_two_values_is_known():
-    width = np.linspace(0, 30, 3000)
-    np.testing.assert_allclose(range_tail(width, 2), 2 * norm.sf(width / math.sqrt(2)), rtol=0, atol=1e-13)
-
-
 @pytest.mark.parametrize("level", DEMSAR_Q)
 def test_critical_values_are_those_of_demsar(level):
     for teams, expected in enumerate(DEMSAR_Q[level], 2):
