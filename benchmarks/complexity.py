@@ -31,7 +31,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 from evaluation.decoding import guard
 from evaluation.findings.errors import EvaluationError, TooManyPairs

@@ -33,8 +33,8 @@ if not (3, 11) <= sys.version_info[:2] <= (3, 13):  # a clone is not installed b
     raise ImportError(f"nuclei-evaluation needs Python 3.11, 3.12 or 3.13; this is {sys.version.split()[0]}")
 
 if TYPE_CHECKING:
-    from evaluation.authoring.compare_arrays import compare
-    from evaluation.authoring.comparison import Comparison
+    from evaluation.authoring.arrays import compare
+    from evaluation.authoring.compare import Comparison
     from evaluation.challenge import Challenge
     from evaluation.findings import Finding
     from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
@@ -72,7 +72,7 @@ HOMES = {
     "Case": "model",
     "Challenge": "challenge",
     "ChallengeBroken": "findings.errors",
-    "Comparison": "authoring.comparison",
+    "Comparison": "authoring.compare",
     "EvaluationError": "findings.errors",
     "Finding": "findings",
     "Instances": "model",
@@ -81,7 +81,7 @@ HOMES = {
     "SubmissionRejected": "findings.errors",
     "__version__": "results.version",
     "check_submission": "scoring.street",
-    "compare": "authoring.compare_arrays",
+    "compare": "authoring.arrays",
     "count_label_maps": "scoring.from_arrays",
     "instances_from_labels": "instances.labels",
     "instances_from_masks": "instances.labels",

@@ -1,4 +1,4 @@
-"""A small challenge in every format, made from the example files of ``evaluation.authoring.examples``.
+"""A small challenge in every format, made from the example files of ``evaluation.authoring.kit``.
 
 ``counts_csv`` is not among them: numbers of nuclei have no rule of matching and one family of metrics, so nothing that
 is asked of the others can be asked of them. They have ``tests/test_counts.py``.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge, format_rules
 from evaluation.model import Case
 

@@ -11,8 +11,7 @@ import pytest
 from every_format import CASES, SIDES, challenge_document, toml
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.examples import example_files
-from evaluation.authoring.kit import write_kit
+from evaluation.authoring.kit import example_files, write_kit
 from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
 from evaluation.findings import render_findings

@@ -17,7 +17,7 @@ import tifffile
 from scipy.io import savemat
 
 import evaluation
-from evaluation.authoring.names import pair_names
+from evaluation.authoring.source import pair_names
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.findings.errors import WrongUsage

@@ -21,7 +21,7 @@ import tifffile
 from PIL import Image
 
 import evaluation
-from evaluation.authoring.without_challenge import for_files
+from evaluation.authoring.compare import for_files
 from evaluation.commands.main import run
 from evaluation.findings import Finding
 from evaluation.findings.finding import entry, texts, wording_of

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from every_format import CASES, COLOURS, SIDES
 
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 from evaluation.challenge.documents import overlaps_of, preset_names, resolve_preset
 from evaluation.challenge.formats import FormatRules, Overlaps

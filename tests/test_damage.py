@@ -34,7 +34,7 @@ from test_label_formats import case_of, image_of, mat_file, npy_file, npz_file, 
 from test_mat_formats import mat_7_3
 from test_tiff import entry_place
 
-from evaluation.authoring.imports import READER
+from evaluation.authoring.source import READER
 from evaluation.decoding.guard import Bounds, decode, of_thread
 from evaluation.findings.errors import InputFault
 from evaluation.formats.guarded import begin_annotations

@@ -11,7 +11,7 @@ import pytest
 import scipy.io
 from every_format import CASES, SIDES, challenge_document
 
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import InputFault
 from evaluation.formats.detect import Detected, detect_format, foreign_table

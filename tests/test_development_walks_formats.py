@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FORMAT = """
 import io
 from pathlib import Path
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.authoring.convert import convert_file
 from evaluation.authoring.kit import write_kit
 from evaluation.challenge import Challenge

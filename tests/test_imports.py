@@ -29,7 +29,7 @@ from pyarrow import parquet
 from zarr import codecs
 
 from evaluation.authoring.convert import convert_file, parse_options
-from evaluation.authoring.imports import imported
+from evaluation.authoring.source import imported
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.formats.imports import Asked, find_stores, kind_of, read_cellpose

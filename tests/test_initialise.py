@@ -11,8 +11,8 @@ import tifffile
 from every_format import CASES, SIDES, challenge_document
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.examples import example_files
 from evaluation.authoring.init import find_cases
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import preset_names
 from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run

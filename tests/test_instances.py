@@ -22,7 +22,7 @@ from literal import images, instances_of, masks_of
 from scipy import ndimage
 from skimage.measure import regionprops
 
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge, LimitRules, format_rules
 from evaluation.decoding.label_array import label_components
 from evaluation.findings.errors import InputFault

@@ -10,7 +10,7 @@ import pytest
 from preset_files import score, squares_xml, write
 
 from evaluation import Challenge
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import preset_names
 from evaluation.commands.main import run
 from evaluation.model import Case

@@ -1,6 +1,6 @@
 """``evaluation compare``: scores of folders, files or archives, without a challenge.
 
-``found`` detects formats, cases, sizes and classes. From them a challenge by the preset ``recommended`` and its
+``look`` detects formats, cases, sizes and classes. From them a challenge by the preset ``recommended`` and its
 submissions are written, and scored like any others.
 """
 
@@ -8,104 +8,90 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from evaluation.aggregation.intervals import FEWEST_GROUPS
-from evaluation.authoring.challenge_text import challenge_text, table_text, tables_above
-from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, ignored_classes, is_none, plan_classes
-from evaluation.authoring.comparison import Comparison, comparison_of
+from evaluation.authoring.class_plan import ClassPlan, ignored_classes, is_none, plan_classes
 from evaluation.authoring.look import look, pictures_near
-from evaluation.authoring.names import Pairing, bare_parts, pair_names
+from evaluation.authoring.made_challenge import (
+    MadeChallenge,
+    Party,
+    Wanted,
+    are_points,
+    free_name,
+    is_number,
+    make_challenge,
+    safe_name,
+    size_faults,
+)
 from evaluation.authoring.pieces import EACH_A_MASK, files_for_shell
-from evaluation.authoring.placing import Placing, is_number, stage
-from evaluation.authoring.source import NAMELESS, Source, SourceCase
-from evaluation.authoring.without_challenge import for_files
-from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
-from evaluation.challenge.documents import RECOMMENDED, resolve_preset
-from evaluation.challenge.formats import FORMATS, PointRules
+from evaluation.authoring.source import NAMELESS, Source
+from evaluation.challenge import Challenge
 from evaluation.decoding.pixels import IMAGE_SUFFIXES
 from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, SubmissionRejected, WrongUsage
+from evaluation.leaderboard.board import board_of_challenge, with_pairs
+from evaluation.leaderboard.document import Board, leaderboard_document
+from evaluation.leaderboard.resampled import tables_of_result
+from evaluation.leaderboard.team_scores import Unranked, plan_columns, team_of_documents
+from evaluation.leaderboard.titles import metric_title
 from evaluation.leaderboard.verdict import names_of
 from evaluation.model import RasterisationReport
+from evaluation.report.page import Page
+from evaluation.report.result import ResultDocuments
+from evaluation.report.skills import COMPARED, SkillRow, skill_rows
+from evaluation.results.csv_files import csv_table
 from evaluation.results.files import write_atomically
 from evaluation.scoring.read import read_reference, read_shared_reference
-from evaluation.scoring.score import Result
+from evaluation.scoring.score import Result, import_pandas
 from evaluation.scoring.street import score_submission
-from evaluation.study.hints import hint_about_size, hints_about_files
+from evaluation.study.hints import hints_about_files
 
 if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
     from evaluation.report.scenes import Scene
 
-CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
-RADIUS_PX = 12.0
-OF_POINTS: dict[str, Any] = {
-    "matching": {
-        "rules": [
-            {
-                "name": "centroid_closest_first",
-                "rule": "centroid_closest_first",
-                "radius_px": RADIUS_PX,
-                "class_aware": False,
-                "ties": "first_pixel",
-            }
-        ]
-    },
-    "metrics": {"families": ["detection", "classification", "counting"], "boundary": "open"},
-    "ranking": {
-        "method": "sum_of_ranks",
-        "ties": "min",
-        "significance_level": 0.05,
-        "require": [],
-        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
-    },
-}
-FAMILIES = ("detection", "classification", "segmentation", "panoptic", "covered", "overall", "thresholds", "overlap")
-IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-OF_SIZE = {  # formats that mean nothing without the size of the image: how they tell places, and what helps
-    "yolo_txt": ("shares of the image", ""),
-    "rle_csv": ("numbers of pixels, counted column by column", " Or add the columns 'Height' and 'Width'."),
-}
 UM_TO_PX = (
     "import json, os, sys; px = lambda c: [px(x) for x in c] if isinstance(c, list) else c * {factor}; "
     "made = lambda o: {{k: px(v) if k == 'coordinates' else made(v) for k, v in o.items()}} if isinstance(o, dict) "
     "else [made(x) for x in o] if isinstance(o, list) else o; os.makedirs('px', exist_ok=True); "
     "[json.dump(made(json.load(open(f))), open('px/' + os.path.basename(f), 'w')) for f in sys.argv[1:]]"
 )
-ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
-    "ranking": {
-        "columns": [
-            {"path": "detection.f1.group_mean", "direction": "descending"},
-            {"path": "covered.iou_class_mean.pooled", "direction": "descending"},
-            {"path": "covered.hausdorff_px_class_mean.pooled", "direction": "ascending"},
-        ]
-    }
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a comparison of outlines shows: nuclei match above an IoU; further families of metrics."""
-
-    iou: float = 0.5
-    families: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-
-    def tables(self, classes: int, foreign: int = 0) -> dict[str, Any]:
-        """The tables that differ from the preset; of the classes some are ``foreign`` to the reference."""
-        families = [name for name in (*FAMILIES, *self.families) if classes > 1 or name != "classification"]
-        tables: dict[str, Any] = {
-            "metrics": {"families": list(dict.fromkeys(families)), "iou_thresholds": list(IOU_THRESHOLDS)}
-        }
-        if self.iou != 0.5:
-            rule = {"rule": "iou_above", "threshold": self.iou, "class_aware": False, "ties": "first_pixel"}
-            tables["matching"] = {"rules": [{"name": "iou_above", **rule}]}
-        return {**(ONE_CLASS if classes - foreign == 1 else {}), **tables}
+SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq")
+AGGREGATION = "group_mean"
+NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
+Level = Literal["scores", "cases", "nuclei"]
+WORDS = r"(?:(?!\.(?:\s|$)).)*"  # of a sentence
+PHRASES = (  # in this order
+    (r"; organisers can raise limits\.\S+ in challenge\.toml", "; a challenge may have a higher limit"),
+    (rf", or raise limits\.{WORDS}", ", or use a challenge: it may have a higher limit"),
+    (rf"; the limit is limits\.{WORDS}", "; a challenge may have a higher limit"),
+    (rf"; organisers can {WORDS}", ""),
+    (r" \(limits\.\w+ in challenge\.toml\)", ""),
+    (r"If the file has no header, its columns must be named in challenge\.toml \('columns'\)\.", "Write a header."),
+    (r"; or name its group in skip_classes, or set other_shapes to 'skip', in challenge\.toml", ""),
+    (r", as other_shapes = 'skip' in challenge\.toml says", ""),
+    (r"challenge\.toml: metrics(\.\w+)*", "--metrics"),
+    (r"challenge\.toml: limits\.\w+", "the images"),
+    (r"challenge\.toml: ", "the rules that were made: "),
+    (r", (as|as in) cases\.csv( has it)?", ""),
+    (r" \(group in cases\.csv\)", ""),
+    (r"every case in cases\.csv", "every image of the reference"),
+    (r"the cases in cases\.csv", "the images of the reference"),
+    (r" in the order of the column index of cases\.csv", " in the order of the other side"),
+    (r" in cases\.csv", " of the reference"),
+    (r"cases\.csv", "the images of the reference"),
+    (r"1,?048,?576 (rows )?x 1,?048,?576( columns| px)?", "the size of its image"),
+    (r",? ?\b30,?0\d\d \('[^']*'\)", ""),
+)
+OF_ORGANISERS = re.compile(rf"\s*(?:^|(?<=\.\s))(?={WORDS}(?:[Oo]rganisers|challenge\.toml)){WORDS}\.")
 
 
 def compare_paths(
@@ -234,25 +220,6 @@ def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) 
 
 def sizes_in(side: Source) -> set[tuple[int, int]]:
     return set() if side.is_stack else {case.size_yx for case in side.cases.values() if case.size_yx is not None}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Party:
-    """Models that are compared by the same rules, and their classes, of which some are ``foreign`` to the reference."""
-
-    models: Mapping[str, Source]
-    plan: Plan
-    foreign: tuple[str, ...] = ()
-    are_points: bool = False
-
-    @property
-    def ranks_classes(self) -> bool:
-        """Whether classes have a part in the ranking: the reference has several."""
-        return len(self.plan) - len(self.foreign) > 1
-
-    def ranks(self, other: Party) -> bool:
-        """Whether models of another party can have a place among these."""
-        return self.are_points == other.are_points and not self.ranks_classes
 
 
 def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPlan) -> list[Party]:
@@ -429,202 +396,6 @@ def model_names(paths: Sequence[Path]) -> dict[str, Path]:
     return names
 
 
-def safe_name(name: str) -> str:
-    """A name that cases, groups and teams may have."""
-    plain = "".join(c if c.isalnum() or c in " _-.+@" else "_" for c in name)[:200].strip(" .")
-    return plain if is_safe_name(plain) else "image"
-
-
-def free_name(name: str, taken: Mapping[str, Any]) -> str:
-    number, free = 2, name
-    while free in taken:
-        number, free = number + 1, f"{name}_{number}"
-    return free
-
-
-# --- the challenge ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """An image whose sizes differ on the two sides, px."""
-
-    name: str
-    size_yx: tuple[int, int]
-    own_yx: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MadeChallenge:
-    """A challenge in a folder, the resolved rules for each model, and what was found and assumed, in words.
-
-    misfits   cases of models whose predictions have another size, with their names and both sizes
-    """
-
-    folder: Path
-    documents: Mapping[str, Mapping[str, Any]]
-    notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    misfits: Mapping[str, Mapping[str, Misfit]]
-
-
-def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted, scratch: Path) -> MadeChallenge:
-    """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
-
-    scratch  where files are linked, else they are copied; it is used instead if sizes differ
-    """
-    models, plan = party.models, party.plan
-    for side in (reference, *models.values()):
-        if side.format == "counts_csv":
-            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got="numbers of nuclei only"))
-    findings = [*reference.findings, *(finding for side in models.values() for finding in side.findings)]
-    notes = [f"Reference {reference.words()}", *reference.notes]
-    pairings: dict[str, Pairing] = {}
-    check_stacks(reference, models)
-    for model, side in models.items():
-        pairings[model] = pairing = pair_cases(reference.cases, side.cases)
-        if not pairing.pairs:
-            are_ids = all(name == case.image_id for name, case in side.cases.items())
-            fix = next(filter(None, map(several_of_each, (reference, side))), None)
-            if are_ids:
-                fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
-            raise WrongUsage(
-                fault(
-                    "nothing-to-compare",
-                    f"prediction {quote(model)}",
-                    wording="nothing-paired",
-                    reference=list(reference.cases),
-                    prediction=list(side.cases),
-                    fix=fix,
-                )
-            )
-        notes += [f"Prediction {side.words()}", *side.notes, *pairing_words(pairing)]
-        findings += unpaired(pairing, model)
-    names: dict[str, str] = {}
-    for name in reference.cases:
-        names[free_name(safe_name(name), names)] = name
-    sizes, misfits, more = sizes_of(reference, models, pairings)
-    folder = scratch if misfits else folder
-    findings += more
-    if len(plan) == 1 and not reference.classes:
-        notes.append("One class: the reference tells no classes.")
-    placing = Placing(folder, copy=folder != scratch)
-    of_reference = stage(reference, plan, names, "reference", placing, wanted.ignore)
-    documents = {}
-    for model, side in models.items():
-        chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
-        documents[model] = stage(side, plan, chosen, f"submissions/{model}", placing, wanted.ignore)
-    rules = {model: document_of(reference, party, of_reference, table, wanted) for model, table in documents.items()}
-    groups = {
-        case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
-        for case, name in names.items()
-    }
-    indices = index_rows(reference, models, names, pairings)
-    rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
-    for case, name in names.items():
-        rows.append([case, groups[case], *sizes[name], *([indices[case]] if indices else [])])
-    heading = [
-        "Made by 'evaluation compare' of what it found; the rules that are not written here are those of the preset.",
-        "The files of the reference were copied and renamed.",
-    ]
-    first = next(iter(rules))
-    write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, rules[first]))
-    write_atomically(folder / CASES_FILE, table_text(rows))
-    notes.append(rules_in_a_sentence(reference, models, groups, wanted.iou))
-    if wanted.ignore:
-        named = listed(wanted.ignore, 20, last="and")
-        notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
-    resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
-    found = {
-        model: {case: of_model[name] for case, name in names.items() if name in of_model}
-        for model, of_model in misfits.items()
-    }
-    return MadeChallenge(folder, resolved, tuple(notes), tuple(findings), found)
-
-
-def size_faults(made: MadeChallenge) -> list[Finding]:
-    """That sizes differ, and what would match: it is tried on some images."""
-    cases = Challenge.load(made.folder).cases
-    faults = []
-    for model, misfits in made.misfits.items():
-        own = Challenge.build({**made.documents[model], "cases": cases})
-        sizes = {case: misfit.own_yx for case, misfit in misfits.items()}
-        fix = hint_about_size(own, made.folder, made.folder / "submissions" / model, sizes)
-        faults += [
-            fault(
-                "sizes-differ",
-                f"{quote(of.name)}, prediction {quote(model)}",
-                fix=fix or None,
-                found=shown(of.own_yx),
-                size=shown(of.size_yx),
-            )
-            for of in misfits.values()
-        ]
-    return faults
-
-
-def document_of(
-    reference: Source, party: Party, of_reference: Mapping[str, Any], of_submission: Mapping[str, Any], wanted: Wanted
-) -> dict[str, Any]:
-    """The tables of challenge.toml: the preset and what differs from it."""
-    points = party.are_points
-    ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
-    if wanted.ignore:
-        ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
-    special = OF_POINTS if points else wanted.tables(len(party.plan), foreign=len(party.foreign))
-    if points and len(party.plan) == 1:
-        families = [name for name in OF_POINTS["metrics"]["families"] if name != "classification"]
-        special = {**special, "metrics": {**special["metrics"], "families": families}}
-    return {
-        **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
-        "classes": [
-            {
-                "name": name,
-                **({"aliases": aliases} if aliases else {}),
-                **({"only_predicted": True} if name in party.foreign else {}),
-            }
-            for name, aliases in party.plan
-        ],
-        "reference": {**of_reference, **ignore},
-        "submission": {**of_submission, "missing_case": "worst", "missing_class_file": "empty"},
-        **special,
-        "confidence": CONFIDENCE,
-    }
-
-
-def are_points(side: Source) -> bool:
-    return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
-
-
-def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups: Mapping[str, str], iou: float) -> str:
-    """How nuclei are matched and scores are averaged; ``groups``: the patient of each image."""
-    if any(are_points(side) for side in (reference, *models.values())):
-        matched = f"points within {RADIUS_PX:g} px match, the closest first"
-    else:
-        matched = f"nuclei with an IoU above {iou:g} match, whatever their classes"
-    number = len(set(groups.values()))
-    unit = "images" if number == len(groups) else f"{number} patients"
-    if number == 1:
-        means = f"no intervals, since there is one {'image' if len(groups) == 1 else 'patient'}"
-    elif number < FEWEST_GROUPS:
-        means = f"means over {unit}, no intervals, since {number} {unit.split()[-1]} are too few"
-    else:
-        means = f"means over {unit}, with 95 % intervals"
-    return f"Rules: preset '{RECOMMENDED}': {matched}; {means}."
-
-
-# --- names, sizes -----------------------------------------------------------------------------------------------------
-
-
-def several_of_each(side: Source) -> str | None:
-    """What to do about a side that has files of one name in several folders, such as those of two annotators."""
-    names = [file.name for file in side.files()]
-    stems = [bare_parts(name)[-1] for name in names]
-    twice = next((name for name, stem in zip(names, stems, strict=True) if stems.count(stem) > 1), None)
-    folder = None if twice is None or len({*stems}) == 1 else twice.split("/")[0]
-    return folder and f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
-
-
 def with_categories(prediction: Source, reference: Source) -> Source:
     """Results of COCO with the names that the reference has for the ids of their classes."""
     known = reference.categories
@@ -635,110 +406,225 @@ def with_categories(prediction: Source, reference: Source) -> Source:
     return replace(prediction, classes=classes, numbers=numbers)
 
 
-def pair_cases(reference: Mapping[str, SourceCase], prediction: Mapping[str, SourceCase]) -> Pairing:
-    """Pairs by names; results of COCO, which have the ids of images for names, by these."""
-    by_id = {case.image_id: name for name, case in reference.items() if case.image_id is not None}
-    pairs = {by_id[name]: name for name in prediction if name in by_id}
-    if not pairs or any(name != case.image_id for name, case in prediction.items()):
-        return pair_names(reference, prediction)
-    rules = {name: "the id of the image in the reference" for name in pairs if name != pairs[name]}
-    missing = tuple(name for name in reference if name not in pairs)
-    return Pairing(pairs, rules, missing, tuple(name for name in prediction if name not in by_id))
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Scores of one or more predictions. In a notebook it shows itself as a table.
 
-
-def check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
-    """Refuse arrays of images without names that the other side does not have, too. Raises WrongUsage."""
-    for side in models.values():
-        of_stack, other = (side, reference) if side.is_stack else (reference, side)
-        if of_stack.is_stack and set(of_stack.cases) != set(other.cases):
-            got = f"an array of {counted(len(of_stack.cases), 'image')} without names, where the other side has "
-            names = "as many" if len(of_stack.cases) == len(other.cases) else f"{len(other.cases)}"
-            got += f"{names}, such as {quote(next(iter(other.cases)))}"
-            raise WrongUsage(fault("nothing-to-compare", quote(str(of_stack.path), 200), got=got, wording="nameless"))
-
-
-def pairing_words(pairing: Pairing) -> list[str]:
-    """How names that differ were paired, with an example of each way."""
-    ways: dict[str, list[str]] = {}
-    for name, rule in pairing.rules.items():
-        ways.setdefault(rule, []).append(name)
-    return [
-        f"  {len(names)} of {len(pairing.pairs)} names paired by another spelling ({rule}): "
-        f"{quote(names[0])} with {quote(pairing.pairs[names[0]])}"
-        for rule, names in ways.items()
-    ]
-
-
-def unpaired(pairing: Pairing, model: str) -> list[Finding]:
-    where = f"prediction {quote(model)}"
-    found = []
-    if pairing.without_prediction:
-        where_to = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
-        found.append(fault("not-paired", *where_to, names=pairing.without_reference))
-    if pairing.without_reference:
-        found.append(
-            fault(
-                "not-paired",
-                *(f"{where}, {quote(name)}" for name in pairing.without_reference),
-                wording="no-reference-of-image",
-            )
-        )
-    return found
-
-
-def sizes_of(
-    reference: Source, models: Mapping[str, Source], pairings: Mapping[str, Pairing]
-) -> tuple[dict[str, tuple[int, int]], dict[str, dict[str, Misfit]], list[Finding]]:
-    """The size of each case, by its name in the reference, which predictions of models have another one, and what is
-    worth knowing. Raises WrongUsage.
+    results   a ``Result`` for each prediction, by its name
+    notes     what was found and assumed, in words
+    findings  what is worth knowing: files without a partner, classes of one side, ...
+    board     the predictions ranked by the rules; None for one prediction
+    scenes    what is drawn of the images of each model on the page, by their names; may be empty
     """
-    sizes: dict[str, tuple[int, int]] = {}
-    unknown: list[str] = []
-    misfits: dict[str, dict[str, Misfit]] = {}
-    for name, case in reference.cases.items():
-        of_models = {
-            model: side.cases[pairings[model].pairs[name]]
-            for model, side in models.items()
-            if name in pairings[model].pairs
-        }
-        known = [found.size_yx for found in (case, *of_models.values()) if found.size_yx is not None]
-        if not known:
-            extents = [found.extent_yx for found in (case, *of_models.values()) if found.extent_yx is not None]
-            known = [(max(y for y, _ in extents), max(x for _, x in extents))] if extents else [(1, 1)]
-            unknown.append(name)
-        sizes[name] = size = known[0]
-        for model, found in of_models.items():
-            if found.size_yx is not None and found.size_yx != size:
-                misfits.setdefault(model, {})[name] = Misfit(name, size, found.size_yx)
-    if not unknown:
-        return sizes, misfits, []
-    todo = "Put the images beside the files, with the same names."
-    for side in (reference, *models.values()):
-        if side.format in OF_SIZE:
-            units, or_else = OF_SIZE[side.format]
-            lacking, where = f"the size of {quote(unknown[0])}", quote(str(side.path), 200)
-            fix = todo + or_else
-            raise WrongUsage(
-                fault("nothing-to-compare", where, wording="no-scale", units=units, lacking=lacking, fix=fix)
-            )
-    return sizes, misfits, [fault("size-unknown", *map(quote, unknown), size=shown(sizes[unknown[0]]))]
+
+    results: Mapping[str, Result]
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    board: Board | None = None
+    scenes: Mapping[str, Mapping[str, Scene]] = field(default_factory=dict)
+
+    @property
+    def challenge(self) -> Challenge:
+        """The rules by which all were scored."""
+        return next(iter(self.results.values())).challenge
+
+    def value(self, path: str, model: str | None = None) -> float | None:
+        """The number of a metric as it is shown, or at a path of metrics.json, of a model or of the only one."""
+        return self.result_of(model).value(path)
+
+    def result_of(self, model: str | None = None) -> Result:
+        if model is None and len(self.results) > 1:
+            raise ValueError(f"there are several models: {', '.join(self.results)}; name one")
+        if model is not None and model not in self.results:
+            raise ValueError(f"no model {model!r}; expected {listed(self.results)}")
+        return next(iter(self.results.values())) if model is None else self.results[model]
+
+    def __repr__(self) -> str:
+        cases = len(self.challenge.cases)
+        lines = [f"Comparison of {counted(cases, 'image')}{', means' * (cases > 1)}"]
+        for model, result in self.results.items():
+            values = zip(SHORT, values_at(result, [f"{path}.{AGGREGATION}" for path in SHORT]), strict=True)
+            shown = ", ".join(f"{metric_title(path)} {value:.3f}" for path, value in values if value is not None)
+            lines.append(f"  {model}: {shown or 'no nuclei'}")
+        return "\n".join(lines)
+
+    @property
+    def documents(self) -> dict[str, tuple[ResultDocuments, str]]:
+        """The result of each model, and the aggregation of it that is shown."""
+        return {model: (ResultDocuments(result.metrics), AGGREGATION) for model, result in self.results.items()}
+
+    def details(self) -> dict[str, ResultDocuments]:
+        """The result of each model, with what is known of each case."""
+        return {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
+
+    def rows(self) -> list[SkillRow]:
+        """The scores of each skill, side by side."""
+        return skill_rows(list(self.documents.values()))
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show."""
+        head = "".join(f"<th>{escape(model)}</th>" for model in self.results)
+        body = []
+        for row in self.rows():
+            values = "".join(f"<td>{score}</td>" for score in row.scores)
+            body.append(f'<tr><th style="text-align:left" title="{row.skill}">{escape(row.path)}</th>{values}</tr>')
+        return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+    def to_frame(self, level: Level = "scores") -> pandas.DataFrame:
+        """A pandas table: "scores" (a row for each model and metric), "cases" or "nuclei". Needs pandas."""
+        frames = []
+        for model, result in self.results.items():
+            frame = result.to_frame(level)
+            frame.insert(0, "model", model)
+            frames.append(frame)
+        return import_pandas().concat(frames, ignore_index=True)
+
+    def plot(self) -> Figure:
+        """Headline scores with their intervals, as a figure of matplotlib. Needs the extra ``report``."""
+        from evaluation.report.html import require_extra
+
+        require_extra()
+        from evaluation.report.figures import picture_of
+        from evaluation.report.skills import score_figure
+
+        return picture_of(
+            score_figure({model: document for model, (document, _) in self.documents.items()}, AGGREGATION)
+        )
+
+    def page(self) -> Page:
+        """The page that ``report`` writes."""
+        from evaluation.report.comparison import comparison_page
+        from evaluation.report.folders import read_nuclei
+
+        documents = self.details()
+        with objects_of(self.results) as paths:
+            nuclei = {model: read_nuclei(path, documents[model]) for model, path in paths.items()}
+        cases = self.challenge.cases
+        return comparison_page(
+            documents,
+            None if self.board is None else leaderboard_document(self.board),
+            nuclei,
+            self.scenes,
+            title=self.challenge.name,
+            unit="images" if len({case.group for case in cases}) == len(cases) else "patients",
+        )
+
+    def report(self, path: Path | str) -> None:
+        """Write a page with all models, to be opened in a browser. Needs the extra ``report``."""
+        from evaluation.report.folders import write_page
+
+        write_page(self.page(), Path(path))
+
+    def write(self, folder: Path | str) -> None:
+        """Write metrics.json, details.json and objects.csv of each model, and images.csv with the scores of each image.
+
+        Of several models the files are in ``results/<name>/``, and the leaderboard is written as well.
+        """
+        from evaluation.leaderboard.board import write_board
+
+        folder = Path(folder)
+        written: dict[str, Result] = {}
+        for model, result in self.results.items():
+            written[name := free_name(safe_name(model), written)] = result
+            result.write(folder if self.board is None else folder / "results" / name)
+        write_atomically(folder / "images.csv", self.images_csv())
+        if self.board is not None:
+            write_board(folder, self.board)
+
+    def images_csv(self) -> str:
+        """A row for each model and image: its patient, and the scores that are shown, "" where one is undefined."""
+        documents = self.details()
+        paths = [path for path in COMPARED if any(document.has(path) for document in documents.values())]
+        rows = [
+            [model, image.name, image.group, *(image.value(path) for path in paths)]
+            for model, document in documents.items()
+            for image in document.cases
+        ]
+        return csv_table(["model", "image", "patient", *paths], rows)
 
 
-def shown(size_yx: tuple[int, int]) -> str:
-    return f"{size_yx[0]} x {size_yx[1]}"
+def comparison_of(
+    results: Mapping[str, Result],
+    notes: Sequence[str] = (),
+    findings: Sequence[Finding] = (),
+    apart: Sequence[str] = (),
+    scenes: Mapping[str, Mapping[str, Scene]] | None = None,
+) -> Comparison:
+    """The results of models, and their ranking if there are several; the first was scored by the rules of the ranking.
+
+    apart  models that have no place in it, since they cannot be compared in all of its columns
+    """
+    challenge = next(iter(results.values())).challenge
+    board = None
+    if len(results) > 1 and challenge.ranking is not None:
+        columns = plan_columns(challenge, challenge.ranking.columns)
+        ranked = {model: result for model, result in results.items() if model not in apart}
+        teams = [
+            team_of_documents(model, challenge, columns, one.metrics, one.details, tables=tables_of_result(one))
+            for model, one in ranked.items()
+        ]
+        paths = [column.path for column in challenge.ranking.columns]
+        shown = [Unranked(model, "other-rules", NO_PLACE, values_at(results[model], paths)) for model in apart]
+        board = board_of_challenge(challenge, challenge.ranking, teams, shown, ())
+        with objects_of(results) as objects:
+            board = with_pairs(board, challenge, challenge.ranking, objects, alike=False)
+    reported = [*findings, *(of_model(one, model, results) for model in results for one in results[model].findings)]
+    if any(finding.code == "not-paired" for finding in findings):
+        reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
+    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board, scenes or {})
 
 
-def index_rows(
-    reference: Source, models: Mapping[str, Source], names: Mapping[str, str], pairings: Mapping[str, Pairing]
-) -> dict[str, int]:
-    """The place of each case in arrays of all cases, if there are some. Raises WrongUsage if they do not agree."""
-    indices: dict[str, int] = {}
-    for case, name in names.items():
-        found = [reference.cases[name].index]
-        found += [side.cases[pairings[m].pairs[name]].index for m, side in models.items() if name in pairings[m].pairs]
-        known = {index for index in found if index is not None}
-        if len(known) > 1:
-            raise WrongUsage(fault("nothing-to-compare", quote(case), got="arrays with images in another order"))
-        if known:
-            indices[case] = known.pop()
-    return indices
+@contextmanager
+def objects_of(results: Mapping[str, Result]) -> Iterator[dict[str, Path]]:
+    """The objects.csv of each model, as long as the block lasts."""
+    with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
+        paths = {model: Path(scratch) / f"{number}.csv" for number, model in enumerate(results)}
+        for model, path in paths.items():
+            path.write_text(results[model].objects, encoding="utf-8")
+        yield paths
+
+
+def of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Finding:
+    """A finding with the name of the model, if there are several and it is not of the reference."""
+    if len(models) == 1 or "'reference/" in finding.where:
+        return finding
+    return replace(finding, where=f"prediction {quote(model)}, {finding.where}")
+
+
+def values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
+    """The values at paths of metrics.json; None where a result has no such number."""
+
+    def value(path: str) -> float | None:
+        try:
+            return result.value(path)
+        except ValueError:
+            return None
+
+    return tuple(map(value, paths))
+
+
+def for_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings in these words."""
+    return tuple(
+        replace(
+            one,
+            where=plain(one.where),
+            got=plain(one.got),
+            expected=plain(one.expected),
+            fix=OF_ORGANISERS.sub("", plain(one.fix)).strip(),
+        )
+        for one in findings
+    )
+
+
+def plain(text: str) -> str:
+    """A text without what only a challenge has.
+
+    >>> plain("at most 32 (limits.json_depth in challenge.toml)")
+    'at most 32'
+    >>> plain("Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml.")
+    'Make the file smaller; a challenge may have a higher limit.'
+    """
+    for pattern, words in PHRASES:
+        text = re.sub(pattern, words, text)
+    return text.replace("challenge.toml", "the rules")

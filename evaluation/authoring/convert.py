@@ -17,7 +17,6 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from pydantic import ValidationError
 
-from evaluation.authoring.imports import imported, pack_folder
 from evaluation.authoring.look import (
     DEFAULTS,
     UNKNOWN_YX,
@@ -27,6 +26,7 @@ from evaluation.authoring.look import (
     usual_keys,
     whole_numbers,
 )
+from evaluation.authoring.source import imported, pack_folder
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.documents import parse_toml

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.authoring.challenge_text import table_text
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.made_challenge import table_text
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
+from evaluation.challenge.base import filled
 from evaluation.challenge.rules import RankingColumn
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.formats import format_of
+from evaluation.formats.format import Example
 from evaluation.metrics.pages import page_of, summary
 from evaluation.model import Case
 from evaluation.results.files import write_atomically
@@ -184,3 +185,23 @@ def column_line(column: RankingColumn) -> str:
     page = page_of(column.path)
     better = "higher" if column.direction == "descending" else "lower"
     return f"- `{column.path}` ({better} is better){f': {summary(page)}' if page else '.'}"
+
+
+def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case]) -> dict[str, bytes]:
+    """Valid files for all cases, by relative name, as the rules of a side ask for them."""
+    format, made = format_of(rules.format), Example(rules, challenge.class_names)
+    files: dict[str, bytes] = {}
+    for file_cases in files_of(rules.files, cases):
+        for class_name in made.names if "{class}" in rules.files else ("",):
+            name = filled(rules.files.replace("*", "1"), file_cases[0], class_name)
+            files[name] = format.example(made, file_cases, class_name or None)
+    for key in rules.companions:
+        if (pattern := rules.value(key)) is not None and format.companion is not None:
+            for file_cases in files_of(pattern, cases):
+                files[filled(pattern, file_cases[0])] = format.companion(made, key, file_cases)
+    return files
+
+
+def files_of(pattern: str, cases: Sequence[Case]) -> list[Sequence[Case]]:
+    """The cases of each file of a pattern."""
+    return [[case] for case in cases] if "{case}" in pattern else [cases]

@@ -19,8 +19,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evaluation.authoring.imports import imported, pack
-from evaluation.authoring.names import bare_parts, class_maps, images_of_jobs, place_files, place_in_jobs
 from evaluation.authoring.pieces import (
     COLOURED,
     MASK_ENDING,
@@ -31,7 +29,22 @@ from evaluation.authoring.pieces import (
     remedy,
     unfold,
 )
-from evaluation.authoring.source import ARRAYS, CLASS_TABLE, NAMELESS, Size, Source, SourceCase, SourceFile
+from evaluation.authoring.source import (
+    ARRAYS,
+    CLASS_TABLE,
+    NAMELESS,
+    Size,
+    Source,
+    SourceCase,
+    SourceFile,
+    bare_parts,
+    class_maps,
+    images_of_jobs,
+    imported,
+    pack,
+    place_files,
+    place_in_jobs,
+)
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.decoding.content import CONVERT, foreign_file, what_it_is

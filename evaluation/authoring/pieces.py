@@ -21,8 +21,16 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.authoring.names import CLASS_MAPS, ENDINGS, PICTURE_WORDS, bare_parts, without_ending
-from evaluation.authoring.source import NAMELESS, Size, SourceFile
+from evaluation.authoring.source import (
+    CLASS_MAPS,
+    ENDINGS,
+    NAMELESS,
+    PICTURE_WORDS,
+    Size,
+    SourceFile,
+    bare_parts,
+    without_ending,
+)
 from evaluation.challenge import LimitRules
 from evaluation.decoding.guard import bounds_of, decode
 from evaluation.decoding.pixels import peek

@@ -18,7 +18,7 @@ from hostile.make import mha
 from hostile.record import JOBS, Hostile, example_files_of, write_challenge
 from test_leaks import NUCLEI, planted_document, planted_reference
 
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 
 REFERENCE = "/opt/ml/input/data/ground_truth/reference"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from every_format import challenge_document, toml
 
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.formats.format import image_bytes

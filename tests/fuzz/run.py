@@ -16,8 +16,7 @@ from typing import BinaryIO
 
 from every_format import CASES, SIDES, VALUES, challenge_document
 
-from evaluation.authoring.examples import example_files
-from evaluation.authoring.kit import packed
+from evaluation.authoring.kit import example_files, packed
 from evaluation.challenge import Challenge
 from evaluation.decoding.guard import prepare
 from evaluation.decoding.json import read_json

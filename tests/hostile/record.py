@@ -9,7 +9,7 @@ from typing import Any
 
 from every_format import CASES, challenge_document, toml
 
-from evaluation.authoring.examples import example_files
+from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 
 Content = bytes | Callable[[], bytes]

@@ -1,0 +1,549 @@
+"""The challenge that a comparison is: which files are which case, the rules, and their text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.aggregation.intervals import FEWEST_GROUPS
+from evaluation.authoring.class_plan import Plan, has_ignored, is_nameless, keys_of, needs_classes
+from evaluation.authoring.source import Pairing, Source, SourceCase, SourceFile, bare_parts, pair_names
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
+from evaluation.challenge.documents import RECOMMENDED, resolve_preset
+from evaluation.challenge.formats import FORMATS, PointRules
+from evaluation.findings import Finding, counted, fault, listed, quote
+from evaluation.findings.errors import WrongUsage
+from evaluation.results.files import write_atomically
+from evaluation.study.hints import hint_about_size
+
+if TYPE_CHECKING:
+    pass
+
+TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
+CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
+RADIUS_PX = 12.0
+OF_POINTS: dict[str, Any] = {
+    "matching": {
+        "rules": [
+            {
+                "name": "centroid_closest_first",
+                "rule": "centroid_closest_first",
+                "radius_px": RADIUS_PX,
+                "class_aware": False,
+                "ties": "first_pixel",
+            }
+        ]
+    },
+    "metrics": {"families": ["detection", "classification", "counting"], "boundary": "open"},
+    "ranking": {
+        "method": "sum_of_ranks",
+        "ties": "min",
+        "significance_level": 0.05,
+        "require": [],
+        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
+    },
+}
+FAMILIES = ("detection", "classification", "segmentation", "panoptic", "covered", "overall", "thresholds", "overlap")
+IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+OF_SIZE = {  # formats that mean nothing without the size of the image: how they tell places, and what helps
+    "yolo_txt": ("shares of the image", ""),
+    "rle_csv": ("numbers of pixels, counted column by column", " Or add the columns 'Height' and 'Width'."),
+}
+ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
+    "ranking": {
+        "columns": [
+            {"path": "detection.f1.group_mean", "direction": "descending"},
+            {"path": "covered.iou_class_mean.pooled", "direction": "descending"},
+            {"path": "covered.hausdorff_px_class_mean.pooled", "direction": "ascending"},
+        ]
+    }
+}
+
+
+def heading_of(preset: str) -> list[str]:
+    return [
+        f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
+        f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets.md#{preset}.",
+    ]
+
+
+def tables_above(preset: str, name: str) -> dict[str, Any]:
+    """What every challenge.toml that takes a preset begins with."""
+    return {"format_version": 1, "name": name, "version": "1", "preset": preset}
+
+
+def challenge_text(heading: Sequence[str], document: Mapping[str, Any]) -> str:
+    """The document as TOML: comments, single keys, then its tables in their usual order."""
+    lines = [f"# {line}" for line in heading]
+    lines += [f"{key} = {toml_value(value)}" for key, value in document.items() if key not in TABLES]
+    for table in TABLES:
+        value = document.get(table)
+        if isinstance(value, Mapping):
+            lines += ["", f"[{table}]", *(f"{toml_key(key)} = {toml_value(item)}" for key, item in value.items())]
+        elif value:
+            for row in value:
+                lines += ["", f"[[{table}]]", *(f"{toml_key(key)} = {toml_value(item)}" for key, item in row.items())]
+    return "\n".join([*lines, ""])
+
+
+def toml_value(value: Any) -> str:
+    """A value on one line.
+
+    >>> toml_value({"a b": [1, "x"], "c": True})
+    '{ "a b" = [1, "x"], c = true }'
+    """
+    if isinstance(value, str):
+        return toml_string(value)
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{toml_key(key)} = {toml_value(item)}' for key, item in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return json.dumps(value)
+
+
+def toml_key(key: str) -> str:
+    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else toml_string(key)
+
+
+def toml_string(text: str) -> str:
+    escaped = "".join(
+        {"\\": "\\\\", '"': '\\"'}.get(c, c if c.isprintable() else f"\\u{min(ord(c), 0xFFFF):04x}") for c in text
+    )
+    return f'"{escaped}"'
+
+
+def table_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a comparison of outlines shows: nuclei match above an IoU; further families of metrics."""
+
+    iou: float = 0.5
+    families: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def tables(self, classes: int, foreign: int = 0) -> dict[str, Any]:
+        """The tables that differ from the preset; of the classes some are ``foreign`` to the reference."""
+        families = [name for name in (*FAMILIES, *self.families) if classes > 1 or name != "classification"]
+        tables: dict[str, Any] = {
+            "metrics": {"families": list(dict.fromkeys(families)), "iou_thresholds": list(IOU_THRESHOLDS)}
+        }
+        if self.iou != 0.5:
+            rule = {"rule": "iou_above", "threshold": self.iou, "class_aware": False, "ties": "first_pixel"}
+            tables["matching"] = {"rules": [{"name": "iou_above", **rule}]}
+        return {**(ONE_CLASS if classes - foreign == 1 else {}), **tables}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Party:
+    """Models that are compared by the same rules, and their classes, of which some are ``foreign`` to the reference."""
+
+    models: Mapping[str, Source]
+    plan: Plan
+    foreign: tuple[str, ...] = ()
+    are_points: bool = False
+
+    @property
+    def ranks_classes(self) -> bool:
+        """Whether classes have a part in the ranking: the reference has several."""
+        return len(self.plan) - len(self.foreign) > 1
+
+    def ranks(self, other: Party) -> bool:
+        """Whether models of another party can have a place among these."""
+        return self.are_points == other.are_points and not self.ranks_classes
+
+
+def safe_name(name: str) -> str:
+    """A name that cases, groups and teams may have."""
+    plain = "".join(c if c.isalnum() or c in " _-.+@" else "_" for c in name)[:200].strip(" .")
+    return plain if is_safe_name(plain) else "image"
+
+
+def free_name(name: str, taken: Mapping[str, Any]) -> str:
+    number, free = 2, name
+    while free in taken:
+        number, free = number + 1, f"{name}_{number}"
+    return free
+
+
+# --- the challenge ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """An image whose sizes differ on the two sides, px."""
+
+    name: str
+    size_yx: tuple[int, int]
+    own_yx: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeChallenge:
+    """A challenge in a folder, the resolved rules for each model, and what was found and assumed, in words.
+
+    misfits   cases of models whose predictions have another size, with their names and both sizes
+    """
+
+    folder: Path
+    documents: Mapping[str, Mapping[str, Any]]
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    misfits: Mapping[str, Mapping[str, Misfit]]
+
+
+def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted, scratch: Path) -> MadeChallenge:
+    """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
+
+    scratch  where files are linked, else they are copied; it is used instead if sizes differ
+    """
+    models, plan = party.models, party.plan
+    for side in (reference, *models.values()):
+        if side.format == "counts_csv":
+            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got="numbers of nuclei only"))
+    findings = [*reference.findings, *(finding for side in models.values() for finding in side.findings)]
+    notes = [f"Reference {reference.words()}", *reference.notes]
+    pairings: dict[str, Pairing] = {}
+    check_stacks(reference, models)
+    for model, side in models.items():
+        pairings[model] = pairing = pair_cases(reference.cases, side.cases)
+        if not pairing.pairs:
+            are_ids = all(name == case.image_id for name, case in side.cases.items())
+            fix = next(filter(None, map(several_of_each, (reference, side))), None)
+            if are_ids:
+                fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
+            raise WrongUsage(
+                fault(
+                    "nothing-to-compare",
+                    f"prediction {quote(model)}",
+                    wording="nothing-paired",
+                    reference=list(reference.cases),
+                    prediction=list(side.cases),
+                    fix=fix,
+                )
+            )
+        notes += [f"Prediction {side.words()}", *side.notes, *pairing_words(pairing)]
+        findings += unpaired(pairing, model)
+    names: dict[str, str] = {}
+    for name in reference.cases:
+        names[free_name(safe_name(name), names)] = name
+    sizes, misfits, more = sizes_of(reference, models, pairings)
+    folder = scratch if misfits else folder
+    findings += more
+    if len(plan) == 1 and not reference.classes:
+        notes.append("One class: the reference tells no classes.")
+    placing = Placing(folder, copy=folder != scratch)
+    of_reference = stage(reference, plan, names, "reference", placing, wanted.ignore)
+    documents = {}
+    for model, side in models.items():
+        chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
+        documents[model] = stage(side, plan, chosen, f"submissions/{model}", placing, wanted.ignore)
+    rules = {model: document_of(reference, party, of_reference, table, wanted) for model, table in documents.items()}
+    groups = {
+        case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
+        for case, name in names.items()
+    }
+    indices = index_rows(reference, models, names, pairings)
+    rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
+    for case, name in names.items():
+        rows.append([case, groups[case], *sizes[name], *([indices[case]] if indices else [])])
+    heading = [
+        "Made by 'evaluation compare' of what it found; the rules that are not written here are those of the preset.",
+        "The files of the reference were copied and renamed.",
+    ]
+    first = next(iter(rules))
+    write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, rules[first]))
+    write_atomically(folder / CASES_FILE, table_text(rows))
+    notes.append(rules_in_a_sentence(reference, models, groups, wanted.iou))
+    if wanted.ignore:
+        named = listed(wanted.ignore, 20, last="and")
+        notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
+    resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
+    found = {
+        model: {case: of_model[name] for case, name in names.items() if name in of_model}
+        for model, of_model in misfits.items()
+    }
+    return MadeChallenge(folder, resolved, tuple(notes), tuple(findings), found)
+
+
+def size_faults(made: MadeChallenge) -> list[Finding]:
+    """That sizes differ, and what would match: it is tried on some images."""
+    cases = Challenge.load(made.folder).cases
+    faults = []
+    for model, misfits in made.misfits.items():
+        own = Challenge.build({**made.documents[model], "cases": cases})
+        sizes = {case: misfit.own_yx for case, misfit in misfits.items()}
+        fix = hint_about_size(own, made.folder, made.folder / "submissions" / model, sizes)
+        faults += [
+            fault(
+                "sizes-differ",
+                f"{quote(of.name)}, prediction {quote(model)}",
+                fix=fix or None,
+                found=shown(of.own_yx),
+                size=shown(of.size_yx),
+            )
+            for of in misfits.values()
+        ]
+    return faults
+
+
+def document_of(
+    reference: Source, party: Party, of_reference: Mapping[str, Any], of_submission: Mapping[str, Any], wanted: Wanted
+) -> dict[str, Any]:
+    """The tables of challenge.toml: the preset and what differs from it."""
+    points = party.are_points
+    ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
+    if wanted.ignore:
+        ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
+    special = OF_POINTS if points else wanted.tables(len(party.plan), foreign=len(party.foreign))
+    if points and len(party.plan) == 1:
+        families = [name for name in OF_POINTS["metrics"]["families"] if name != "classification"]
+        special = {**special, "metrics": {**special["metrics"], "families": families}}
+    return {
+        **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
+        "classes": [
+            {
+                "name": name,
+                **({"aliases": aliases} if aliases else {}),
+                **({"only_predicted": True} if name in party.foreign else {}),
+            }
+            for name, aliases in party.plan
+        ],
+        "reference": {**of_reference, **ignore},
+        "submission": {**of_submission, "missing_case": "worst", "missing_class_file": "empty"},
+        **special,
+        "confidence": CONFIDENCE,
+    }
+
+
+def are_points(side: Source) -> bool:
+    return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
+
+
+def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups: Mapping[str, str], iou: float) -> str:
+    """How nuclei are matched and scores are averaged; ``groups``: the patient of each image."""
+    if any(are_points(side) for side in (reference, *models.values())):
+        matched = f"points within {RADIUS_PX:g} px match, the closest first"
+    else:
+        matched = f"nuclei with an IoU above {iou:g} match, whatever their classes"
+    number = len(set(groups.values()))
+    unit = "images" if number == len(groups) else f"{number} patients"
+    if number == 1:
+        means = f"no intervals, since there is one {'image' if len(groups) == 1 else 'patient'}"
+    elif number < FEWEST_GROUPS:
+        means = f"means over {unit}, no intervals, since {number} {unit.split()[-1]} are too few"
+    else:
+        means = f"means over {unit}, with 95 % intervals"
+    return f"Rules: preset '{RECOMMENDED}': {matched}; {means}."
+
+
+# --- names, sizes -----------------------------------------------------------------------------------------------------
+
+
+def several_of_each(side: Source) -> str | None:
+    """What to do about a side that has files of one name in several folders, such as those of two annotators."""
+    names = [file.name for file in side.files()]
+    stems = [bare_parts(name)[-1] for name in names]
+    twice = next((name for name, stem in zip(names, stems, strict=True) if stems.count(stem) > 1), None)
+    folder = None if twice is None or len({*stems}) == 1 else twice.split("/")[0]
+    return folder and f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
+
+
+def pair_cases(reference: Mapping[str, SourceCase], prediction: Mapping[str, SourceCase]) -> Pairing:
+    """Pairs by names; results of COCO, which have the ids of images for names, by these."""
+    by_id = {case.image_id: name for name, case in reference.items() if case.image_id is not None}
+    pairs = {by_id[name]: name for name in prediction if name in by_id}
+    if not pairs or any(name != case.image_id for name, case in prediction.items()):
+        return pair_names(reference, prediction)
+    rules = {name: "the id of the image in the reference" for name in pairs if name != pairs[name]}
+    missing = tuple(name for name in reference if name not in pairs)
+    return Pairing(pairs, rules, missing, tuple(name for name in prediction if name not in by_id))
+
+
+def check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
+    """Refuse arrays of images without names that the other side does not have, too. Raises WrongUsage."""
+    for side in models.values():
+        of_stack, other = (side, reference) if side.is_stack else (reference, side)
+        if of_stack.is_stack and set(of_stack.cases) != set(other.cases):
+            got = f"an array of {counted(len(of_stack.cases), 'image')} without names, where the other side has "
+            names = "as many" if len(of_stack.cases) == len(other.cases) else f"{len(other.cases)}"
+            got += f"{names}, such as {quote(next(iter(other.cases)))}"
+            raise WrongUsage(fault("nothing-to-compare", quote(str(of_stack.path), 200), got=got, wording="nameless"))
+
+
+def pairing_words(pairing: Pairing) -> list[str]:
+    """How names that differ were paired, with an example of each way."""
+    ways: dict[str, list[str]] = {}
+    for name, rule in pairing.rules.items():
+        ways.setdefault(rule, []).append(name)
+    return [
+        f"  {len(names)} of {len(pairing.pairs)} names paired by another spelling ({rule}): "
+        f"{quote(names[0])} with {quote(pairing.pairs[names[0]])}"
+        for rule, names in ways.items()
+    ]
+
+
+def unpaired(pairing: Pairing, model: str) -> list[Finding]:
+    where = f"prediction {quote(model)}"
+    found = []
+    if pairing.without_prediction:
+        where_to = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
+        found.append(fault("not-paired", *where_to, names=pairing.without_reference))
+    if pairing.without_reference:
+        found.append(
+            fault(
+                "not-paired",
+                *(f"{where}, {quote(name)}" for name in pairing.without_reference),
+                wording="no-reference-of-image",
+            )
+        )
+    return found
+
+
+def sizes_of(
+    reference: Source, models: Mapping[str, Source], pairings: Mapping[str, Pairing]
+) -> tuple[dict[str, tuple[int, int]], dict[str, dict[str, Misfit]], list[Finding]]:
+    """The size of each case, by its name in the reference, which predictions of models have another one, and what is
+    worth knowing. Raises WrongUsage.
+    """
+    sizes: dict[str, tuple[int, int]] = {}
+    unknown: list[str] = []
+    misfits: dict[str, dict[str, Misfit]] = {}
+    for name, case in reference.cases.items():
+        of_models = {
+            model: side.cases[pairings[model].pairs[name]]
+            for model, side in models.items()
+            if name in pairings[model].pairs
+        }
+        known = [found.size_yx for found in (case, *of_models.values()) if found.size_yx is not None]
+        if not known:
+            extents = [found.extent_yx for found in (case, *of_models.values()) if found.extent_yx is not None]
+            known = [(max(y for y, _ in extents), max(x for _, x in extents))] if extents else [(1, 1)]
+            unknown.append(name)
+        sizes[name] = size = known[0]
+        for model, found in of_models.items():
+            if found.size_yx is not None and found.size_yx != size:
+                misfits.setdefault(model, {})[name] = Misfit(name, size, found.size_yx)
+    if not unknown:
+        return sizes, misfits, []
+    todo = "Put the images beside the files, with the same names."
+    for side in (reference, *models.values()):
+        if side.format in OF_SIZE:
+            units, or_else = OF_SIZE[side.format]
+            lacking, where = f"the size of {quote(unknown[0])}", quote(str(side.path), 200)
+            fix = todo + or_else
+            raise WrongUsage(
+                fault("nothing-to-compare", where, wording="no-scale", units=units, lacking=lacking, fix=fix)
+            )
+    return sizes, misfits, [fault("size-unknown", *map(quote, unknown), size=shown(sizes[unknown[0]]))]
+
+
+def shown(size_yx: tuple[int, int]) -> str:
+    return f"{size_yx[0]} x {size_yx[1]}"
+
+
+def index_rows(
+    reference: Source, models: Mapping[str, Source], names: Mapping[str, str], pairings: Mapping[str, Pairing]
+) -> dict[str, int]:
+    """The place of each case in arrays of all cases, if there are some. Raises WrongUsage if they do not agree."""
+    indices: dict[str, int] = {}
+    for case, name in names.items():
+        found = [reference.cases[name].index]
+        found += [side.cases[pairings[m].pairs[name]].index for m, side in models.items() if name in pairings[m].pairs]
+        known = {index for index in found if index is not None}
+        if len(known) > 1:
+            raise WrongUsage(fault("nothing-to-compare", quote(case), got="arrays with images in another order"))
+        if known:
+            indices[case] = known.pop()
+    return indices
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """A folder for the files of a challenge, and whether they are copied or linked.
+
+    placed   files that were put before: a second link to one would look like a submitted reference
+    """
+
+    folder: Path
+    copy: bool
+    placed: set[Path] = field(default_factory=set)
+
+    def put(self, source: Path, name: str) -> None:
+        target = self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not self.copy and source.resolve() not in self.placed:
+            self.placed.add(source.resolve())
+            try:
+                os.link(source.resolve(), target)
+                return
+            except OSError:  # another file system
+                pass
+        shutil.copyfile(source, target)
+
+
+def stage(
+    side: Source, plan: Plan, cases: Mapping[str, str], below: str, placing: Placing, ignore: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
+
+    cases   the name of each case on this side, by its name in the challenge
+    ignore  names of classes that are not scored; numbers that are none are labels
+    """
+    prefix = "reference/" if below == "reference" else ""
+    keys = keys_of(side, plan, f"{prefix}{{case}}{side.suffix}", ignore)
+    if side.is_shared:
+        keys["files"] = f"{prefix}all{side.suffix}"
+        placing.put(side.files()[0].path, f"{below}/all{side.suffix}")
+        if other := {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}:
+            keys["case_key"] = other
+        skipped = tuple(one.called for name, one in side.cases.items() if one.called and name not in cases.values())
+        return keys | ({"skip_cases": skipped} if skipped else {})
+    if side.has_class_files:
+        if len(plan) == 1:
+            got = "a file for each class, but the classes are not on both sides"
+            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got))
+        keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
+    class_file = side.class_file
+    if class_file is not None:
+        is_named = not is_nameless(plan) and class_file.class_key == "class_table"
+        class_file = class_file if is_named or needs_classes(side, plan, ignore) else None
+    if class_file is not None:
+        keys[class_file.class_key] = f"{prefix}{{case}}{class_file.class_ending}"
+    for case, name in cases.items():
+        for file in side.cases[name].files:
+            put_file(file if class_file else replace(file, classes=None), case, plan, below, placing)
+    labels = [int(name) for name in ignore if is_number(name) and name not in side.classes]
+    if below != "reference":  # where a number above 0 is the id of a nucleus
+        labels = [label for label in labels if label < 0]
+    if labels and side.format == "label_image":
+        keys["not_annotated"] = labels
+    return keys
+
+
+def is_number(name: str) -> bool:
+    """Whether what is not scored may be a label of an image."""
+    return name.removeprefix("-").isdecimal()
+
+
+def put_file(file: SourceFile, case: str, plan: Plan, below: str, placing: Placing) -> None:
+    if file.of_class:
+        own = file.of_class.casefold()
+        spelt = (name for name, aliases in plan if own in map(str.casefold, (name, *aliases)))
+        placing.put(file.path, f"{below}/{case}/{next(spelt, file.of_class)}{file.suffix}")
+        return
+    placing.put(file.path, f"{below}/{case}{file.suffix}")
+    if file.classes is not None:
+        placing.put(file.classes, f"{below}/{case}{file.class_ending}")
