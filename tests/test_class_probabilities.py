@@ -8,7 +8,6 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,7 +22,6 @@ from json_files import json_request, read_json_file
 
 from evaluation.challenge import Challenge, LimitRules, format_rules
 from evaluation.decoding import json as bounded_json
-from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, render_findings
 from evaluation.findings.errors import InputFault
 from evaluation.formats import annotation_lists
@@ -601,7 +599,7 @@ def read_submitted(challenge: Challenge, folder: Path, files: Mapping[str, str])
         for name, text in files.items():
             archive.writestr(name, text)
     stored = open_submission(folder / "s.zip", challenge.limits)
-    layout = find_case_files(stored, challenge, partial(read_json, limits=challenge.limits))
+    layout = find_case_files(stored, challenge)
     return read_prediction(challenge, stored, challenge.cases[0], layout.files[challenge.cases[0].name])
 
 

@@ -15,7 +15,9 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import misbehaving_readers
@@ -316,6 +318,23 @@ def test_an_answer_that_drips_ends_with_its_deadline(monkeypatch):
         began = time.monotonic()
         assert refusal("drip", bounds=Bounds(1 << 28, 1)).startswith("[too-slow] 'a.png': more than 1 s")
     assert time.monotonic() - began < 10
+
+
+def test_all_answers_about_a_file_share_the_time_that_it_has(monkeypatch):
+    now, remaining = [0.0], []
+
+    def receive(_, __, deadline):
+        remaining.append(deadline - now[0])
+        now[0] += 1.5
+        return "result", len(remaining)
+
+    monkeypatch.setattr(guard, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(guard, "receive_answer", receive)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        answers = guard.Decoder(None, ours, 0).ask(b"request", [], Bounds(1 << 20, seconds=1))
+        assert list(islice(answers, 4)) == [None, 1, 2, 3]
+    assert remaining == [4.0, 2.5, 1.0]
 
 
 def test_what_is_left_over_is_no_answer_about_the_next_file():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from every_format import challenge_document
 
 from evaluation.challenge import Challenge, LimitRules
-from evaluation.decoding.json import read_json
 from evaluation.findings import render_findings
 from evaluation.model import Case
 from evaluation.submission import CaseFile, Layout, find_case_files, open_submission
@@ -52,7 +50,7 @@ def write(folder: Path, jobs: Any, *names: str) -> Path:
 
 def find(folder: Path, challenge: Challenge) -> Layout:
     files = open_submission(folder, challenge.limits)
-    return find_case_files(files, challenge, partial(read_json, limits=challenge.limits))
+    return find_case_files(files, challenge)
 
 
 def lines(layout: Layout) -> list[str]:

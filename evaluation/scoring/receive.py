@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from evaluation.challenge import Challenge
 from evaluation.decoding.content import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
-from evaluation.decoding.json import read_json
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
 from evaluation.formats.images import DOCUMENTS, list_images
@@ -104,7 +102,7 @@ def receive_submission(challenge: Challenge, path: Path, folder: Path | None = N
         files = open_submission(path, challenge.limits)
     except SubmissionRejected as error:
         raise rejection(challenge, error.findings) from None
-    layout = find_case_files(files, challenge, partial(read_json, limits=challenge.limits))
+    layout = find_case_files(files, challenge)
     if not layout.shared_files:
         findings_named = tuple(named_by_content(finding, files) for finding in layout.findings)
         return ReceivedSubmission(files, layout.files, findings_named, layout.inputs)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 from evaluation.challenge import Challenge
+from evaluation.decoding.json import read_json
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, refused
 from evaluation.model import Case
@@ -30,26 +31,18 @@ IMAGE_SUFFIXES = (".mha", ".tif", ".tiff")
 SUCCEEDED = "Succeeded"
 
 
-class ReadJson(Protocol):
-    """Reads a JSON file within the limits of the challenge. Raises InputFault."""
-
-    def __call__(self, stream: BinaryIO, *, where: str) -> Any: ...
-
-
-def find_case_files(files: SubmissionFiles, challenge: Challenge, read_json: ReadJson) -> Layout:
+def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
     """Assign the files of a submission to the cases of the challenge, and say what is missing, extra or unclear.
 
     The list of jobs of the platform's algorithm phase decides if there is one and the challenge names a socket; else
     the patterns of the challenge do. Folders around everything are ignored if the patterns fit without them, not with.
-
-    read_json   reads the list of jobs: ``read_json(stream, where="…")``, within the limits of the challenge
 
     Faults are findings of the layout. Raises ChallengeBroken for a list of jobs of other cases whose names are hidden.
     """
     rules = challenge.submission
     folder = jobs_folder(files.names) if rules.socket is not None else None
     if folder is not None:
-        return find_by_jobs(files, folder, challenge, read_json)
+        return find_by_jobs(files, folder, challenge)
     return (find_shared_files if rules.is_shared else find_by_pattern)(files.names, challenge)
 
 
@@ -59,7 +52,7 @@ def jobs_folder(names: Sequence[str]) -> str | None:
     return next((folder for folder in wrapping_folders(names) if folder + JOBS_FILE in known), None)
 
 
-def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read_json: ReadJson) -> Layout:
+def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> Layout:
     """The files of each case by the predictions.json in ``folder``.
 
     Raises ChallengeBroken if names are hidden and a job has an image that is no case: the phase and cases.csv differ.
@@ -68,7 +61,7 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge, read
     all_cases = frozenset(case.name for case in challenge.cases)
     try:
         with files.open(folder + JOBS_FILE) as stream:
-            jobs = read_json(stream, where=where)
+            jobs = read_json(stream, where=where, limits=challenge.limits)
         if not isinstance(jobs, list) or not jobs:
             raise refused("invalid-job", where, got="an empty list" if jobs == [] else "something else than a list")
     except InputFault as error:

@@ -19,7 +19,6 @@ from every_format import CASES, SIDES, VALUES, challenge_document
 from evaluation.authoring.kit import example_files, packed
 from evaluation.challenge import Challenge
 from evaluation.decoding.guard import prepare
-from evaluation.decoding.json import read_json
 from evaluation.findings.errors import EvaluationError
 from evaluation.scoring.read import read_prediction, read_shared, submission_side
 from evaluation.scoring.receive import ReceivedSubmission, receive_submission
@@ -77,9 +76,7 @@ def make_target(kind: str) -> tuple[dict[str, bytes], Callable[[dict[str, bytes]
 
     def read(files: dict[str, bytes]) -> None:
         stored = MemoryFiles(files)
-        layout = find_case_files(
-            stored, challenge, lambda stream, where: read_json(stream, where=where, limits=challenge.limits)
-        )
+        layout = find_case_files(stored, challenge)
         contents: dict = dict(layout.files)
         if layout.shared_files:
             shared = read_shared(submission_side(challenge, stored), challenge.cases, layout.shared_files)
