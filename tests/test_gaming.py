@@ -220,7 +220,7 @@ def test_copies_do_not_pay_under_recommended() -> None:
     found = play_rankings(field(), counted, rankings, [copy_trick(*kind) for kind in KINDS])
     plays = [Found(preset, "small 1", play) for preset, of in found.items() for play in of.plays()]
     assert copies_words(plays).startswith("3 kinds of copies in 1 made fields: 0 of 12 plays work; ")
-    f1 = {preset: [of.play.f1 for of in plays if of.preset == preset] for preset in (RECOMMENDED, KEPT)}
+    f1 = {preset: [of.play.f1_change for of in plays if of.preset == preset] for preset in (RECOMMENDED, KEPT)}
     assert max(f1[RECOMMENDED]) < -0.005  # each of them is worse than what it was made of
     paid = [replace(of, play=replace(of.play, before=2, after=1)) if of.preset != RECOMMENDED else of for of in plays]
     assert "; 12 where `duplicates" in copies_words(paid) and "and 12 where, besides, `covered" in copies_words(paid)
@@ -229,7 +229,7 @@ def test_copies_do_not_pay_under_recommended() -> None:
 def test_a_trick_pays_only_if_the_submission_became_worse() -> None:
     for of in played().values():
         for p in of.plays():
-            assert p.pays == (p.after < p.before and min(p.f1, p.class_score) < -0.005)
+            assert p.pays == (p.after < p.before and min(p.f1_change, p.class_score_change) < -0.005)
 
 
 def test_the_page_counts_what_pays_under_every_preset_and_of_every_trick() -> None:

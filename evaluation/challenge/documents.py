@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evaluation.challenge.formats import FORMATS, CountsCsvRules, Overlaps, PointRules, keys_of_formats
+from evaluation.challenge.formats import FORMATS, Overlaps, keys_of_formats
 from evaluation.findings import fault
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 
@@ -162,7 +162,7 @@ def has_no_area(reference: object) -> bool:
     if not isinstance(reference, dict):
         return False
     format = FORMATS.get(str(reference.get("format")))
-    return reference.get("shape") == "point" or (format is not None and issubclass(format, PointRules | CountsCsvRules))
+    return reference.get("shape") == "point" or (format is not None and format.nuclei != "shapes")
 
 
 def drop_costs(below: dict[str, Any], above: object) -> None:

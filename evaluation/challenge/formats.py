@@ -48,6 +48,7 @@ class FormatRules(Rules):
     Of the format, not of the challenge:
 
     file_holds    what a file holds; "either" if ``files`` decides
+    nuclei        what nuclei are; "shapes": outlines, pixels, or what the key ``shape`` says
     dense         whether its files have a value for every pixel, so that reading costs memory by area
     overlaps      which nuclei of a file may share pixels
     companions    its keys that are patterns of further files of a case, and what such a file is called
@@ -63,6 +64,7 @@ class FormatRules(Rules):
     skip_classes: tuple[str, ...] = ()
 
     file_holds: ClassVar[Literal["one case", "all cases", "either"]] = "one case"
+    nuclei: ClassVar[Literal["shapes", "points", "numbers"]] = "shapes"
     dense: ClassVar[bool] = False
     overlaps: ClassVar[Overlaps] = Overlaps.ANY
     companions: ClassVar[Mapping[str, str]] = {}
@@ -85,12 +87,12 @@ class FormatRules(Rules):
     @property
     def are_points(self) -> bool:
         """Whether nuclei are points."""
-        return False
+        return self.nuclei == "points" or self.value("shape") == "point"
 
     @property
     def are_counts(self) -> bool:
         """Whether nothing is known of the nuclei but how many there are of each class."""
-        return False
+        return self.nuclei == "numbers"
 
     @property
     def tells_class(self) -> bool:
@@ -148,9 +150,7 @@ class PointRules(FormatRules):
 
     origin: OriginRule
 
-    @property
-    def are_points(self) -> bool:
-        return True
+    nuclei: ClassVar = "points"
 
 
 class ShapeRules(FormatRules):
@@ -165,10 +165,6 @@ class ShapeRules(FormatRules):
     other_shapes: Literal["reject", "skip"] | None = None
     vertices: VerticesRule | None = None
     vanished: VanishedRule | None = None
-
-    @property
-    def are_points(self) -> bool:
-        return self.shape == "point"
 
     @model_validator(mode="after")
     def check_shape(self) -> Self:
@@ -530,10 +526,7 @@ class CountsCsvRules(FormatRules):
     format: Literal["counts_csv"]
 
     file_holds: ClassVar = "all cases"
-
-    @property
-    def are_counts(self) -> bool:
-        return True
+    nuclei: ClassVar = "numbers"
 
     @model_validator(mode="after")
     def check_class(self) -> Self:

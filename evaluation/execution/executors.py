@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import pickle
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
@@ -145,41 +144,30 @@ class Watch:
 
     def __init__(self, client: Any, address: str, say: Callable[[str], None]) -> None:
         self.client, self.address, self.say = client, address, say
-        self.lock = threading.Lock()  # many threads wait for tasks; one of them asks
         self.since: float | None = None
         self.reported = 0.0
 
     def has_workers(self) -> bool:
         """Whether there are workers now. Raises WorkersLost: no-cluster, for the scheduler, or after all waiting."""
-        if not self.lock.acquire(blocking=False):
-            return True
         try:
-            if self.client.status != "running":
-                raise WorkersLost(scheduler_lost(self.address))
-            try:
-                if self.client.nthreads():
-                    self.since = None
-                    return True
-            except OSError:
-                raise WorkersLost(scheduler_lost(self.address)) from None
-            now = time.monotonic()
-            if self.since is None:
-                self.since, self.reported = now, now
-            if now - self.since >= WORKER_SECONDS:
-                raise WorkersLost(
-                    fault(
-                        "no-cluster",
-                        f"--cluster {quote(self.address, 120)}",
-                        wording="no-workers",
-                        seconds=WORKER_SECONDS,
-                    )
-                )
-            if now - self.reported >= REPORT_EVERY_SECONDS:
-                self.reported = now
-                self.say(f"no workers at {self.address} yet, waiting {now - self.since:.0f} s of {WORKER_SECONDS}")
-            return False
-        finally:
-            self.lock.release()
+            threads = self.client.nthreads() if self.client.status == "running" else None
+        except OSError:
+            threads = None
+        if threads is None:
+            raise WorkersLost(scheduler_lost(self.address)) from None
+        if threads:
+            self.since = None
+            return True
+        now = time.monotonic()
+        if self.since is None:
+            self.since, self.reported = now, now
+        if now - self.since >= WORKER_SECONDS:
+            where = f"--cluster {quote(self.address, 120)}"
+            raise WorkersLost(fault("no-cluster", where, wording="no-workers", seconds=WORKER_SECONDS))
+        if now - self.reported >= REPORT_EVERY_SECONDS:
+            self.reported = now
+            self.say(f"no workers at {self.address} yet, waiting {now - self.since:.0f} s of {WORKER_SECONDS}")
+        return False
 
 
 def scheduler_lost(address: str) -> Finding:

@@ -26,24 +26,16 @@ from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
 from evaluation.instances.prepare import PreparedReference, join_instances
 from evaluation.instances.runs import select_instances, with_runs
+from evaluation.leaderboard import board, team_scores
 from evaluation.leaderboard.alike import Alike, Outlines, compare_outlines
-from evaluation.leaderboard.board import apply_method, load_ranked
 from evaluation.leaderboard.gameable import against_tricks, gameable_ranking
-from evaluation.leaderboard.team_scores import (
-    TeamScores,
-    groups_of,
-    plan_columns,
-    ranking_of,
-    score_table,
-    team_of_documents,
-)
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.verdict import names_of
 from evaluation.matching import overlap_table
 from evaluation.model import Bool, Case, CaseResult, Float64, Instances, Int64
 from evaluation.model.intervals import merge_runs
 from evaluation.ranking.methods import needs_units
-from evaluation.results.documents import identity, number
+from evaluation.results.documents import encoded, identity
 from evaluation.results.version import __version__
 from evaluation.scoring.match import MatchedCase, match_case
 from evaluation.scoring.measure import measure_cases
@@ -287,7 +279,7 @@ def often_rare(nuclei: Instances, case: TrickCase, common: int, rare: int) -> In
 
 
 def rare_as_well(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    """Every nucleus that was not named as the rare class once more, as that."""
+    """Add a copy of every nucleus that is not of the rarest class, named as the rarest class."""
     others = select_instances(nuclei, nuclei.class_id != rare)
     return together(nuclei, renamed(others, np.full(len(others), rare)))
 
@@ -498,21 +490,18 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """What became of a team that played a trick: its place among the same other teams before and after, NaN: none.
-
-    f1, class_score  how much they changed
-    """
+    """What became of a team that played a trick: its place among the same other teams before and after, NaN: none."""
 
     trick: str
     team: str
     before: float
     after: float
-    f1: float
-    class_score: float
+    f1_change: float
+    class_score_change: float
 
     @property
     def pays(self) -> bool:
-        return self.after < self.before and min(self.f1, self.class_score) < -LOSS
+        return self.after < self.before and min(self.f1_change, self.class_score_change) < -LOSS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -523,11 +512,11 @@ class Played:
     """
 
     ranking: Challenge
-    scores: dict[tuple[str, str], TeamScores]
+    scores: dict[tuple[str, str], team_scores.TeamScores]
     judged: Mapping[tuple[str, str], Float64]
 
     @property
-    def originals(self) -> dict[str, TeamScores]:
+    def originals(self) -> dict[str, team_scores.TeamScores]:
         return {team: scores for (team, trick), scores in self.scores.items() if not trick}
 
     def plays(self) -> list[Play]:
@@ -581,22 +570,23 @@ def asked_for(challenge: Challenge, paths: Sequence[str]) -> Challenge:
 
 def paths_of(challenge: Challenge) -> tuple[str, ...]:
     """What a ranking reads."""
-    rules = ranking_of(challenge)
+    rules = team_scores.ranking_of(challenge)
     return tuple(column.path for column in rules.columns) + tuple(floor.path for floor in rules.require)
 
 
-def scores_of(challenge: Challenge, results: Sequence[CaseResult], team: str) -> TeamScores:
+def scores_of(challenge: Challenge, results: Sequence[CaseResult], team: str) -> team_scores.TeamScores:
     """What a ranking reads of a counted submission, as a leaderboard reads it of its files."""
-    scored, rules = summarise(challenge, results), ranking_of(challenge)
+    scored, rules = summarise(challenge, results), team_scores.ranking_of(challenge)
     details = scored.details if needs_units(rules.method) else None
-    return team_of_documents(team, challenge, plan_columns(challenge, rules.columns), scored.metrics, details)
+    columns = team_scores.plan_columns(challenge, rules.columns)
+    return team_scores.team_of_documents(team, challenge, columns, scored.metrics, details)
 
 
-def places_of(challenge: Challenge, teams: Sequence[TeamScores]) -> dict[str, float]:
+def places_of(challenge: Challenge, teams: Sequence[team_scores.TeamScores]) -> dict[str, float]:
     """The places of teams by their names, in ascending order; NaN for those that are not ranked."""
-    rules = ranking_of(challenge)
-    table = score_table(teams, rules, groups_of(challenge))
-    return dict(zip(table.teams, apply_method(table, rules).position.tolist(), strict=True))
+    rules = team_scores.ranking_of(challenge)
+    table = team_scores.score_table(teams, rules, team_scores.groups_of(challenge))
+    return dict(zip(table.teams, board.apply_method(table, rules).position.tolist(), strict=True))
 
 
 def first_of(places: Mapping[str, float]) -> list[str]:
@@ -639,7 +629,7 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
 
     Raises WrongUsage, ChallengeBroken ("contradictory-rules" where numbers of nuclei are all that is known).
     """
-    challenge, rules = load_ranked(folder)
+    challenge, rules = board.load_ranked(folder)
     if challenge.are_counts:
         raise ChallengeBroken(
             fault("contradictory-rules", "challenge.toml: reference.format", wording="no-nuclei-for-tricks")
@@ -653,18 +643,7 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
         "software": {"version": __version__},
         "first": first_of(places_of(own.ranking, list(own.originals.values()))),
         "tricks": [{"name": of.name, "words": of.words, "by_reference": of.by_reference} for of in tricks],
-        "plays": [
-            {
-                "trick": play.trick,
-                "team": play.team,
-                "before": number(play.before),
-                "after": number(play.after),
-                "f1_change": number(play.f1),
-                "class_score_change": number(play.class_score),
-                "pays": play.pays,
-            }
-            for play in plays
-        ],
+        "plays": [encoded(play) | {"pays": play.pays} for play in plays],
         "pay_under_recommended": None,
         "entries": entries_of(own, alike),
         "alike": alike.lines(),
