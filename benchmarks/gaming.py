@@ -417,15 +417,14 @@ This page is written by `python -m benchmarks.gaming --write docs/gaming.md --se
   nucleus. {real}
 - {left_out}
 
-| preset | works | by participants | by the reference | largest climb | what works most often |
-| --- | --- | --- | --- | --- | --- |
+| preset | works | by participants | by the reference | largest climb |
+| --- | --- | --- | --- | --- |
 """
 READING = """
 What this says:
 
 - **Scores of matched pairs** (three of the four columns of monusac2020, one of nucls) are won by silence: a team that keeps its
-  best nuclei loses in one column and gains in the others. It also works to empty the hardest cases, and to submit a nucleus in
-  several sizes: the best of them is matched. One larger copy of the most confident half also works under glas2015 and midog2021.
+  best nuclei loses in one column and gains in the others. To submit a nucleus in several sizes works too: the best of them is matched.
 - **Means over images** (consep, dsb2018, hovernet, monuseg2018, puma2024, sartorius2021) reward emptying images. An image whose
   reference is empty counts 0 with a single false positive and drops out without; and a class, or the nuclei, of one image
   weigh as much as those of any other.
@@ -438,8 +437,7 @@ What this says:
 Under `recommended` of a nucleus and its copies one at most takes part in matching, and nobody can choose which one
 ([own duplicates](matching.md#own-duplicates)).
 {copies}
-(`python -m benchmarks.gaming --copies`: every nucleus, the most confident half, or all but the commonest class; a pixel or two
-larger, smaller or aside; of the same or another class; once or three times, each further from it.)
+(`python -m benchmarks.gaming --copies`.)
 
 That few of these tricks work under `recommended` in these fields is no proof for all; what is proved, and where it fails,
 stands with the [covered](metrics.md#covered-how-good-is-the-better-half-and-are-the-classes-right) and
@@ -500,11 +498,9 @@ def summary_row(preset: str, found: Sequence[Found]) -> str:
     by_reference = sum(BY_NAME[play.trick].by_reference for play in paying)
     climb = max(paying, key=lambda play: play.before - play.after, default=None)
     largest = f"{climb.before:g} to {climb.after:g}" if climb else "none"
-    often = Counter(play.trick for play in paying).most_common(1)
-    words = "; ".join(f"{BY_NAME[name].words}{' (R)' * BY_NAME[name].by_reference}" for name, _ in often)
     name = f"**{preset}**" if preset in ("recommended", BY_CENTROIDS) else f"[{preset}](presets.md#{preset})"
     share = f"{len(paying)} ({100 * len(paying) / len(plays):.1f} %)"
-    return f"| {name} | {share} | {len(paying) - by_reference} | {by_reference} | {largest} | {words} |"
+    return f"| {name} | {share} | {len(paying) - by_reference} | {by_reference} | {largest} |"
 
 
 def trick_rows(found: Sequence[Found]) -> list[str]:

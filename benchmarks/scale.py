@@ -222,22 +222,24 @@ def in_own_process(what: str, nuclei: int, kind: str, minutes: float) -> dict[st
 
 
 def stage_table(found: dict[int, dict[str, Any]]) -> str:
-    """Processor time per nucleus of the reference, share and memory of each stage at each size."""
+    """Processor time per nucleus of the reference and share of each stage at each size; memory of all."""
     lines = [
-        "| us a nucleus (share), peak memory | " + " | ".join(f"{nuclei:,} nuclei a side" for nuclei in found) + " |",
+        "| us of processor time a nucleus (share); peak memory | "
+        + " | ".join(f"{nuclei:,} nuclei a side" for nuclei in found)
+        + " |",
         "| --- |" + " --- |" * len(found),
     ]
     for stage in (*STAGES, "the rest"):
         cells = []
         for nuclei, of_size in found.items():
             seconds, total = of_size["seconds"][stage], sum(of_size["seconds"].values())
-            cells.append(f"{1e6 * seconds / nuclei:.1f} ({seconds / total:.0%}), {of_size['peak'][stage] / 1e9:.2f} GB")
+            cells.append(f"{1e6 * seconds / nuclei:.1f} ({seconds / total:.0%})")
         lines.append(f"| {stage} | " + " | ".join(cells) + " |")
     cells = []
     for nuclei, of_size in found.items():
         total = sum(of_size["seconds"].values())
         peak = max(of_size["peak"].values())
-        cells.append(f"**{1e6 * total / nuclei:.1f}**, {peak / 1e9:.2f} GB; {total:.1f} s of processor time")
+        cells.append(f"**{1e6 * total / nuclei:.1f}**, {peak / 1e9:.2f} GB; {total:.1f} s")
     lines.append("| **all** | " + " | ".join(cells) + " |")
     cells = [
         f"**{1e6 * of_size['whole'] / nuclei:.1f}**, {of_size['peak_of_one'] / 1e9:.2f} GB"

@@ -261,13 +261,6 @@ def test_the_audit_makes_no_result_of_the_leaderboard_new(tmp_path: Path) -> Non
     assert challenge_key(make(tmp_path, audit=FEW)[0], Challenge.load(tmp_path / "challenge")) == plain
 
 
-def test_the_example_of_the_page_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).resolve().parents[1] / "docs/audit.md").read_text()
-    code, printed = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)[0]
-    exec(compile(code, "docs/audit.md", "exec"), {"__name__": "documentation"})
-    assert capsys.readouterr().out == printed
-
-
 def test_the_table_of_the_page_can_be_read(tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[1] / "docs/audit.md").read_text()
     (table,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)

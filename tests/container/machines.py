@@ -15,8 +15,8 @@ from evaluation.authoring.demo import DemoPaths
 
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 SHELL = "/opt/venv/bin/python -m evaluation score; code=$?; ls -A /output; exit $code"
-MEMORIES = (64 << 20, 256 << 20, 1 << 30, 7 << 30)
-PIDS = (1, 3, 4, 16, 256)
+MEMORIES = (64 << 20, 256 << 20)
+PIDS = (1, 3, 4)
 FUTURE = 4_000_000_000  # seconds since 1970
 
 
@@ -30,7 +30,7 @@ class Row:
     files: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"| {self.fault} | {self.code} | {self.last} | {', '.join(self.files)} |"
+        return f"| {self.fault} | {self.code} | {self.last} |"
 
 
 def row(fault: str, ended: Ended) -> Row:
@@ -38,7 +38,7 @@ def row(fault: str, ended: Ended) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    return "\n".join(["| fault | exit code | last line | files |", "| --- | --- | --- | --- |", *map(str, rows)])
+    return "\n".join(["| fault | exit code | last line |", "| --- | --- | --- |", *map(str, rows)])
 
 
 def rows_of(engine: Engine, demo: DemoPaths, scratch: Path) -> Iterator[Row]:
