@@ -161,15 +161,6 @@ def test_the_page_is_accessible_and_fits(browser, tmp_path: Path, width, scheme)
         assert opened.page.locator("img[src=x]").count() == 0
 
 
-def test_one_team_stands_out_in_tables(browser, tmp_path: Path) -> None:
-    path = tmp_path / "audit.html"
-    path.write_text(page_html(audit_page(made())), encoding="utf-8")
-    with browser.open(path) as opened:
-        opened.page.locator(".highlight input").fill("B")
-        assert opened.page.locator("#audit-teams tr.chosen th").all_inner_texts() == ["B"]
-        assert opened.errors == []
-
-
 def test_report_writes_the_page_beside_the_audit(tmp_path: Path) -> None:
     from test_audit import make
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browser import Browser, OpenedPage
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
@@ -84,19 +81,6 @@ def document() -> dict[str, Any]:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_table_holds_the_numbers_of_the_document(document) -> None:
-    rows = part(leaderboard_page(document), "board").rows
-    assert len(rows) == 20
-    for team, row in zip(document["teams"], rows, strict=True):
-        low, high = team["rank_interval"]["low"], team["rank_interval"]["high"]
-        columns = [cell["value"] for cell in team["columns"]]
-        first = team["probability_of_first"]
-        assert values_of(row) == [team["name"], *columns, team["combined"], low, first]
-        assert texts_of(row)[0] == f"{'=' if team['equal'] else ''}{team['position']}\u2002{team['name']}"
-        assert texts_of(row)[6] == (f"{low}" if low == high else f"{low} to {high}")
-        assert texts_of(row)[1:5] == [f"{cell['value']:.4f} ({cell['rank']})" for cell in team["columns"]]
-
-
 def test_teams_that_share_a_place_are_marked(document) -> None:
     page = leaderboard_page(document_of(table_of([[[0.5, 0.7], [0.9, 0.3], [0.1, 0.1], [0.8, 0.8]]])))
     assert [texts_of(row)[0].split()[0] for row in part(page, "board").rows] == ["1", "=2", "=2", "4"]
@@ -105,13 +89,6 @@ def test_teams_that_share_a_place_are_marked(document) -> None:
 
 def boxes_of(figure: Figure) -> dict[str, list[Any]]:
     return {one.name: [dot.y for dot in one.dots] for one in figure.series}
-
-
-def test_boxes_hold_every_value_of_every_unit(document) -> None:
-    page = leaderboard_page(document)
-    for column in range(4):
-        found = boxes_of(part(page, f"values-{column + 1}"))
-        assert found == {team["name"]: team["columns"][column]["by_unit"] for team in document["teams"]}
 
 
 def test_values_of_units_are_those_that_were_ranked() -> None:
@@ -132,13 +109,6 @@ def test_discs_are_the_shares_of_the_samples_and_dots_the_published_ranks(docume
         found[dot.x][dot.y] = dot.size
     assert found == {team["name"]: {of["place"]: of["share"] for of in team["places"]} for team in document["teams"]}
     assert {dot.x: dot.y for dot in published.dots} == {team["name"]: team["position"] for team in document["teams"]}
-
-
-def test_the_answer_the_table_and_one_picture_come_first_and_the_rest_is_folded(document) -> None:
-    first, *others = leaderboard_page(document).sections
-    assert [type(block).__name__ for block in first.blocks] == ["Text", "Table", "Figure"]
-    assert first.blocks[0].paragraphs == (" ".join(document["verdict"]),)
-    assert not first.folded and all(section.folded for section in others)
 
 
 # --- podium -----------------------------------------------------------------------------------------------------------
@@ -217,12 +187,6 @@ def test_the_median_of_ranks_forgives_one_bad_column() -> None:
     table = part(page, "method-table")
     assert table.columns[1].title == "sum of ranks (applied)"
     assert [values_of(row)[1:] for row in table.rows] == [list(of) for of in zip(*places.values(), strict=True)]
-
-
-def test_the_method_that_is_applied_stands_first() -> None:
-    found = document_of(table_of([SEPARATE, SEPARATE[::-1]]), method="test_then_rank")
-    table = part(leaderboard_page(found), "method-table")
-    assert [column.title for column in table.columns[1:3]] == ["test then rank (applied)", "sum of ranks"]
 
 
 def test_without_values_of_units_only_methods_that_need_none_are_told() -> None:
@@ -438,36 +402,6 @@ def write_page(path: Path, document: dict[str, Any]) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def twenty(document, chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenedPage]:
-    """The page of twenty teams in 25 patients, opened once."""
-    folder = tmp_path_factory.mktemp("page")
-    path = write_page(folder / "leaderboard.html", document)
-    assert path.stat().st_size < 300_000
-    with Browser(chromium, folder).open(path) as opened:
-        yield opened
-        assert (opened.errors, opened.requests) == ([], [])
-
-
-def test_names_of_teams_are_shown_as_text(twenty) -> None:
-    shown = twenty.page.locator("#board").inner_text()
-    assert all(name.strip() in shown for name in HOSTILE)
-    assert twenty.page.locator("img[src=x]").count() == 0
-    assert "<b>bold</b>" in twenty.page.locator("#sampled-places svg text").all_text_contents()
-
-
-def test_the_board_is_sorted_by_a_column(twenty, document) -> None:
-    table = twenty.page.locator("#board")
-    before = table.locator("tbody tr > :first-child").all_inner_texts()
-    table.locator("thead button").nth(1).click()
-    names = [name.split("\u2002", 1)[-1] for name in table.locator("tbody tr > :first-child").all_inner_texts()]
-    values = {team["name"]: team["columns"][0]["value"] for team in document["teams"]}
-    found = [values[name] for name in names if name in values]
-    assert len(found) == 16
-    assert found in (sorted(found), sorted(found, reverse=True))
-    assert names != before
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_the_page_is_accessible_and_fits(browser, tmp_path, width, scheme) -> None:
     """With ties, a column without a test, and a team that is not ranked."""
@@ -479,49 +413,6 @@ def test_the_page_is_accessible_and_fits(browser, tmp_path, width, scheme) -> No
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
-
-
-def test_report_writes_the_page_beside_the_leaderboard(made, tmp_path, capsys) -> None:
-    arguments = [
-        "--challenge",
-        made.challenge,
-        "--submissions",
-        made.challenge.parent / "submissions",
-        "--output",
-        tmp_path,
-    ]
-    assert cli.run(["leaderboard", *map(str, arguments), "--workers", "1", "--report"]) == 0
-    document = json.loads((tmp_path / "leaderboard.json").read_text())
-    metrics = {
-        team["name"]: json.loads((tmp_path / "results" / team["name"] / "metrics.json").read_text())
-        for team in document["teams"]
-    }
-    page = leaderboard_page(document, results=metrics)
-    written = (tmp_path / "leaderboard.html").read_text()
-    assert all(f'<section id="{section.anchor}"' in written for section in page.sections)
-    tables = next(section for section in page.sections if section.anchor == "teams").blocks
-    titles = [column.title for table in tables for column in table.columns]
-    assert {"detection F1 ↑", "balanced accuracy ↑", "IoU (class mean) ↑", "Hausdorff distance, px ↓", "PQ ↑"} <= {
-        *titles
-    }
-    distances = "without a match an image counts with its diagonal"
-    assert [table.anchor for table in tables if distances in table.note] == ["scores-segmentation"]
-    for table, (row, team) in itertools.product(tables, zip(range(3), document["teams"], strict=True)):
-        name, *cells = table.rows[row]
-        assert name.value == team["name"]
-        for column, cell in zip(table.columns[1:], cells, strict=True):
-            family, name = column.help.split(".")
-            values = {team: of[family][name]["group_mean"] for team, of in metrics.items()}
-            assert cell.value == values[team["name"]]
-            best = (min if column.title.endswith("↓") else max)(values.values())
-            assert (cell.tone == "good") == (cell.value == best)
-    of_cases = leaderboard_page({**document, "units": {**document["units"], "kind": "cases"}}, results=metrics)
-    captions = [table.caption for table in next(of for of in of_cases.sections if of.anchor == "teams").blocks]
-    assert captions[:2] == ["Detection, mean over cases", "Classification, of matched nuclei, mean over cases"]
-    printed = capsys.readouterr().out
-    assert "All teams side by side, mean over patients" in printed
-    assert distances in " ".join(printed.split())
-    assert printed.endswith(f"pages: open {tmp_path / 'leaderboard.html'} in a browser\n")
 
 
 def test_scores_with_intervals_fit_side_by_side(made, tmp_path, browser) -> None:

@@ -175,12 +175,6 @@ def test_a_case_of_the_table_leads_to_its_nuclei(opened: OpenedPage, rows: list[
     opened.page.locator(".browser").get_by_role("button", name="Clear").click()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_the_page_holds(made: Path, browser: Browser, width: int, scheme: Any) -> None:
-    with browser.open(made / "page.html", width=width, scheme=scheme) as opened:
-        opened.check()
-
-
 WATCH_LINES = """() => {
   const canvas = CanvasRenderingContext2D.prototype, {beginPath, moveTo, lineTo} = canvas;
   let last = null;

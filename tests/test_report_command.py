@@ -24,7 +24,6 @@ from evaluation.report.html import page_html
 from evaluation.report.page import Table, Widget
 
 LIMIT_BYTES = 10_000_000
-HOSTILE = "<img src=x onerror=alert(1)>"
 CLASSES = ["Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"]
 
 
@@ -73,15 +72,6 @@ def of_demo(made: Path, team: str = "finder") -> tuple[object, ...]:
 # --- in a browser -----------------------------------------------------------------------------------------------------
 
 
-def test_the_page_of_the_demo_holds(opened: OpenedPage) -> None:
-    opened.check()
-
-
-def test_the_page_of_the_demo_holds_in_the_dark_on_a_phone(made: Path, browser: Browser) -> None:
-    with browser.open(made / "results" / "finder" / "report.html", width=390, scheme="dark") as phone:
-        phone.check()
-
-
 def test_the_page_shows_the_numbers_of_the_documents(made: Path, opened: OpenedPage) -> None:
     folder = made / "results" / "finder"
     metrics, details = read(folder / "metrics.json"), read(folder / "details.json")
@@ -111,19 +101,6 @@ def test_cases_sort_and_groups_lead_to_them(made: Path, opened: OpenedPage) -> N
     opened.page.locator("#groups").get_by_role("link", name="P3").click()
     opened.page.wait_for_selector(":target")
     assert opened.page.evaluate("document.querySelector(location.hash).innerText").startswith("P3_1")
-
-
-def test_names_of_strangers_are_shown_as_text(made: Path, finder: Path, browser: Browser) -> None:
-    for name in ("details.json", "objects.csv", "metrics.json"):
-        text = (finder / name).read_text().replace("P1_1", HOSTILE).replace("Epithelial", "</script><b>x")
-        (finder / name).write_text(text.replace("Demo: nuclei of four patients", HOSTILE))
-    page = finder / "page.html"
-    assert run(["report", "--results", str(finder), "--output", str(page)]) == 0
-    with browser.open(page) as opened:
-        assert opened.errors == opened.requests == []
-        assert opened.page.locator("main img").count() == opened.page.locator("main b").count() == 0
-        opened.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-        assert HOSTILE in opened.page.locator("#cases").inner_text()
 
 
 # --- pictures and costs -----------------------------------------------------------------------------------------------

@@ -18,8 +18,6 @@ from evaluation.report.submission import case_anchors, submission_page
 from evaluation.results.documents import as_json
 from evaluation.scoring.score import Result
 
-HOSTILE = "<img src=x onerror=alert(1)>"
-
 
 def squares(*places: tuple[int, int, int, int], shape: tuple[int, int] = (40, 60)):
     """Nuclei as squares: (row, column, side, class)."""
@@ -79,31 +77,6 @@ def at(document: Any, path: str) -> Any:
 # --- the numbers are those of the documents ---------------------------------------------------------------------------
 
 
-def test_tiles_have_the_values_of_their_paths_in_metrics_json(result, page):
-    metrics, _ = documents(result)
-    (tiles,) = [block for block in section(page, "skills").blocks if isinstance(block, Tiles)]
-    assert [tile.path.rpartition(".")[0] for tile in tiles.tiles] == [
-        "detection.f1",
-        "classification.balanced_accuracy",
-        "segmentation.iou_class_mean",
-        "detection.macro_f1",
-        "panoptic.pq",
-    ]
-    assert [tile.value for tile in tiles.tiles] == [at(metrics, tile.path) for tile in tiles.tiles]
-
-
-def test_cases_have_the_counts_and_scores_of_details_json(result, page):
-    _, details = documents(result)
-    found = table(page, "cases")
-    assert [plain(row[0]) for row in found.rows] == ["P1_a", "P1_b", "P2_a"]
-    for row in found.rows:
-        entry = details["cases"][plain(row[0])]["rules"]["iou_above"]
-        counts = [entry["counts"][key] for key in ("true_positives", "false_negatives", "false_positives")]
-        assert [plain(cell) for cell in row[-4:-1]] == counts
-        for column, value in zip(found.columns[1:-4], row[1:-4], strict=True):
-            assert value == at(entry["scores"], column.help)
-
-
 def test_patients_stand_above_their_cases_and_lead_to_the_first(result, page):
     _, details = documents(result)
     names = {plain(row[0]): row[0].name for row in table(page, "cases").rows}
@@ -114,10 +87,6 @@ def test_patients_stand_above_their_cases_and_lead_to_the_first(result, page):
     ]
     for name, (_, f1, *_) in zip(("P1", "P2"), rows, strict=True):
         assert plain(f1) == details["groups"][name]["rules"]["iou_above"]["scores"]["detection"]["f1"]
-
-
-def test_means_are_over_patients_where_these_have_several_cases(page):
-    assert section(page, "skills").lead.startswith("All numbers: mean over patients, under")
 
 
 def test_the_confusion_matrix_has_rows_of_the_reference_and_none_last(page):
@@ -321,15 +290,6 @@ def test_nuclei_of_equal_size_stay_together():
     assert [part.tolist() for part in size_bins(area)] == [[*range(17)], [17, 18]]
     assert [len(part) for part in size_bins(np.arange(40.0))] == [4] * 10
     assert size_bins(np.empty(0)) == []
-
-
-def test_names_of_strangers_are_texts_of_the_page(result):
-    metrics, details = documents(result)
-    metrics["challenge"]["name"] = HOSTILE
-    text = json.dumps(details).replace("P1_a", "<img src=x onerror=alert(1)>").replace("Epithelial", "<b>x")
-    page = submission_page(metrics, details=json.loads(text))
-    assert page.subtitle == HOSTILE
-    assert HOSTILE in {plain(row[0]) for row in table(page, "cases").rows}
 
 
 def test_the_curve_of_quality_against_coverage_is_drawn_from_details(result: Result) -> None:
