@@ -16,7 +16,7 @@ from test_overlay import judged_case
 from evaluation.commands.main import run
 from evaluation.report import nuclei as nucleus_browser
 from evaluation.report.nuclei import STATES, NucleusTable, Seen, browser_of, browser_section, lost_px
-from evaluation.report.scenes import lost_in_rows, rows_of
+from evaluation.report.scenes import Scene, Window, lost_in_rows, rows_of
 
 Row = dict[str, str]
 
@@ -90,6 +90,21 @@ def test_of_many_nuclei_those_that_lost_most_are_kept_and_it_is_said(monkeypatch
     block = browser_of([Seen("", table(reference_area=np.array([5.0, 50, 7, 70, 9])), {})])
     assert block.data["columns"]["loss"] == [50, 70, 9]
     assert block.note == "The 3 of 5 nuclei that lost most are here."
+
+
+def test_cases_whose_outlines_have_no_room_are_not_drawn_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two nuclei of 17 characters have room, the three of the second case have none."""
+    monkeypatch.setattr(nucleus_browser, "OUTLINES_UP_TO", 40)
+    nuclei = table(reference_area=np.arange(5.0) + 1, cases=("a", "b"), case=np.array([0, 0, 1, 1, 1]))
+    scenes = {
+        name: Scene(name, (9, 9), (Window(0, 0, 9, 9, b"x"),), True, ("1 0 ihfhfeihfhfei",) * many, ("",) * many,
+                    ("missed",) * many)
+        for name, many in (("a", 2), ("b", 3))
+    }  # fmt: skip
+    block = browser_of([Seen("", nuclei, scenes)])
+    assert [bool(text) for text in block.data["columns"]["reference"]] == [True, True, False, False, False]
+    assert [(case["size"], len(case["windows"])) for case in block.data["cases"]] == [([9, 9], 1), (None, 0)]
+    assert block.note == "The first 1 of 2 cases are drawn; the others stand in the tables."
 
 
 def test_no_nucleus_makes_no_section() -> None:

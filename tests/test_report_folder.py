@@ -65,6 +65,9 @@ def test_a_team_reads_its_rank_and_what_its_errors_cost_on_the_first_of_four_scr
             bottom = opened.page.evaluate("document.querySelector('#errors').getBoundingClientRect().bottom")
             assert bottom <= 1300
             assert opened.page.evaluate("document.documentElement.scrollHeight") <= 4 * 900
+            opened.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+            scroll = "all => all.filter(of => of.scrollWidth > of.clientWidth + 1).map(of => of.closest('[id]').id)"
+            assert opened.page.locator(".scroll").evaluate_all(scroll) == []
 
 
 def test_from_the_board_to_a_team_and_a_case_and_back(made: Path, browser: Browser) -> None:

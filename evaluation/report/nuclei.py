@@ -208,6 +208,7 @@ def coverage_section(result: ResultDocuments) -> Section | None:
 STATES = ("matched", "wrong_class", "missed", "spurious")
 MATCHED, WRONG_CLASS, MISSED, SPURIOUS = range(len(STATES))
 ROWS_UP_TO = 20_000  # of nuclei on a page; of more, those with the largest loss are kept
+OUTLINES_UP_TO = 600_000  # characters on a page; cases whose outlines come later are not drawn
 TITLE = "Cases and nuclei"
 LEAD = (
     "Every nucleus of objects.csv, the largest loss first. Lost pixels are all of a false negative or false positive, "
@@ -244,20 +245,27 @@ def browser_of(seen: Sequence[Seen], *, order: Sequence[str] = (), overview: int
     number = len(columns["loss"])
     loss = np.nan_to_num(columns["loss"], nan=-1.0)
     kept = np.sort(np.lexsort((np.arange(number), -loss))[:ROWS_UP_TO])
-    drawn = int(np.count_nonzero(columns["reference"][kept] + columns["prediction"][kept] != ""))
     thinned = [f"The {ROWS_UP_TO:,} of {number:,} nuclei that lost most are here."] if number > ROWS_UP_TO else []
-    if 0 < drawn < len(kept):
+    columns = {key: values[kept] for key, values in columns.items()}
+    outlines = columns["reference"] + columns["prediction"]
+    characters = np.bincount(columns["case"], [len(text) for text in outlines], len(cases)).cumsum()
+    first = max(1, int(np.searchsorted(characters, OUTLINES_UP_TO, side="right")))  # that have room
+    columns |= {side: np.where(columns["case"] < first, columns[side], "") for side in ("reference", "prediction")}
+    drawn = int(np.count_nonzero(outlines[columns["case"] < first] != ""))
+    if first < len(cases) and drawn:
+        thinned.append(f"The first {first:,} of {len(cases):,} cases are drawn; the others stand in the tables.")
+    elif 0 < drawn < len(kept):
         has = "has" if drawn == 1 else "have"
         thinned.append(f"{drawn:,} of them {has} a picture: of large cases, what is around the nuclei that lost most.")
     scenes: dict[str, list[Scene]] = {name: [] for name in cases}
-    for scene in (scene for of in seen for name, scene in of.scenes.items() if name in cases):
+    for scene in (scene for of in seen for name, scene in of.scenes.items() if cases.get(name, first) < first):
         scenes[scene.case].append(scene)
     data = {
         "teams": [of.team for of in seen] if len(seen) > 1 else [],
         "overview": overview,
         "classes": list(seen[0].nuclei.classes),
         "cases": [case_entry(name, of) for name, of in scenes.items()],
-        "columns": {key: plain_values(values[kept]) for key, values in columns.items()},
+        "columns": {key: plain_values(values) for key, values in columns.items()},
     }
     return Widget("browser", data, f"{counted(len(kept), 'nucleus', 'nuclei')} to look through", " ".join(thinned))
 
