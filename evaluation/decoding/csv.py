@@ -72,14 +72,8 @@ class Table:
         if (column := self.find(names)) is not None:
             return column
         seen = [name for name in self.names if name]
-        raise refused(
-            "missing-column",
-            self.where,
-            wording="named",
-            names=names,
-            seen=seen,
-            suggestion=did_you_mean(next(iter(names)), seen) or fix,
-        )
+        hint = did_you_mean(names[0], seen) or fix
+        raise refused("missing-column", self.where, wording="named", names=names, seen=seen, suggestion=hint)
 
     def cells(self, column: int) -> list[bytes]:
         """The cells of a column, without the quotation marks around them."""
@@ -161,10 +155,8 @@ def check_utf_8(data: bytes, where: str) -> None:
         try:
             decoder.decode(data[begin : begin + CHUNK_BYTES], begin + CHUNK_BYTES >= len(data))
         except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, begin + error.start) + 1
-            raise refused(
-                "invalid-csv", f"{where}, line {line:,}", wording="not-utf8", got="bytes that are not UTF-8"
-            ) from None
+            place = f"{where}, line {data.count(LF, 0, begin + error.start) + 1:,}"
+            raise refused("invalid-csv", place, wording="not-utf8", got="bytes that are not UTF-8") from None
 
 
 def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Table:
@@ -192,12 +184,10 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
         is_blank[row] = not data[start[first[row]] : separators[end[row]]].strip()
     filled = np.flatnonzero(~is_blank)
     if len(ragged := filled[cells[filled] != width]):
-        first_ones = ragged[:FAULTS_NAMED]
+        places = {f"{where}, line {line[row]:,}": int(cells[row]) for row in ragged[:FAULTS_NAMED]}
         named = [
-            fault(
-                "invalid-csv", f"{where}, line {line[row]:,}", wording="wrong-cells", cells=int(cells[row]), width=width
-            )
-            for row in first_ones
+            fault("invalid-csv", place, wording="wrong-cells", cells=count, width=width)
+            for place, count in places.items()
         ]
         raise InputFault(*with_rest(named, len(ragged)))
     position = first[filled][:, None] + np.arange(width)

@@ -507,70 +507,62 @@ def decode(
     share = bounds.memory_bytes if of_thread.share is None else of_thread.share
     given = replace(bounds, memory_bytes=min(share, bounds.memory_bytes))
     request = pickle.dumps((function, arguments, contents, given), pickle.HIGHEST_PROTOCOL)
-    results = results_of(request, streams, contents, where, owner, given, writes, has_less=given != bounds)
-    next(results)
-    return results
-
-
-def results_of(
-    request: bytes,
-    streams: Sequence[BinaryIO],
-    contents: Sequence[bytes | None],
-    where: str,
-    owner: str,
-    bounds: Bounds,
-    writes: bool,
-    *,
-    has_less: bool,
-) -> Iterator[Any]:
-    """None when the request is sent, then its results. ``has_less``: memory than where nobody works beside it."""
+    has_less = given != bounds  # memory than where nobody works beside it
     is_sent = was_killed = False
     yielded = 0
-    while True:
-        decoder = of_thread.take(owner, writes=writes)
-        was_used, given, is_sound = decoder.is_used, 0, False
-        try:
-            results = decoder.ask(request, rewound(streams, contents), bounds)
-            next(results)
-            if not is_sent:
-                is_sent = True
-                yield None
-            for result in results:
-                given += 1
-                if given > yielded:  # else it was yielded before the decoder was killed
-                    yielded = given
-                    yield result
-            is_sound = True
-            return
-        except InputFault:
-            is_sound = True
-            raise
-        except OutOfBounds:
-            if has_less:
-                raise NoRoomBeside from None
-            memory = f"{bounds.memory_bytes >> 20:,} MiB of memory"
-            raise refused("too-large", where, wording="too-much-to-decode", what=memory) from None
-        except TimeoutError:
-            raise too_slow(where, bounds) from None
-        except Died as death:
-            if death.signal_number == signal.SIGXCPU:
-                raise too_slow(where, bounds) from None
-            if death.signal_number == 0 and has_less:  # a long answer
-                raise NoRoomBeside from None
-            if death.signal_number == signal.SIGKILL:
-                if of_thread.share is not None:
+
+    def results() -> Iterator[Any]:
+        """None when the request is sent, then its results."""
+        nonlocal is_sent, was_killed, yielded
+        while True:
+            decoder = of_thread.take(owner, writes=writes)
+            was_used, count, is_sound = decoder.is_used, 0, False
+            try:
+                found = decoder.ask(request, rewound(streams, contents), given)
+                next(found)
+                if not is_sent:
+                    is_sent = True
+                    yield None
+                for result in found:
+                    count += 1
+                    if count > yielded:  # else it was yielded before the decoder was killed
+                        yielded = count
+                        yield result
+                is_sound = True
+                return
+            except InputFault:
+                is_sound = True
+                raise
+            except OutOfBounds:
+                if has_less:
                     raise NoRoomBeside from None
-                if was_killed:
-                    raise refused("too-large", where, wording="killed-twice") from None
-                was_killed = True
-                of_thread.stop_all()
-            elif given or not was_used:  # else what came before may have broken it: once more, in a new one
-                raise broke_off(where, death.signal_number) from None
-        finally:
-            if is_sound and (owner, writes) not in of_thread.idle:
-                of_thread.idle[owner, writes] = decoder
-            else:
-                decoder.stop()
+                memory = f"{given.memory_bytes >> 20:,} MiB of memory"
+                raise refused("too-large", where, wording="too-much-to-decode", what=memory) from None
+            except TimeoutError:
+                raise refused("too-slow", where, seconds=given.seconds) from None
+            except Died as death:
+                if death.signal_number == signal.SIGXCPU:
+                    raise refused("too-slow", where, seconds=given.seconds) from None
+                if death.signal_number == 0 and has_less:  # a long answer
+                    raise NoRoomBeside from None
+                if death.signal_number == signal.SIGKILL:
+                    if of_thread.share is not None:
+                        raise NoRoomBeside from None
+                    if was_killed:
+                        raise refused("too-large", where, wording="killed-twice") from None
+                    was_killed = True
+                    of_thread.stop_all()
+                elif count or not was_used:  # else what came before may have broken it: once more, in a new one
+                    raise broke_off(where, death.signal_number) from None
+            finally:
+                if is_sound and (owner, writes) not in of_thread.idle:
+                    of_thread.idle[owner, writes] = decoder
+                else:
+                    decoder.stop()
+
+    begun = results()
+    next(begun)
+    return begun
 
 
 def content_of(stream: BinaryIO) -> bytes | None:
@@ -589,10 +581,6 @@ def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> li
     for number in numbers:
         os.lseek(number, 0, os.SEEK_SET)
     return numbers
-
-
-def too_slow(where: str, bounds: Bounds) -> InputFault:
-    return refused("too-slow", where, seconds=bounds.seconds)
 
 
 def broke_off(where: str, signal_number: int) -> InputFault:

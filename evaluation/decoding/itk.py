@@ -42,19 +42,10 @@ from evaluation.findings.errors import InputFault, refused
 MHA_HEADER_BYTES = 1 << 16
 PADDING_BYTES = 64  # more data than those of the pixels
 DTYPES = {
-    "MET_CHAR": "i1",
-    "MET_UCHAR": "u1",
-    "MET_SHORT": "i2",
-    "MET_USHORT": "u2",
-    "MET_INT": "i4",
-    "MET_UINT": "u4",
-    "MET_LONG": "i4",
-    "MET_ULONG": "u4",
-    "MET_LONG_LONG": "i8",
-    "MET_ULONG_LONG": "u8",
-    "MET_FLOAT": "f4",
+    "MET_CHAR": "i1", "MET_UCHAR": "u1", "MET_SHORT": "i2", "MET_USHORT": "u2", "MET_INT": "i4", "MET_UINT": "u4",
+    "MET_LONG": "i4", "MET_ULONG": "u4", "MET_LONG_LONG": "i8", "MET_ULONG_LONG": "u8", "MET_FLOAT": "f4",
     "MET_DOUBLE": "f8",
-}
+}  # fmt: skip
 
 
 def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:

@@ -127,17 +127,10 @@ def label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: 
             first = plane[row, column]
             shown = first if plane.dtype.kind == "f" else int(first)
             low, high = plane[wrong].min(), plane[wrong].max()
+            value, size = {"negative-label": low, "label-too-large": high}.get(code, shown), plane.size
+            row += first_row
             faults.append(
-                fault(
-                    code,
-                    where,
-                    expected=expected,
-                    wrong=count,
-                    pixels=plane.size,
-                    value={"negative-label": low, "label-too-large": high}.get(code, shown),
-                    row=row + first_row,
-                    column=column,
-                )
+                fault(code, where, expected=expected, wrong=count, pixels=size, value=value, row=row, column=column)
             )
     return faults
 

@@ -36,28 +36,14 @@ CLASS_NAMES = ("classes", "class_map", "type_map", "type", "types")
 
 # What numpy raises for headers that it does not write: ValueError by itself, the others from what it calls.
 HEADER_FAULTS = (
-    ValueError,
-    TypeError,
-    SyntaxError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    OverflowError,
-    TokenError,
-)
+    ValueError, TypeError, SyntaxError, LookupError, MemoryError, RecursionError, OverflowError, TokenError,
+)  # fmt: skip
 
 # What zipfile raises for damaged files: BadZipFile by itself, the others from what it calls.
 ZIP_FAULTS = (
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    RuntimeError,
-    ValueError,
-    OverflowError,
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, OverflowError,
     struct.error,
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +161,5 @@ def choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) ->
     if len(chosen) == 1:
         return chosen[0]
     names_there = [member.filename.removesuffix(".npy") for member in members]
-    raise refused(
-        "no-mask-variable",
-        where,
-        wording="no-array-in-npz",
-        expected=f"one array, or one with a name such as {quote(names[0])}",
-        names=names_there,
-    )
+    expected = f"one array, or one with a name such as {quote(names[0])}"
+    raise refused("no-mask-variable", where, wording="no-array-in-npz", expected=expected, names=names_there)

@@ -149,17 +149,8 @@ def page_layout(page: TiffPage, where: str) -> Layout:
     else:
         segment_yx = min(page.value(Tag.ROWS_PER_STRIP, page.height), page.height), page.width
     check_segment_size(page, shape_yx, segment_yx, is_tiled)
-    return Layout(
-        shape_yx=shape_yx,
-        samples=1 if page.is_separate else page.samples,
-        planes=page.samples if page.is_separate else 1,
-        bits=bits,
-        dtype=dtype,
-        compression=compression,
-        predictor=predictor,
-        is_tiled=is_tiled,
-        segment_yx=segment_yx,
-    )
+    samples, planes = (1, page.samples) if page.is_separate else (page.samples, 1)
+    return Layout(shape_yx, samples, planes, bits, dtype, compression, predictor, is_tiled, segment_yx)
 
 
 def check_segment_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int], is_tiled: bool) -> None:
@@ -299,31 +290,14 @@ DESCRIPTION_BYTES = 4096
 WHOLE_NUMBERS = {1: "u1", 3: "u2", 4: "u4", 13: "u4", 16: "u8", 18: "u8"}
 
 
-class Tag(IntEnum):
-    """The tags that are looked at."""
-
-    NEW_SUBFILE_TYPE = 254
-    SUBFILE_TYPE = 255
-    WIDTH = 256
-    HEIGHT = 257
-    BITS_PER_SAMPLE = 258
-    COMPRESSION = 259
-    PHOTOMETRIC = 262
-    FILL_ORDER = 266
-    DESCRIPTION = 270
-    STRIP_OFFSETS = 273
-    SAMPLES_PER_PIXEL = 277
-    ROWS_PER_STRIP = 278
-    STRIP_BYTES = 279
-    PLANAR_CONFIGURATION = 284
-    PREDICTOR = 317
-    TILE_WIDTH = 322
-    TILE_HEIGHT = 323
-    TILE_OFFSETS = 324
-    TILE_BYTES = 325
-    SAMPLE_FORMAT = 339
-    DEPTH = 32997
-    TILE_DEPTH = 32998
+# The tags that are looked at.
+Tag = IntEnum("Tag", {
+    "NEW_SUBFILE_TYPE": 254, "SUBFILE_TYPE": 255, "WIDTH": 256, "HEIGHT": 257, "BITS_PER_SAMPLE": 258,
+    "COMPRESSION": 259, "PHOTOMETRIC": 262, "FILL_ORDER": 266, "DESCRIPTION": 270, "STRIP_OFFSETS": 273,
+    "SAMPLES_PER_PIXEL": 277, "ROWS_PER_STRIP": 278, "STRIP_BYTES": 279, "PLANAR_CONFIGURATION": 284,
+    "PREDICTOR": 317, "TILE_WIDTH": 322, "TILE_HEIGHT": 323, "TILE_OFFSETS": 324, "TILE_BYTES": 325,
+    "SAMPLE_FORMAT": 339, "DEPTH": 32997, "TILE_DEPTH": 32998,
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

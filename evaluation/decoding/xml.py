@@ -106,16 +106,10 @@ class Vertices:
         place  where a vertex is, with its file, given its index
         word   what the format calls a vertex
         """
-        named = [
-            fault(
-                "invalid-coordinate",
-                place(vertex),
-                wording="xml",
-                got=f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}",
-                word=word,
-            )
-            for vertex, axis, text in self.invalid
-        ]
+        named = []
+        for vertex, axis, text in self.invalid:
+            got = f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}"
+            named.append(fault("invalid-coordinate", place(vertex), wording="xml", got=got, word=word))
         return with_rest(named, self.invalid_count)
 
 

@@ -69,14 +69,8 @@ class CaseArray:
     def read(self, shape: tuple[int, ...], offset: int, *, fortran: bool = False) -> npt.NDArray[Any]:
         with damage_told(self.where, FILE):
             self.stream.seek(self.start + offset)
-            return read_array(
-                Plain(self.stream),
-                shape,
-                self.header.dtype,
-                where=self.where,
-                bytes_limit=self.bytes_limit,
-                fortran=fortran,
-            )
+            options = {"where": self.where, "bytes_limit": self.bytes_limit, "fortran": fortran}
+            return read_array(Plain(self.stream), shape, self.header.dtype, **options)  # type: ignore[arg-type]
 
 
 class DecodedCases(Mapping[str, Annotations]):
@@ -110,16 +104,9 @@ def case_index(case: Case) -> int:
 def check_cases(array: CaseArray, cases: Mapping[str, Case]) -> None:
     """Refuse an array that has too few cases. Raises InputFault ("wrong-shape")."""
     last = max(cases.values(), key=case_index, default=None)
-    if last is not None and case_index(last) >= array.shape[0]:
-        raise refused(
-            "wrong-shape",
-            array.where,
-            wording="too-few-images",
-            images=array.shape[0],
-            case=last.name,
-            index=case_index(last),
-            needed=case_index(last) + 1,
-        )
+    if last is not None and (index := case_index(last)) >= (images := array.shape[0]):
+        case, wording, needed = last.name, "too-few-images", index + 1
+        raise refused("wrong-shape", array.where, wording=wording, images=images, case=case, index=index, needed=needed)
 
 
 def wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -> InputFault:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, BinaryIO, ClassVar
@@ -40,7 +40,7 @@ from evaluation.formats.annotation_lists import NUMBERS, Faults, check_probabili
 from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
 from evaluation.formats.format import Example, Format, Request, are_coordinates, outlines_of_rings
 from evaluation.formats.run_lengths import CodeRuns, instances_from_runs, join_runs, runs_of_counts
-from evaluation.model import Annotations, Case, Collection, Float64, Instances, Int64, Outlines, Part, Points
+from evaluation.model import Annotations, Case, Collection, Float64, Int64, Part, Points
 from evaluation.model.intervals import expand
 
 NO_CASE = -1
@@ -98,6 +98,11 @@ def id_of(entry: Mapping[str, Any], key: str) -> str | None:
     return str(value) if type(value) is int or type(value) is str else None
 
 
+def wrong_value(faults: Faults, place: str, entry: Mapping[str, Any], key: str, expected: str) -> None:
+    """Note what stands under a key of an entry, and what should."""
+    faults.fault("invalid-annotation", place, expected=expected, of=f"{quote(key)} is", value=entry[key])
+
+
 def read_document(stream: BinaryIO, request: Request) -> Document:
     """The document in a file. Raises InputFault: not-json, too-large, too-deep, not-coco, invalid-annotation."""
     where = request.where
@@ -129,13 +134,8 @@ def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
             place = f"{key}[{index}]"
             id = id_of(entry, "id") if type(entry) is dict else None
             if id is None:
-                faults.fault(
-                    "invalid-annotation",
-                    place,
-                    wording="value",
-                    expected="an object with an 'id', a whole number or a text",
-                    value=entry,
-                )
+                expected = "an object with an 'id', a whole number or a text"
+                faults.fault("invalid-annotation", place, wording="value", expected=expected, value=entry)
                 continue
             name = id_of(entry, name_key)
             if key == "images":
@@ -187,29 +187,25 @@ class Places:
 
     def find(self, image: str) -> int:
         """The number of the case that an image is, or NO_CASE."""
-        number = self.number_of_image.get(image)
-        if number is None:
+        if image not in self.number_of_image:
             case_by_name = None if self.only is not None else self.document.find_case(image, self.known)
-            case = case_by_name or self.of_id.get(image)
-            number = self.add(image, case)
-        return number
+            self.add(image, case_by_name or self.of_id.get(image))
+        return self.number_of_image[image]
 
-    def add(self, image: str, case: Case | None) -> int:
-        self.number_of_image[image] = NO_CASE
+    def add(self, image: str, case: Case | None) -> None:
+        """Note that an image is a case, or none."""
+        name, entry = self.document.names(image)[0], self.document.images.get(image)
         if case is None:
-            self.unknown[self.document.names(image)[0]] += 0
-            return NO_CASE
-        entry = self.document.images.get(image)
+            self.number_of_image[image] = NO_CASE
+            self.unknown[name] += 0
+            return
         place = f"image {quote(image)}" if entry is None else entry.place
         if self.image_of_case.setdefault(case.name, image) != image:
-            self.faults.fault(
-                "invalid-annotation", place, wording="case-again", image=self.document.names(image)[0], case=case.name
-            )
+            self.faults.fault("invalid-annotation", place, wording="case-again", image=name, case=case.name)
         if entry is not None and type(entry.height) is int and type(entry.width) is int:
             self.check_shape(place, entry.height, entry.width, case)
         self.number_of_image[image] = len(self.cases)
         self.cases.append(case)
-        return self.number_of_image[image]
 
     def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
         """The number of the case of an annotation, or NO_CASE, which is counted or noted."""
@@ -221,8 +217,7 @@ class Places:
         if image is None or (self.document.images and image not in self.document.images):
             wanted = "the id of an image"
             if "image_id" in entry:
-                value = entry["image_id"]
-                self.faults.fault("invalid-annotation", place, expected=wanted, of="'image_id' is", value=value)
+                wrong_value(self.faults, place, entry, "image_id", wanted)
             else:
                 self.faults.fault("invalid-annotation", place, got="no 'image_id'", expected=wanted)
             return NO_CASE
@@ -233,19 +228,11 @@ class Places:
 
     def check_shape(self, place: str, height: int, width: int, case: Case) -> bool:
         """Note an image, or a code, of another size than the case."""
-        if (height, width) == case.shape_yx:
-            return True
-        fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
-        self.faults.fault(
-            "wrong-shape",
-            place,
-            got=rows_and_columns(height, width),
-            fix=fix,
-            height=case.shape_yx[0],
-            width=case.shape_yx[1],
-            channels="",
-        )
-        return False
+        if (height, width) != case.shape_yx:
+            fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
+            got, (rows, columns) = rows_and_columns(height, width), case.shape_yx
+            self.faults.fault("wrong-shape", place, got=got, fix=fix, height=rows, width=columns, channels="")
+        return (height, width) == case.shape_yx
 
 
 # --- annotations ------------------------------------------------------------------------------------------------------
@@ -320,10 +307,9 @@ class CategoryClasses:
 
     def look_up(self, category: str) -> int:
         """The class id of a category, by its id as text, "" for none; or SKIPPED or UNKNOWN."""
-        class_id = self.found.get(category)
-        if class_id is None:
-            class_id = self.found[category] = self.resolve(category)
-        return class_id
+        if category not in self.found:
+            self.found[category] = self.resolve(category)
+        return self.found[category]
 
     def resolve(self, category: str) -> int:
         is_number = CATEGORY_NUMBER.fullmatch(category) is not None
@@ -404,13 +390,7 @@ class Nuclei(ABC):
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
-                self.fault(
-                    "invalid-annotation",
-                    number,
-                    expected="a whole number or a name",
-                    of="'category_id' is",
-                    value=entry["category_id"],
-                )
+                wrong_value(self.faults, self.place(number), entry, "category_id", "a whole number or a name")
                 return 0
             category = ""
         class_id = self.classes.look_up(category)
@@ -444,17 +424,13 @@ class Nuclei(ABC):
         class_id, source_id = np.array(self.class_id, np.int16), np.array([*self.source_id, None], object)[:-1]
         self.columns = {"class_id": class_id, "source_id": source_id, "probability": probability}
 
-    def by_case(self, rows: Sequence[int]) -> Iterator[tuple[int, Int64, dict[str, Any]]]:
+    def by_case(self, rows: Int64) -> Iterator[tuple[int, Int64, dict[str, Any]]]:
         """The number of each case that has some of the rows, which of them these are, and what their columns say."""
-        row = np.array(rows, np.int64)
-        case = np.array(self.case, np.int64)[row]
+        case = np.array(self.case, np.int64)[rows]
         order = np.argsort(case, kind="stable")
-        for chosen in np.split(order, np.flatnonzero(np.diff(case[order])) + 1):
-            if len(chosen):
-                columns = {
-                    name: None if column is None else column[row[chosen]] for name, column in self.columns.items()
-                }
-                yield int(case[chosen[0]]), chosen, columns
+        for chosen in filter(len, np.split(order, np.flatnonzero(np.diff(case[order])) + 1)):
+            of_case = {name: None if column is None else column[rows[chosen]] for name, column in self.columns.items()}
+            yield int(case[chosen[0]]), chosen, of_case
 
 
 # --- COCO: polygons and run-length codes ------------------------------------------------------------------------------
@@ -513,189 +489,128 @@ class SegmentedNuclei(Nuclei):
             fix = "Write a list of results, each with its 'image_id'."
             raise refused("not-coco", document.where, got="the masks of one image, without its name", fix=fix)
         super().__init__(document, places, request)
-        self.polygons = PolygonTable()
-        self.codes = CodeTable()
         self.size = 0  # numbers in segmentations
+        nothing = np.empty(0, np.int64)
+        self.polygons: list[tuple[int, list[list[Any]]]] = []  # of the piece at hand, with their rows
+        self.outlines = [(nothing, nothing, nothing, np.empty(0))]  # rows, their rings, vertices of these, coordinates
+        self.codes: list[tuple[int, list[Any] | str]] = []  # of the piece at hand, with their rows
+        self.coded: list[int] = []  # the rows of those that have runs
+        self.runs = [CodeRuns(nothing, nothing, np.empty(0, np.int32))]
 
     def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
-        segmentation, row = entry.get("segmentation"), len(self.number) - 1
+        segmentation, row, place = entry.get("segmentation"), len(self.number) - 1, self.place(number)
         if type(segmentation) is dict and segmentation:
             size, counts = segmentation.get("size"), segmentation.get("counts")
+            said = {"size": size, "counts": counts}
             if type(size) is not list or len(size) != 2 or set(map(type, size)) != {int}:
-                self.fault(
-                    "invalid-annotation", number, expected="[height, width] of the image", of="'size' is", value=size
-                )
+                wrong_value(self.faults, place, said, "size", "[height, width] of the image")
             elif type(counts) is not list and type(counts) is not str:
-                self.fault(
-                    "invalid-annotation",
-                    number,
-                    expected="a list of numbers, or a text",
-                    of="'counts' is",
-                    value=counts,
-                )
-            elif self.places.check_shape(self.place(number), size[0], size[1], self.places.cases[self.case[row]]):
+                wrong_value(self.faults, place, said, "counts", "a list of numbers, or a text")
+            elif self.places.check_shape(place, size[0], size[1], self.places.cases[self.case[row]]):
                 self.size += len(counts)
-                self.codes.add(row, counts)
+                self.codes.append((row, counts))
         elif type(segmentation) is list and any(segmentation):
-            if any(type(ring) is not list for ring in segmentation):
-                found = "'segmentation' is a list of other things than lists"
-                self.fault("invalid-annotation", number, got=found, expected=SEGMENTATION)
-            elif len(segmentation) > 2 and all(len(ring) == 2 for ring in segmentation):
-                found = f"'segmentation' is a list of {len(segmentation):,} pairs"
-                self.fault("invalid-annotation", number, got=found, expected=SEGMENTATION)
+            are_lists = all(type(ring) is list for ring in segmentation)
+            if not are_lists or (len(segmentation) > 2 and all(len(ring) == 2 for ring in segmentation)):
+                what = f"{len(segmentation):,} pairs" if are_lists else "other things than lists"
+                got = f"'segmentation' is a list of {what}"
+                self.fault("invalid-annotation", number, got=got, expected=SEGMENTATION)
             else:
                 self.size += sum(map(len, segmentation))
-                self.polygons.add(row, segmentation)
+                self.polygons.append((row, segmentation))
         elif segmentation is None or type(segmentation) is list or segmentation == {}:
             self.fault("unsupported-shape", number, wording="no-segmentation", expected=SEGMENTATION)
         else:
-            self.fault("invalid-annotation", number, expected=SEGMENTATION, of="'segmentation' is", value=segmentation)
-
-    def add_vanished(self, number: int) -> None:
-        """Note a code without a pixel."""
-        if self.request.rules.value("vanished") == "error":
-            self.fault("vanished-outline", number, wording="code")
-        else:
-            self.warnings.fault("left-out", self.place(number), wording="code-left-out")
+            wrong_value(self.faults, place, entry, "segmentation", SEGMENTATION)
 
     def settle(self) -> None:
         """Make arrays of the segmentations that have come since the last time."""
         what, limits = "vertices and runs", self.request.limits
         check_number(self.size // 2, what, "vertices_per_file", self.request.where, limits)
-        self.polygons.settle(self)
-        self.codes.settle(self)
+        self.settle_polygons()
+        self.settle_codes()
 
-    def parts(self) -> Iterator[tuple[int, Part]]:
-        yield from self.polygons.outlines(self)
-        yield from self.codes.instances(self)
-
-
-class PolygonTable:
-    """The polygons of nuclei, by their rows; those from ``settled`` on are still lists."""
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        self.settled = 0
-        self.pending: list[list[list[Any]]] = []
-        self.ring_count: list[int] = []
-        self.ring_size: list[Int64] = [np.empty(0, np.int64)]
-        self.numbers: list[Float64] = [np.empty(0)]
-
-    def add(self, row: int, polygons: list[list[Any]]) -> None:
-        self.rows.append(row)
-        self.ring_count.append(len(polygons))
-        self.pending.append(polygons)
-
-    def settle(self, nuclei: SegmentedNuclei) -> None:
-        """Make arrays of the polygons that have come; ``nuclei`` takes note of what are no pairs of numbers."""
-        rings = list(chain.from_iterable(self.pending))
+    def settle_polygons(self) -> None:
+        rows = np.array([row for row, _ in self.polygons], np.int64)
+        ring_count = np.array([len(of_row) for _, of_row in self.polygons], np.int64)
+        rings = list(chain.from_iterable(of_row for _, of_row in self.polygons))
         size = np.fromiter(map(len, rings), np.int64, len(rings))
-        if NUMBERS.issuperset(map(type, chain.from_iterable(rings))):
-            numbers = np.fromiter(chain.from_iterable(rings), np.float64)
-        else:
-            plain = (number if type(number) in NUMBERS else np.nan for number in chain.from_iterable(rings))
-            numbers = np.fromiter(plain, np.float64)
-        owner = np.repeat(self.rows[self.settled :], self.ring_count[self.settled :])
-        first = np.cumsum(size) - size
+        flat: Iterable[Any] = chain.from_iterable(rings)
+        if not NUMBERS.issuperset(map(type, chain.from_iterable(rings))):
+            flat = (number if type(number) in NUMBERS else np.nan for number in flat)
+        numbers = np.fromiter(flat, np.float64)
+        owner, stop = np.repeat(rows, ring_count), np.cumsum(size)
         odd = np.flatnonzero(size % 2)
         bad = np.flatnonzero(~are_coordinates(numbers))
         for ring in odd[:FAULTS_NAMED].tolist():
-            nuclei.fault("invalid-coordinate", nuclei.number[owner[ring]], wording="odd-polygon", value=size[ring])
+            self.fault("invalid-coordinate", self.number[owner[ring]], wording="odd-polygon", value=size[ring])
         for index in bad[:FAULTS_NAMED].tolist():
-            ring = int(np.searchsorted(first, index, "right")) - 1
-            value = rings[ring][index - int(first[ring])]
-            nuclei.fault("invalid-coordinate", nuclei.number[owner[ring]], wording="in-turn", value=value)
-        nuclei.faults.count_rest("invalid-coordinate", len(odd))
-        nuclei.faults.count_rest("invalid-coordinate", len(bad))
-        self.numbers.append(numbers)
-        self.ring_size.append(size // 2)
-        self.settled = len(self.rows)
-        self.pending.clear()
+            ring = int(np.searchsorted(stop, index, "right"))
+            value = rings[ring][index - int(stop[ring] - size[ring])]
+            self.fault("invalid-coordinate", self.number[owner[ring]], wording="in-turn", value=value)
+        self.faults.count_rest("invalid-coordinate", len(odd))
+        self.faults.count_rest("invalid-coordinate", len(bad))
+        self.outlines.append((rows, ring_count, size // 2, numbers))
+        self.polygons.clear()
 
-    def outlines(self, nuclei: SegmentedNuclei) -> Iterator[tuple[int, Outlines]]:
-        """The number of each case that has outlines, and they; after all have been settled without a fault."""
-        points = np.concatenate(self.numbers).reshape(-1, 2)
-        ring_start = np.concatenate([[0], np.cumsum(np.concatenate(self.ring_size))])
-        ring_count = np.array(self.ring_count, np.int64)
-        first_ring = np.cumsum(ring_count) - ring_count
-        for case, chosen, columns in nuclei.by_case(self.rows):
-            ring = expand(first_ring[chosen], first_ring[chosen] + ring_count[chosen])
-            start, stop = ring_start[ring], ring_start[ring + 1]
-            owner = np.repeat(np.arange(len(chosen)), ring_count[chosen])
-            yield case, outlines_of_rings(points[expand(start, stop)], stop - start, owner, **columns)
-
-
-class CodeTable:
-    """The run-length codes of nuclei, by their rows; those from ``settled`` on are still codes."""
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        self.settled = 0
-        self.pending: list[list[Any] | str] = []
-        self.runs: list[CodeRuns] = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))]
-
-    def add(self, row: int, code: list[Any] | str) -> None:
-        self.rows.append(row)
-        self.pending.append(code)
-
-    def settle(self, nuclei: SegmentedNuclei) -> None:
-        """Make runs of the codes that have come; codes without a pixel are left out, of which ``nuclei`` takes note."""
-        fresh = self.rows[self.settled :]
-        shapes = [nuclei.places.cases[nuclei.case[row]].shape_yx for row in fresh]
+    def settle_codes(self) -> None:
+        """Codes without a pixel are left out, or noted as faults."""
+        fresh = [row for row, _ in self.codes]
+        shapes = [self.places.cases[self.case[row]].shape_yx for row in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
+        codes = [code for _, code in self.codes]
+        self.codes.clear()
         try:
-            runs = runs_of_counts(self.pending, lambda index: nuclei.place(nuclei.number[fresh[index]]), pixels=pixels)
+            runs = runs_of_counts(codes, lambda index: self.place(self.number[fresh[index]]), pixels=pixels)
         except InputFault as error:
             for finding in error.findings:
-                nuclei.faults.include(finding)
-            runs = self.runs[0]
-        else:
-            has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
-            for index in np.flatnonzero(~has_pixels).tolist():
-                nuclei.add_vanished(nuclei.number[fresh[index]])
-            self.rows[self.settled :] = [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
-            instance = self.settled + np.cumsum(has_pixels)[runs.instance] - 1
-            runs = CodeRuns(runs.start, runs.length, instance.astype(np.int32))
-        self.runs.append(runs)
-        self.settled = len(self.rows)
-        self.pending.clear()
+                self.faults.include(finding)
+            return
+        has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
+        for index in np.flatnonzero(~has_pixels).tolist():
+            if self.request.rules.value("vanished") == "error":
+                self.fault("vanished-outline", self.number[fresh[index]], wording="code")
+            else:
+                self.warnings.fault("left-out", self.place(self.number[fresh[index]]), wording="code-left-out")
+        instance = len(self.coded) + np.cumsum(has_pixels)[runs.instance] - 1
+        self.runs.append(CodeRuns(runs.start, runs.length, instance.astype(np.int32)))
+        self.coded += [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
 
-    def instances(self, nuclei: SegmentedNuclei) -> Iterator[tuple[int, Instances]]:
-        """The number of each case that has codes, and their pixels; after all have been settled without a fault.
-
-        Raises InputFault ("too-complex-runs").
-        """
+    def parts(self) -> Iterator[tuple[int, Part]]:
+        """Outlines first. Raises InputFault ("too-complex-runs")."""
+        rows, ring_count, ring_size, numbers = map(np.concatenate, zip(*self.outlines, strict=True))
+        points = numbers.reshape(-1, 2)
+        stop_ring, stop = np.cumsum(ring_count), np.cumsum(ring_size)
+        for case, chosen, columns in self.by_case(rows):
+            ring = expand(stop_ring[chosen] - ring_count[chosen], stop_ring[chosen])
+            owner = np.repeat(np.arange(len(chosen)), ring_count[chosen])
+            vertices = points[expand(stop[ring] - ring_size[ring], stop[ring])]
+            yield case, outlines_of_rings(vertices, ring_size[ring], owner, **columns)
         runs = join_runs(self.runs)
-        edges = np.searchsorted(runs.instance, np.arange(len(self.rows) + 1))
-        for number, chosen, columns in nuclei.by_case(self.rows):
-            case = nuclei.places.cases[number]
+        edges = np.searchsorted(runs.instance, np.arange(len(self.coded) + 1))
+        for number, chosen, columns in self.by_case(np.array(self.coded, np.int64)):
+            case_of_codes = self.places.cases[number]
             index = expand(edges[chosen], edges[chosen + 1])
-            count = edges[chosen + 1] - edges[chosen]
-            instances = instances_from_runs(
-                runs.start[index],
-                runs.length[index],
-                np.repeat(np.arange(len(chosen), dtype=np.int32), count),
-                shape_yx=case.shape_yx,
-                pixel_order="column",
-                where=f"{nuclei.request.where}, case {quote(case.name)}",
-                **columns,
+            yield (
+                number,
+                instances_from_runs(
+                    runs.start[index],
+                    runs.length[index],
+                    np.repeat(np.arange(len(chosen), dtype=np.int32), edges[chosen + 1] - edges[chosen]),
+                    shape_yx=case_of_codes.shape_yx,
+                    pixel_order="column",
+                    where=f"{self.request.where}, case {quote(case_of_codes.name)}",
+                    **columns,
+                ),
             )
-            yield number, instances
 
 
 def example_of_coco(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     annotations: list[dict[str, Any]] = []
     for image_id, case in enumerate(cases, start=1):
         for name, ring in made.rings(case):
-            annotations.append(
-                {
-                    "id": len(annotations) + 1,
-                    "image_id": image_id,
-                    "category_id": made.names.index(name) + 1,
-                    "segmentation": [ring.reshape(-1).tolist()],
-                    "iscrowd": 0,
-                }
-            )
+            ids = {"id": len(annotations) + 1, "image_id": image_id, "category_id": made.names.index(name) + 1}
+            annotations.append({**ids, "segmentation": [ring.reshape(-1).tolist()], "iscrowd": 0})
     return orjson.dumps({"images": made.images(cases), "annotations": annotations, "categories": made.categories()})
 
 
@@ -752,7 +667,7 @@ class BoxedNuclei(Nuclei):
         if box is None:
             self.fault("invalid-annotation", number, got="no 'bbox'", expected=BOX_WORDS)
         elif type(box) is not list or len(box) != 4 or not NUMBERS.issuperset(map(type, box)):
-            self.fault("invalid-annotation", number, expected=BOX_WORDS, of="'bbox' is", value=box)
+            wrong_value(self.faults, self.place(number), entry, "bbox", BOX_WORDS)
         else:
             self.rows.append(len(self.number) - 1)
             self.pending.append(box)
@@ -768,7 +683,7 @@ class BoxedNuclei(Nuclei):
 
     def parts(self) -> Iterator[tuple[int, Part]]:
         middles_xy = np.concatenate(self.middles_xy)
-        for case, chosen, columns in self.by_case(self.rows):
+        for case, chosen, columns in self.by_case(np.array(self.rows, np.int64)):
             yield case, Points(points_xy=middles_xy[chosen], **columns)
 
 
@@ -776,8 +691,8 @@ def example_of_midog(made: Example, cases: Sequence[Case], class_name: str | Non
     annotations: list[dict[str, Any]] = []
     for image_id, case in enumerate(cases, start=1):
         for name, x, y in made.marks(case):
-            box, category = [x - 25, y - 25, x + 25, y + 25], made.names.index(name) + 1
-            annotations.append({"id": len(annotations) + 1, "image_id": image_id, "category_id": category, "bbox": box})
+            ids = {"id": len(annotations) + 1, "image_id": image_id, "category_id": made.names.index(name) + 1}
+            annotations.append({**ids, "bbox": [x - 25, y - 25, x + 25, y + 25]})
     return orjson.dumps({"images": made.images(cases), "annotations": annotations, "categories": made.categories()})
 
 

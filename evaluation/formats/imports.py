@@ -137,13 +137,8 @@ def faults_told(where: str, words: str) -> Iterator[None]:
             except (Damaged, Unsupported) as error:
                 raise refused("wrong-format", where, wording="damaged-import", expected=words, why=str(error)) from None
     except FAULTS as error:
-        raise refused(
-            "wrong-format",
-            where,
-            wording="damaged-import",
-            expected=words,
-            why=quote(str(error) or type(error).__name__, 120),
-        ) from None
+        why = quote(str(error) or type(error).__name__, 120)
+        raise refused("wrong-format", where, wording="damaged-import", expected=words, why=why) from None
 
 
 def library(name: str, where: str) -> Any:
@@ -163,7 +158,8 @@ def only_one(chosen: Sequence[T], asked: Asked, what: str, expected: str, names:
     """
     if len(chosen) != 1:
         wanted = expected if asked.dataset is None else f"the {what} {quote(asked.dataset)}"
-        raise refused("no-mask-variable", asked.where, wording=f"no-{what}", expected=wanted, names=names)
+        wording = "no-array" if what == "array" else "no-dataset"
+        raise refused("no-mask-variable", asked.where, wording=wording, expected=wanted, names=names)
     return chosen[0]
 
 

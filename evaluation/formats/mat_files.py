@@ -84,9 +84,8 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
     mat = MatFile(stream, where=where, bytes_limit=request.limits.bytes_per_file)
     ids = variable_of(mat, IDS)
     if ids is None:
-        raise refused(
-            "no-mask-variable", where, wording="no-id", name=IDS, names=[variable.name for variable in mat.variables]
-        )
+        names = [variable.name for variable in mat.variables]
+        raise refused("no-mask-variable", where, wording="no-id", name=IDS, names=names)
     check_shape(ids.shape, where=where, shape_yx=case.shape_yx)
     labels = runs_of(check_labels(mat.read(ids), where=where, shape_yx=case.shape_yx))
     class_of_instance: Int16 | None = None
@@ -96,15 +95,12 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
         if types is not None:
             class_of_instance = classes_of_instances(mat, types, np.array(present_labels(labels), np.int64), request)
         elif type_map is not None:
-            class_map = runs_of(read_type_map(mat, type_map, request, case))
+            place, shape_yx = f"{where}, {quote(TYPE_MAP)}", case.shape_yx
+            check_shape(type_map.shape, where=place, shape_yx=shape_yx)
+            class_map = runs_of(classes_in(mat.read(type_map), classes, where=place, shape_yx=shape_yx))
     has_classes = class_of_instance is not None or class_map is not None
-    image = LabelImage(
-        labels,
-        request.file_class or (0 if has_classes else classes.of_nameless),
-        class_map,
-        source=request.name,
-        class_of_instance=class_of_instance,
-    )
+    class_id = request.file_class or (0 if has_classes else classes.of_nameless)
+    image = LabelImage(labels, class_id, class_map, source=request.name, class_of_instance=class_of_instance)
     return Annotations((image,), find_binary_mask(labels, where=where))
 
 
@@ -122,51 +118,35 @@ def variable_of(mat: MatFile, *names: str) -> Variable | None:
     return named[0] if named else None
 
 
-def read_type_map(mat: MatFile, variable: Variable, request: Request, case: Case) -> Int16:
-    """The class id of every pixel, int16 (H, W)."""
-    where = f"{mat.where}, {quote(variable.name)}"
-    check_shape(variable.shape, where=where, shape_yx=case.shape_yx)
-    return classes_in(mat.read(variable), request.classes, where=where, shape_yx=case.shape_yx)
-
-
 def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
     """The class id of each of the present labels, int16 (N,), 0 if it has none."""
-    names = TYPES[types.name]
-    ids, uids = present, variable_of(mat, *names)
+    where, count = mat.where, math.prod(types.shape)
+    name, id_name = types.name, TYPES[types.name][0]
+    ids, uids = present, variable_of(mat, *TYPES[types.name])
     if uids is not None:
         ids = read_vector(mat, uids, "ids from 1").astype(np.int64)
-        if len(distinct := np.unique(ids)) < len(ids):
+        again, found = len(ids) - len(np.unique(ids)), uids.name
+        if again:
             raise refused(
-                "wrong-length",
-                mat.where,
-                wording="repeated-ids",
-                types=types.name,
-                ids=names[0],
-                repeated=len(ids) - len(distinct),
-                found=uids.name,
+                "wrong-length", where, wording="repeated-ids", types=name, ids=id_name, repeated=again, found=found
             )
-    if (count := math.prod(types.shape)) != len(ids):
+    if count != (nuclei := len(ids)):
+        code = "wrong-length"
         raise refused(
-            "wrong-length",
-            mat.where,
-            wording="other-number-of-classes",
-            types=types.name,
-            ids=names[0],
-            classes=count,
-            nuclei=len(ids),
+            code, where, wording="other-number-of-classes", types=name, ids=id_name, classes=count, nuclei=nuclei
         )
     expected = describe_class_values(request.classes)
     numbers = read_vector(mat, types, expected)
     class_id = known_classes(numbers, request.classes)
     is_known = class_id != NO_CLASS
     if not is_known.all():
-        where = f"{mat.where}, {quote(types.name)}"
-        raise InputFault(*unknown_types(numbers[~is_known], ids[~is_known], where, expected))
+        place = f"{where}, {quote(types.name)}"
+        raise InputFault(*unknown_types(numbers[~is_known], ids[~is_known], place, expected))
+    if not len(ids):
+        return np.zeros(len(present), np.int16)
     order = np.argsort(ids)
-    entry = np.minimum(np.searchsorted(ids[order], present), max(len(ids) - 1, 0))
-    has_entry = ids[order][entry] == present if len(ids) else np.zeros(len(present), np.bool_)
-    class_of_label = class_id[order][entry] if len(ids) else np.zeros(len(present), np.int16)
-    return np.where(has_entry, class_of_label, 0).astype(np.int16)
+    entry = np.minimum(np.searchsorted(ids[order], present), len(ids) - 1)
+    return np.where(ids[order][entry] == present, class_id[order][entry], 0).astype(np.int16)
 
 
 def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[np.integer[Any]]:
@@ -176,12 +156,8 @@ def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[
         return np.empty(0, np.int64)
     where = f"{mat.where}, {quote(variable.name)}"
     if max(variable.shape) != count:
-        raise refused(
-            "wrong-length",
-            where,
-            wording="no-column-of-numbers",
-            sizes=" x ".join(f"{size:,}" for size in variable.shape[:8]),
-        )
+        sizes = " x ".join(f"{size:,}" for size in variable.shape[:8])
+        raise refused("wrong-length", where, wording="no-column-of-numbers", sizes=sizes)
     column = mat.read(variable).reshape(-1, 1)
     return check_integers(column, where=where, shape_yx=(count, 1), expected=expected).reshape(-1)
 

@@ -91,7 +91,9 @@ def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixe
         if len(words) % 2:
             faults.add(index, "odd-code", len(words))
             texts[index] = []
-        elif not words and (strange := next((word for word in codes[index].split() if not is_number(word)), None)):
+        elif not words and (
+            strange := next((word for word in codes[index].split() if not PAIRS.fullmatch(word)), None)
+        ):
             faults.add(index, "no-number-in-code", strange)
     numbers = np.fromiter(map(int, chain.from_iterable(texts)), np.int64)
     instance = np.repeat(np.arange(len(codes), dtype=np.int32), [len(words) // 2 for words in texts])
@@ -109,10 +111,6 @@ def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixe
         faults.add_first(instance, meets, "runs-overlap", start[order])
     faults.raise_all(place)
     return CodeRuns(start - first_pixel, length, instance)
-
-
-def is_number(word: str) -> bool:
-    return PAIRS.fullmatch(word) is not None
 
 
 def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels: int | Int64) -> CodeRuns:
@@ -140,11 +138,8 @@ def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels
 
 def join_runs(parts: Sequence[CodeRuns]) -> CodeRuns:
     """The runs of several parts, one part after the other."""
-    return CodeRuns(
-        np.concatenate([part.start for part in parts]),
-        np.concatenate([part.length for part in parts]),
-        np.concatenate([part.instance for part in parts]),
-    )
+    columns = zip(*((part.start, part.length, part.instance) for part in parts), strict=True)
+    return CodeRuns(*map(np.concatenate, columns))
 
 
 def join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: CodeFaults) -> tuple[Int64, Int64]:
@@ -262,12 +257,13 @@ class CodeFaults:
 
     def raise_all(self, place: Place) -> None:
         """Raise InputFault if there is a fault."""
-        if self.by_code:
-            raise InputFault(*for_each(sorted(self.by_code), lambda code: self.finding(code, place(code))))
 
-    def finding(self, code: int, place: str) -> Finding:
-        wording, value = self.by_code[code]
-        return fault("invalid-rle", place, wording=wording, expected=self.wanted, value=value)
+        def finding(code: int) -> Finding:
+            wording, value = self.by_code[code]
+            return fault("invalid-rle", place(code), wording=wording, expected=self.wanted, value=value)
+
+        if self.by_code:
+            raise InputFault(*for_each(sorted(self.by_code), finding))
 
 
 # --- runs to instances ------------------------------------------------------------------------------------------------
@@ -436,8 +432,8 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
                     rows.table.take(part),
                     request,
                     case,
-                    class_id=class_id[is_nucleus][part],
-                    probability=None if probability is None else probability[part],
+                    class_id[is_nucleus][part],
+                    None if probability is None else probability[part],
                 )
                 by_case[case.name] = Annotations((instances,))
             except InputFault as error:
@@ -452,7 +448,6 @@ def instances_of(
     rows: Table,
     request: Request[RleCsvRules],
     case: Case,
-    *,
     class_id: Int16,
     probability: Float64 | None,
 ) -> Instances:
@@ -482,18 +477,19 @@ def size_faults(rows: CaseRows) -> list[Finding]:
     for case, part in zip(rows.cases, rows.slices(), strict=True):
         wrong = np.flatnonzero((sizes[0][part] != case.height) | (sizes[1][part] != case.width))
         if len(wrong):
-            row = part.start + int(wrong[0])
-            height, width = (table.text(row, column) for column in columns if column is not None)
+            place = table.place(row := part.start + int(wrong[0]))
+            found = [table.text(row, column) for column in columns if column is not None]
+            height, width = case.shape_yx
             faults.append(
                 fault(
                     "wrong-shape",
-                    table.place(row),
+                    place,
                     wording="other-size-of-code",
                     total=len(wrong),
-                    found_height=height,
-                    found_width=width,
-                    height=case.height,
-                    width=case.width,
+                    found_height=found[0],
+                    found_width=found[1],
+                    height=height,
+                    width=width,
                 )
             )
     return faults

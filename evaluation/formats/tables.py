@@ -16,19 +16,17 @@ without names, in the order of the images in its arrays. https://github.com/Tiss
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from evaluation.challenge.formats import NuclsCsvRules, PointsCsvRules
 from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.decoding.streams import check_number, damage_told
-from evaluation.findings import FAULTS_NAMED, Finding, fault, for_each, quote, with_rest
+from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import check_size, find_classes
 from evaluation.formats.format import (
@@ -175,15 +173,10 @@ def check_counts(rows: CaseRows, request: Request) -> None:
     limit = request.limits.instances_per_case
     counts = [(case, part.stop - part.start) for case, part in zip(rows.cases, rows.slices(), strict=True)]
     wrong = [(f"{request.where}, case {quote(case.name)}", count) for case, count in counts if count > limit]
+    wording = "too-many-nuclei-in-rows"
     if wrong:
-        raise InputFault(
-            *for_each(
-                wrong,
-                lambda found: fault(
-                    "too-large", found[0], wording="too-many-nuclei-in-rows", nuclei=found[1], limit=limit
-                ),
-            )
-        )
+        too_many = for_each(wrong, lambda of: fault("too-large", of[0], wording=wording, nuclei=of[1], limit=limit))
+        raise InputFault(*too_many)
 
 
 def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
@@ -198,27 +191,16 @@ def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[lis
         of_class = folded.removeprefix(prefix).strip() if folded.startswith(prefix) else ""
         class_id = request.classes.ids.get(of_class, 0) if of_class else 0
         if class_id > 0 and by_class.setdefault(class_id, column) != column:
-            faults.append(
-                fault(
-                    "invalid-csv",
-                    request.where,
-                    wording="two-columns-of-class",
-                    first=table.names[by_class[class_id]],
-                    second=name,
-                )
-            )
+            where, first = request.where, table.names[by_class[class_id]]
+            faults.append(fault("invalid-csv", where, wording="two-columns-of-class", first=first, second=name))
     if prefix and not by_class:
         return [], []
     missing = [name for class_id, name in enumerate(request.classes.names, start=1) if class_id not in by_class]
-    headers = [name for name in table.names if name]
-
-    def fault_at(name: str) -> Finding:
-        wanted = "a column for each class"
-        if prefix:
-            wanted = f"a column {quote(prefix + '…')} for each class, or for none"
-        return fault("missing-column", request.where, expected=wanted, name=prefix + name, known=headers)
-
-    faults += for_each(missing, fault_at)
+    headers, where = [name for name in table.names if name], request.where
+    wanted = f"a column {quote(prefix + '…')} for each class, or for none" if prefix else "a column for each class"
+    faults += for_each(
+        missing, lambda name: fault("missing-column", where, expected=wanted, name=prefix + name, known=headers)
+    )
     return [by_class[class_id] for class_id in sorted(by_class)], faults
 
 
@@ -233,23 +215,40 @@ def read_classes(table: Table, column: int | None, request: Request) -> tuple[In
 def read_probabilities(table: Table) -> tuple[Float64 | None, list[Finding]]:
     """The probability of each row, float64 (R,), None if no row has one, and what is wrong with them."""
     column = table.find(PROBABILITY_COLUMNS)
-    if column is None:
-        return None, []
-    cells = table.cells(column)
-    is_filled = np.array([bool(cell.strip()) for cell in cells], np.bool_)
+    numbers, is_filled, faults = numbers_from_0_to_1(table, [] if column is None else [column])
     if not is_filled.any():
         return None, []
-    numbers = numbers_of(cells)
-    wrong = np.flatnonzero(is_filled & ~((numbers >= 0) & (numbers <= 1))).tolist()
     missing = np.flatnonzero(~is_filled).tolist()
-    what = f"{table.names[column]} is"
-    faults = [
-        *for_each(
-            wrong, lambda row: fault("invalid-probability", table.place(row), value=table.text(row, column), what=what)
-        ),
-        *for_each(missing, lambda row: fault("missing-probability", table.place(row))),
-    ]
-    return (None if faults else numbers.astype(np.float64)), faults
+    faults += for_each(missing, lambda row: fault("missing-probability", table.place(row)))
+    return (None if faults else numbers[:, 0]), faults
+
+
+def numbers_from_0_to_1(table: Table, columns: Sequence[int]) -> tuple[Float64, Bool, list[Finding]]:
+    """Columns of probabilities, float64 (R, K), which cells are filled, bool (R, K), and what is wrong with these."""
+    numbers = np.empty((len(table), len(columns)), np.float64)
+    is_filled = np.ones(numbers.shape, np.bool_)
+    for k, column in enumerate(columns):
+        cells = table.cells(column)
+        numbers[:, k] = numbers_of(cells)
+        for row in np.flatnonzero(np.isnan(numbers[:, k])):
+            is_filled[row, k] = bool(cells[row].strip())
+
+    def wrong(place: str, name: str, text: str) -> Finding:
+        return fault("invalid-probability", place, value=text, what=f"{name} is")
+
+    return numbers, is_filled, cell_faults(table, columns, is_filled & ~((numbers >= 0) & (numbers <= 1)), wrong)
+
+
+def cell_faults(
+    table: Table, columns: Sequence[int], is_wrong: Bool, finding: Callable[[str, str, str], Finding]
+) -> list[Finding]:
+    """What is wrong with cells of the columns, bool (R, K): findings of a place, the name of a column and a text."""
+
+    def fault_at(cell: list[int]) -> Finding:
+        row, column = cell[0], columns[cell[1]]
+        return finding(table.place(row), table.names[column], table.text(row, column))
+
+    return for_each(np.argwhere(is_wrong).tolist(), fault_at)
 
 
 def check_case(table: Table, column: int, request: Request, case: Case) -> None:
@@ -260,16 +259,12 @@ def check_case(table: Table, column: int, request: Request, case: Case) -> None:
     key = request.rules.key_of(case)
     texts, text_of_row = table.categories(column)
     wrong = [index for index, text in enumerate(texts) if find_case({case.name: case, key: case}, text) is None]
+
+    def fault_at(row: int) -> Finding:
+        return fault("other-case", table.place(row), wording="row", name=texts[text_of_row[row]], case=key)
+
     if wrong:
-        rows = np.flatnonzero(np.isin(text_of_row, wrong)).tolist()
-        raise InputFault(
-            *for_each(
-                rows,
-                lambda row: fault(
-                    "other-case", table.place(row), wording="row", name=texts[text_of_row[row]], case=key
-                ),
-            )
-        )
+        raise InputFault(*for_each(np.flatnonzero(np.isin(text_of_row, wrong)).tolist(), fault_at))
 
 
 def table_of(stream: BinaryIO, request: Request, cases: int) -> Table:
@@ -300,17 +295,10 @@ def read_coordinates(
         with np.errstate(over="ignore"):
             numbers = um_to_px(numbers * um_per_unit, np.reshape(spacing_um, (-1, 1)))
 
-    def fault_at(cell: list[int]) -> Finding:
-        row, column = cell[0], columns[cell[1]]
-        return fault(
-            "invalid-coordinate",
-            table.place(row),
-            wording="no-coordinate",
-            column=table.names[column],
-            text=table.text(row, column),
-        )
+    def wrong(place: str, name: str, text: str) -> Finding:
+        return fault("invalid-coordinate", place, wording="no-coordinate", column=name, text=text)
 
-    return numbers, for_each(np.argwhere(~are_coordinates(numbers)).tolist(), fault_at)
+    return numbers, cell_faults(table, columns, ~are_coordinates(numbers), wrong)
 
 
 def read_class_probabilities(table: Table, request: Request) -> tuple[Float64 | None, list[Finding]]:
@@ -325,36 +313,12 @@ def read_class_probabilities(table: Table, request: Request) -> tuple[Float64 | 
     if faults or not columns:
         return None, count_rest(faults)
     check_size(len(table), len(columns), request.where)
-    probability = np.empty((len(table), len(columns)), np.float64)
-    is_filled = np.ones(probability.shape, np.bool_)
-    for k, column in enumerate(columns):
-        cells = table.cells(column)
-        numbers = numbers_of(cells)
-        probability[:, k] = np.where((numbers >= 0) & (numbers <= 1), numbers, np.nan)
-        for row in np.flatnonzero(np.isnan(numbers)):
-            is_filled[row, k] = bool(cells[row].strip())
+    probability, is_filled, faults = numbers_from_0_to_1(table, columns)
     if len(table) and not is_filled.any():
         return None, []
-    lacking = np.flatnonzero(~is_filled.all(axis=1)).tolist()
-    faults = wrong_cells(table, columns, is_filled & np.isnan(probability))
-    faults += for_each(
-        lacking, lambda row: fault("missing-probability", table.place(row), wording="row-without-class-probabilities")
-    )
+    lacking, wording = np.flatnonzero(~is_filled.all(axis=1)).tolist(), "row-without-class-probabilities"
+    faults += for_each(lacking, lambda row: fault("missing-probability", table.place(row), wording=wording))
     return (None if faults else probability), faults
-
-
-def wrong_cells(table: Table, columns: list[int], is_wrong: Bool) -> list[Finding]:
-    """Cells, bool (R, C), that are no numbers from 0 to 1."""
-    named = [
-        fault(
-            "invalid-probability",
-            table.place(row),
-            value=table.text(row, columns[k]),
-            what=f"{table.names[columns[k]]} is",
-        )
-        for row, k in zip(*(index[:FAULTS_NAMED].tolist() for index in np.nonzero(is_wrong)), strict=True)
-    ]
-    return with_rest(named, int(is_wrong.sum()))
 
 
 def most_probable(class_probability: Float64) -> Int16:
@@ -442,13 +406,9 @@ def points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: F
 
 
 def select_points(points: Points, rows: slice) -> Points:
-    return Points(
-        points.points_xy[rows],
-        points.class_id[rows],
-        points.source_id[rows],
-        None if points.probability is None else points.probability[rows],
-        None if points.class_probability is None else points.class_probability[rows],
-    )
+    columns = [getattr(points, name) for name in points.__dataclass_fields__]
+    chosen: Any = [None if column is None else column[rows] for column in columns]
+    return Points(*chosen)
 
 
 def example_of_points(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
@@ -528,22 +488,16 @@ def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
     is_box = is_rectangle & (x.count == 0) & (y.count == 0)
     other = np.flatnonzero(~(is_rectangle | is_polyline)).tolist()
     uneven = np.flatnonzero((x.count != y.count) | (is_polyline & (x.count == 0))).tolist()
-    faults = [
-        *for_each(
-            other,
-            lambda row: fault(
-                "unsupported-shape", table.place(row), wording="other-nucls-type", type=types[type_of_row[row]]
-            ),
-        ),
-        *for_each(
-            uneven,
-            lambda row: fault(
-                "invalid-coordinate", table.place(row), wording="more-x-than-y", x=x.count[row], y=y.count[row]
-            ),
-        ),
-        *vertex_faults(table, "coords_x", x),
-        *vertex_faults(table, "coords_y", y),
-    ]
+
+    def type_fault(row: int) -> Finding:
+        return fault("unsupported-shape", table.place(row), wording="other-nucls-type", type=types[type_of_row[row]])
+
+    def count_fault(row: int) -> Finding:
+        place, of_x, of_y = table.place(row), x.count[row], y.count[row]
+        return fault("invalid-coordinate", place, wording="more-x-than-y", x=of_x, y=of_y)
+
+    faults = [*for_each(other, type_fault), *for_each(uneven, count_fault)]
+    faults += [*vertex_faults(table, "coords_x", x), *vertex_faults(table, "coords_y", y)]
     boxes = table.take(is_box)
     corners = np.empty((0, 4), np.float64)
     if len(boxes):
@@ -584,15 +538,9 @@ def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
 
     def fault_at(index: int) -> Finding:
         row = int(np.searchsorted(stop, index, "right"))
-        vertex = int(index - stop[row] + lists.count[row])
+        place = f"{table.place(row)}, vertex {index - stop[row] + lists.count[row] + 1:,}"
         text = lists.texts[index].decode().strip()
-        return fault(
-            "invalid-coordinate",
-            f"{table.place(row)}, vertex {vertex + 1:,}",
-            wording="no-coordinate",
-            column=column,
-            text=text,
-        )
+        return fault("invalid-coordinate", place, wording="no-coordinate", column=column, text=text)
 
     return for_each(np.flatnonzero(~are_coordinates(lists.numbers)).tolist(), fault_at)
 
@@ -628,12 +576,8 @@ def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mappin
     Raises InputFault: too-large, invalid-csv, missing-column, row-count, duplicate-row, invalid-count.
     """
     with damage_told(request.where, "a CSV file"):
-        table = read_table(
-            stream,
-            where=request.where,
-            bytes_limit=request.limits.bytes_per_file,
-            rows_limit=max(IMAGES_LIMIT, len(cases)),
-        )
+        rows_limit, bytes_limit = max(IMAGES_LIMIT, len(cases)), request.limits.bytes_per_file
+        table = read_table(stream, where=request.where, bytes_limit=bytes_limit, rows_limit=rows_limit)
         columns, faults = class_columns(table, request)
         if faults:
             raise InputFault(*count_rest(faults))
@@ -649,24 +593,19 @@ def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[
     >>> write_counts_csv({"a": (3, 0)}, ["tumour", "other"])
     b'case,tumour,other\\na,3,0\\n'
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["case", *class_names])
-    writer.writerows([name, *row] for name, row in counts.items())
-    return text.getvalue().encode()
+    return csv_bytes(["case", *class_names], [[name, *row] for name, row in counts.items()])
 
 
 def read_counts(table: Table, columns: Sequence[int]) -> Int64:
     """The numbers in the columns, int64 (R, C). Raises InputFault ("invalid-count")."""
     numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
-    wrong = np.argwhere(~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers))).tolist()
+    is_count = (numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers)
 
-    def fault_at(cell: list[int]) -> Finding:
-        row, column = cell[0], columns[cell[1]]
-        return fault("invalid-count", table.place(row), column=table.names[column], text=table.text(row, column))
+    def wrong(place: str, name: str, text: str) -> Finding:
+        return fault("invalid-count", place, column=name, text=text)
 
-    if wrong:
-        raise InputFault(*for_each(wrong, fault_at))
+    if faults := cell_faults(table, columns, ~is_count, wrong):
+        raise InputFault(*faults)
     return numbers.astype(np.int64)
 
 
@@ -683,19 +622,13 @@ def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> Case
     rows = rows_of_cases(table, column, cases)
     again = np.flatnonzero(np.diff(rows.case_of_row, prepend=-1) == 0).tolist()
     found = rows.table
+
+    def fault_at(row: int) -> Finding:
+        case, line = found.text(row, column), found.line[row - 1]
+        return fault("duplicate-row", found.place(row), wording="case-twice", case=case, line=line)
+
     if again:
-        raise InputFault(
-            *for_each(
-                again,
-                lambda row: fault(
-                    "duplicate-row",
-                    found.place(row),
-                    wording="case-twice",
-                    case=found.text(row, column),
-                    line=found.line[row - 1],
-                ),
-            )
-        )
+        raise InputFault(*for_each(again, fault_at))
     return rows
 
 
