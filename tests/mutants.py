@@ -443,7 +443,7 @@ MUTANTS: Sequence[Mutant] = [
     *of(
         "guard", "guard",
         ("left -= time.monotonic() - began", "pass"),
-        ("if given > yielded:", "if given:"),
+        ("if count > yielded:", "if count:"),
         ("if was_killed:", "if True:"),
         ("if death.signal_number == 0 and has_less:", "if not death:"),
         ("child for child in launchers_of_workers if not os.waitpid(child, os.WNOHANG)[0]", "*launchers_of_workers"),
