@@ -113,20 +113,6 @@ def pairs_at(*places: tuple[int, int]) -> Matches:
     return Matches(reference_index, prediction_index, np.ones(len(places), int), np.ones(len(places), int))
 
 
-def test_a_nucleus_that_is_matched_to_no_piece_of_it_is_not_split():
-    reference, prediction = side_of("AAAAAAAAAA......"), side_of("bbbcccaaaaaaaaaa")
-    found = sort_sides(reference, prediction, matches=pairs_at((0, 0)))
-    assert names_of(found) == ("right", "right spurious spurious")
-    assert names_of(sort_sides(reference, prediction)) == ("split", "spurious split split")
-
-
-def test_only_pairs_of_two_classes_whose_sides_are_free_are_misnamed():
-    sides = instances_of(*side_of("A.B.C....", "211")), instances_of(*side_of("......a.c", "11"))
-    misnamed = pairs_at((0, 0), (2, 1))  # a has found B; C and c have the same class
-    found = sort_errors(*sides, overlap_table(*sides), pairs_at((1, 0)), misnamed=misnamed)
-    assert names_of(found) == ("missed right missed", "right spurious")
-
-
 def test_points_are_right_missed_spurious_or_of_a_wrong_class():
     def points(classes: list[int]) -> Instances:
         nothing = instances_of(np.zeros((0, 9, 9), bool), [])

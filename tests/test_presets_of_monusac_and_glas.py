@@ -14,19 +14,6 @@ from evaluation import Challenge, instances_from_labels, score_instances
 
 # --- MoNuSAC as published ---------------------------------------------------------------------------------------------
 
-SQUARES = np.zeros((100, 100), int)
-SQUARES[10:20, 10:20], SQUARES[10:20, 30:40], SQUARES[50:60, 50:60] = 1, 2, 3
-
-
-@pytest.mark.parametrize(("numbers", "expected"), [((4, 5, 6), 3 / 4.5), ((3, 1, 2), 1.0), ((3, 4, 5), 3 / 4)])
-def test_three_squares_found_perfectly_score_by_their_ids_as_published_and_one_otherwise(numbers, expected):
-    reference = instances_from_labels(SQUARES, class_id=1)
-    prediction = instances_from_labels(np.array([0, *numbers])[SQUARES], class_id=1)
-    for preset, value in (("monusac2020_as_published", expected), ("monusac2020", 1.0)):
-        challenge = Challenge.from_preset(preset, name="fabricated")
-        result = score_instances(challenge, {"image": (reference, prediction)})
-        assert result.value("panoptic.pq.case_mean") == pytest.approx(value, abs=1e-6)
-
 
 def literal_monusac(reference: Mapping[str, np.ndarray], prediction: Mapping[str, np.ndarray]) -> float | None:
     """PQ of one sub-image as it was published, from n-ary masks; the mean over the classes that the reference has."""

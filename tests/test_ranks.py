@@ -121,20 +121,6 @@ def test_the_kernel_is_chosen_for_a_bootstrap_of_few_cases(monkeypatch):
     np.testing.assert_array_equal(weighted_auroc(score, positive, case, units), expected)
 
 
-def test_the_mean_over_classes_is_scikit_learn_s_one_against_the_rest():
-    random = np.random.default_rng(8)
-    of = random.integers(0, 3, 90)
-    probability = random.dirichlet(np.ones(3), 90).round(2)
-    probability[:, 2] = 1 - probability[:, :2].sum(axis=1)
-    weights = np.array([[2, 1, 1], [0, 1, 3]])
-    case, units = np.arange(90) % 3, units_of(weights)
-    ours = np.mean([weighted_auroc(probability[:, k], of == k, case, units) for k in range(3)], axis=0)
-    for row, value in zip(weights, ours, strict=True):
-        n = row[case]
-        theirs = roc_auc_score(np.repeat(of, n), np.repeat(probability, n, axis=0), multi_class="ovr", average="macro")
-        assert value == pytest.approx(theirs, abs=1e-13)
-
-
 @pytest.mark.parametrize("kind", ["cases", "bootstrap"])
 def test_the_order_of_the_entries_does_not_change_a_digit(kind):
     values, positive, case, random = entries(9, 6, 200, 30)

@@ -49,13 +49,6 @@ def test_the_names_of_the_rules_are_those_of_the_challenge():
     assert rules["missing"].annotation == MissingValues
 
 
-@pytest.mark.parametrize(
-    ("ties", "expected"), [("min", [1, 2, 2, 4]), ("average", [1, 2.5, 2.5, 4]), ("dense", [1, 2, 2, 3])]
-)
-def test_equal_values_get_what_the_tie_rule_says(ties, expected):
-    assert rank_values(np.array([0.9, 0.5, 0.5, 0.1]), higher_is_better=True, ties=ties).tolist() == expected
-
-
 @pytest.mark.parametrize("ties", TIES)
 @given(values=any_values, higher=st.booleans())
 def test_ranks_are_those_of_scipy(ties, values, higher):
@@ -71,14 +64,6 @@ def test_values_that_are_missing_rank_after_all_others_or_not_at_all(ties, missi
     found = rank_values(np.array(values, np.float64), higher_is_better=higher, ties=ties, missing=missing)
     expected = literal_ranks([-value for value in values] if higher else values, ties, missing)
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize(
-    ("ties", "expected"), [("min", [3, 1, 3, 1, 3]), ("average", [4, 1.5, 4, 1.5, 4]), ("dense", [2, 1, 2, 1, 2])]
-)
-def test_the_worst_rank_is_shared_by_the_tie_rule(ties, expected):
-    values = np.array([NAN, 0.5, NAN, 0.5, NAN])
-    assert rank_values(values, higher_is_better=True, ties=ties, missing="worst").tolist() == expected
 
 
 def test_a_missing_value_is_worse_than_an_infinite_one():

@@ -172,35 +172,6 @@ def test_runs_are_sorted_maximal_and_inside_one_row(rings, parts):
             assert stop not in [other for other, owner, _ in runs if owner == index]
 
 
-# --- pictures --------------------------------------------------------------------------------------------------------
-
-
-def test_edges_and_vertices_belong_to_the_outline():
-    triangle = [(1, 0), (4, 0), (1, 3)]
-    assert picture(outlines_of([triangle]), (5, 6)) == [".1111.", ".111..", ".11...", ".1....", "......"]
-
-
-def test_an_outline_that_crosses_itself_is_filled_where_a_ray_crosses_an_odd_number_of_edges():
-    bow_tie = [(0, 0), (6, 4), (6, 0), (0, 4)]
-    assert picture(outlines_of([bow_tie]), (5, 7)) == ["1.....1", "11...11", "1111111", "11...11", "1.....1"]
-
-
-def test_a_hole_takes_its_own_edge_away():
-    rings = [[(0, 0), (5, 0), (5, 4), (0, 4)], [(2, 1), (4, 1), (4, 3), (2, 3)]]
-    expected = ["111111", "11...1", "11...1", "11...1", "111111"]
-    assert picture(outlines_of(rings, instance=[0, 0], holes=[1]), (5, 6)) == expected
-
-
-def test_parts_outside_the_image_are_cut_off():
-    assert picture(outlines_of([[(-3, -2), (1, -2), (1, 9), (-3, 9)]]), (2, 4)) == ["11..", "11.."]
-
-
-def test_vertices_that_repeat_or_close_the_ring_change_nothing():
-    ring = [(0.5, 0.5), (4.5, 0.5), (4.5, 3.5)]
-    again = [ring[0], ring[0], ring[1], ring[2], ring[2], ring[0]]
-    assert picture(outlines_of([ring]), (5, 6)) == picture(outlines_of([again]), (5, 6))
-
-
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 

@@ -177,14 +177,6 @@ def test_leaving_out_each_unit_is_ranking_the_others():
     assert found.most == int(np.argmax(found.changed_pairs))
 
 
-def test_one_patient_that_decides_the_first_place_is_named():
-    found = found_of([[0.5, 0.5, 0.9, 0.5], [0.55, 0.55, 0.5, 0.55], [0.1, 0.1, 0.1, 0.1]]).left_out
-    assert found.changes_first.tolist() == [False, False, True, False]
-    assert found.most == 2
-    assert found.changed_pairs.tolist() == [0, 0, 1, 0]
-    assert found_of([[0.5, 0.5], [0.4, 0.4]]).left_out.most is None
-
-
 @pytest.mark.parametrize("aggregate", ["mean", "median"])
 @pytest.mark.parametrize("entries", [1, 50])
 def test_how_much_is_held_at_once_changes_nothing(monkeypatch, aggregate, entries):
@@ -249,14 +241,6 @@ def test_one_team_is_first_and_has_no_tau():
     assert np.isnan(found.tau.mean)
     assert (found.tau.defined, found.tau.same_order) == (0, 1)
     assert found.left_out.most is None
-
-
-def test_a_team_without_a_value_is_never_ranked():
-    found = found_of([[0.5, 0.6], [NAN, NAN], [0.4, 0.5]])
-    assert found.unranked.tolist() == [0, 1, 0]
-    assert np.isnan([found.low[1], found.high[1], found.of_units[1]]).all()
-    assert found.first.tolist() == [1, 0, 0]
-    assert found.tau.same_order == 1
 
 
 def test_a_team_that_is_not_ranked_in_some_samples_is_not_the_same_ranking():

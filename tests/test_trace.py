@@ -126,21 +126,6 @@ def test_pixels_that_touch_at_a_corner_are_two_parts():
     assert rings_of("1.\n.1") == [(False, [(0, 0), (1, 0), (1, 1), (0, 1)]), (False, [(1, 1), (2, 1), (2, 2), (1, 2)])]
 
 
-def test_holes_that_touch_at_a_corner_are_two_holes():
-    assert rings_of("1111\n1.11\n11.1\n1111") == [
-        (False, [(0, 0), (4, 0), (4, 4), (0, 4)]),
-        (True, [(1, 1), (1, 2), (2, 2), (2, 1)]),
-        (True, [(2, 2), (2, 3), (3, 3), (3, 2)]),
-    ]
-
-
-def test_a_gap_that_is_closed_by_a_corner_is_a_hole():
-    assert rings_of("111\n1.1\n11.") == [
-        (False, [(0, 0), (3, 0), (3, 2), (2, 2), (2, 3), (0, 3)]),
-        (True, [(1, 1), (1, 2), (2, 2), (2, 1)]),
-    ]
-
-
 NESTED = """
     1111111.
     1.....1.
@@ -155,11 +140,6 @@ NESTED = """
 def test_an_island_in_a_hole_comes_with_its_own_hole_after_the_hole():
     sizes = [(is_hole, len(ring), ring[0]) for is_hole, ring in rings_of(NESTED)]
     assert sizes == [(False, 4, (0, 0)), (True, 4, (1, 1)), (False, 4, (2, 2)), (True, 4, (3, 3))]
-
-
-def test_an_island_in_a_hole_is_there_again_when_it_is_read_back():
-    instances = instances_from_labels(picture(NESTED))
-    assert_same_pixels(rasterised(trace_outlines(instances), (7, 8)), instances)
 
 
 def test_what_is_known_of_the_instances_stays_with_them():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from evaluation.metrics.classification import CLASSIFICATION
 from evaluation.metrics.curves import CURVES
@@ -34,20 +35,21 @@ METRIC_FAMILIES: dict[str, tuple[Metric, ...]] = {
 FAMILIES = tuple(METRIC_FAMILIES)
 
 
-def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True) -> list[Metric]:
-    """The chosen metrics of a challenge, family by family.
+@lru_cache(maxsize=64)
+def metrics_of(choice: MetricChoice, *, class_aware: bool, primary: bool = True) -> tuple[Metric, ...]:
+    """The chosen metrics of a challenge, family by family; made once for all that ask for the same.
 
     class_aware  pairs of unequal classes were never matched, so classification would always be perfect: it is undefined
     primary      whether this is the first matching rule: what no rule can change is given with that one only
     """
-    return [
+    return tuple(
         replace(metric, evaluate=class_aware_matching) if class_aware and record.judges_class else metric
         for family in choice.families
         for record in METRIC_FAMILIES[family]
         if primary or record.by_rule
         for metric in record.in_challenge(choice)
         if is_chosen(metric, choice.metrics)
-    ]
+    )
 
 
 def is_chosen(metric: Metric, names: Sequence[str]) -> bool:
@@ -58,7 +60,7 @@ def is_chosen(metric: Metric, names: Sequence[str]) -> bool:
 
 def unknown_metrics(choice: MetricChoice) -> dict[str, list[str]]:
     """The names in a choice that no metric of the challenge has, each with the names of the metrics of its family."""
-    every = metrics_of(replace(choice, metrics=()), class_aware=False) if choice.metrics else []
+    every = metrics_of(replace(choice, metrics=()), class_aware=False) if choice.metrics else ()
     return {
         name: list(dict.fromkeys(metric.page for metric in every if name.startswith(f"{metric.family}.")))
         for name in choice.metrics

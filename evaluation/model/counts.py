@@ -70,6 +70,10 @@ class MetricChoice:
     distance_cap_um: float | None = None
     guessed: int | None = None
 
+    def __hash__(self) -> int:
+        """Of what it says, in its order: dictionaries have no hash of their own."""
+        return hash(repr(self))
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MatchCounts:

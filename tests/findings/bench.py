@@ -109,3 +109,9 @@ def example_of(code: str) -> Callable[[Fixture], Fixture]:
         return fixture
 
     return register
+
+
+def examples_of(fixtures: Mapping[str, Fixture]) -> None:
+    """The same for functions that are written in one line each."""
+    for code, fixture in fixtures.items():
+        example_of(code)(fixture)

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from evaluation.findings.errors import WrongUsage
 from evaluation.model import Case
 from evaluation.report.html import page_html
 from evaluation.report.page import Page
-from findings.bench import FOUR_CLASSES, Bench, example_of
+from findings.bench import FOUR_CLASSES, Bench, example_of, examples_of
 
 # --- the command line, challenge.toml and cases.csv -------------------------------------------------------------------
 
@@ -28,34 +29,17 @@ from findings.bench import FOUR_CLASSES, Bench, example_of
 CASES = "case,group,height,width\nP1_1,P1,20,30\nP1_2,P1,20,30\n"
 
 
-def preset_challenge(bench: Bench, *, rules: str = "", cases: str = CASES) -> None:
+def of_preset(bench: Bench, rules: str = "", cases: str | bytes = CASES, preset: str = "monusac2020") -> str:
+    """What is said about a challenge with some rules of its own."""
     bench.write("challenge/cases.csv", cases)
-    bench.write("challenge/challenge.toml", f'format_version = 1\nname = "demo"\npreset = "monusac2020"\n{rules}')
+    bench.write("challenge/challenge.toml", f'format_version = 1\nname = "demo"\npreset = "{preset}"\n{rules}')
+    return bench.validate()
 
 
 @example_of("missing-file")
 def no_list_of_cases(bench: Bench) -> str:
-    preset_challenge(bench)
+    of_preset(bench)
     Path("challenge/cases.csv").unlink()
-    return bench.validate()
-
-
-@example_of("invalid-toml")
-def unquoted_text(bench: Bench) -> str:
-    preset_challenge(bench, rules="[reference]\noverlap = last\n")
-    return bench.validate()
-
-
-@example_of("unknown-preset")
-def misspelt_preset(bench: Bench) -> str:
-    preset_challenge(bench)
-    bench.replace("challenge/challenge.toml", "monusac2020", "monusac")
-    return bench.validate()
-
-
-@example_of("unknown-key")
-def misspelt_key(bench: Bench) -> str:
-    preset_challenge(bench, rules='[aggregation]\nunits = "case"\n')
     return bench.validate()
 
 
@@ -63,36 +47,6 @@ def misspelt_key(bench: Bench) -> str:
 def no_aggregation_unit(bench: Bench) -> str:
     bench.make("label_image by class")
     bench.replace("challenge/challenge.toml", 'unit = "group", ', "")
-    return bench.validate()
-
-
-@example_of("invalid-rule")
-def unknown_overlap_rule(bench: Bench) -> str:
-    preset_challenge(bench, rules='[reference]\noverlap = "paint"\n')
-    return bench.validate()
-
-
-@example_of("contradictory-rules")
-def overlap_scope_of_class_order(bench: Bench) -> str:
-    preset_challenge(bench, rules='[reference]\noverlap_scope = "class"\n')
-    return bench.validate()
-
-
-@example_of("invalid-text")
-def cases_in_latin_1(bench: Bench) -> str:
-    preset_challenge(bench)
-    bench.write("challenge/cases.csv", CASES.replace("P1_2", "Größe").encode("latin-1"))
-    return bench.validate()
-
-
-@example_of("no-challenge")
-def misspelt_folder(bench: Bench) -> str:
-    return bench.run("validate", "--challenge", "my_chalenge", "--submission", "submission")
-
-
-@example_of("invalid-cases")
-def image_without_height(bench: Bench) -> str:
-    preset_challenge(bench, cases=CASES.replace("P1_2,P1,20", "P1_2,P1,0"))
     return bench.validate()
 
 
@@ -144,16 +98,6 @@ def nobody_at_the_address(bench: Bench) -> str:
     return bench.run("leaderboard", *options, "--cluster", "login1")
 
 
-@example_of("unknown-format")
-def misspelt_target(bench: Bench) -> str:
-    return bench.convert("P1_1.xml", to="geojsn")
-
-
-@example_of("unknown-code")
-def misspelt_code(bench: Bench) -> str:
-    return bench.run("explain", "unknown-clas")
-
-
 @example_of("worker-died")
 def killed_worker(bench: Bench) -> str:
     bench.make("label_image by class")
@@ -164,11 +108,37 @@ def killed_worker(bench: Bench) -> str:
     return bench.score("--workers", 2)
 
 
+examples_of(
+    {
+        "invalid-toml": lambda bench: of_preset(bench, "[reference]\noverlap = last\n"),  # unquoted text
+        "unknown-preset": lambda bench: of_preset(bench, preset="monusac"),  # misspelt preset
+        "unknown-key": lambda bench: of_preset(bench, '[aggregation]\nunits = "case"\n'),  # misspelt key
+        "invalid-rule": lambda bench: of_preset(bench, '[reference]\noverlap = "paint"\n'),  # unknown overlap rule
+        # overlap scope of class order
+        "contradictory-rules": lambda bench: of_preset(bench, '[reference]\noverlap_scope = "class"\n'),
+        # cases in latin 1
+        "invalid-text": lambda bench: of_preset(bench, cases=CASES.replace("P1_2", "Größe").encode("latin-1")),
+        # misspelt folder
+        "no-challenge": lambda bench: bench.run("validate", "--challenge", "my_chalenge", "--submission", "submission"),
+        # image without height
+        "invalid-cases": lambda bench: of_preset(bench, cases=CASES.replace("P1_2,P1,20", "P1_2,P1,0")),
+        "unknown-format": lambda bench: bench.convert("P1_1.xml", to="geojsn"),  # misspelt target
+        "unknown-code": lambda bench: bench.run("explain", "unknown-clas"),  # misspelt code
+    }
+)
+
 # --- the files of a submission, and which case they belong to ---------------------------------------------------------
 
 
 IMAGES = tuple(Case(f"P{1 + i // 2}_{1 + i % 2}", f"P{1 + i // 2}", 20, 30, 0.25, i) for i in range(4))
 NUCLEI = {"slug": "nuclei", "kind": "Multiple polygons", "super_kind": "File", "relative_path": "nuclei.json"}
+
+
+def changed_masks(bench: Bench, change: Callable[[], object], **submission: str) -> str:
+    """What is said about n-ary masks after a change."""
+    n_ary_masks(bench, **submission)
+    change()
+    return bench.validate()
 
 
 def n_ary_masks(bench: Bench, **submission: str) -> None:
@@ -200,11 +170,6 @@ def points(bench: Bench, *rows: str) -> str:
     return bench.validate()
 
 
-@example_of("outside-image")
-def nuclei_beyond_the_edge(bench: Bench) -> str:
-    return points(bench, *["7,9,Epithelial"] * 389, *["1030,9,Epithelial"] * 12)
-
-
 @example_of("own-duplicates")
 def nuclei_found_twice(bench: Bench) -> str:
     apart = [f"{50 * (place % 20) + 7},{50 * (place // 20) + 9},Epithelial" for place in range(395)]
@@ -225,11 +190,6 @@ def nucleus_drawn_twice(bench: Bench) -> str:
     shape = document["polygons"]
     bench.write(str(file), {**document, "polygons": [*shape[:2], shape[0]]})
     return bench.run("rasterise", "--challenge", "challenge", "--output", "rasterised")
-
-
-@example_of("everything-outside")
-def coordinates_of_the_slide(bench: Bench) -> str:
-    return points(bench, *["50007,70009,Epithelial"] * 401)
 
 
 @example_of("instance-without-class")
@@ -307,13 +267,6 @@ def other_folders(bench: Bench) -> str:
     return bench.validate("predictions")
 
 
-@example_of("unknown-case")
-def lower_case(bench: Bench) -> str:
-    n_ary_masks(bench)
-    Path("submission/P1/P1_1").rename("submission/P1/p1_1")
-    return bench.validate()
-
-
 @example_of("wrong-group")
 def case_of_another_patient(bench: Bench) -> str:
     n_ary_masks(bench)
@@ -330,57 +283,6 @@ def two_files_of_a_class(bench: Bench) -> str:
     return bench.validate()
 
 
-@example_of("duplicate-case")
-def two_jobs_of_a_case(bench: Bench) -> str:
-    return list_of_jobs(bench, job(), job("job-2"))
-
-
-@example_of("invalid-job")
-def two_inputs(bench: Bench) -> str:
-    return list_of_jobs(bench, job(inputs=job()["inputs"] * 2))
-
-
-@example_of("forged-path")
-def path_of_another_job(bench: Bench) -> str:
-    return list_of_jobs(bench, job(output=NUCLEI | {"relative_path": "../../x"}))
-
-
-@example_of("failed-job")
-def failed_job(bench: Bench) -> str:
-    return list_of_jobs(bench, job(status="Failed"))
-
-
-@example_of("missing-output")
-def no_output(bench: Bench) -> str:
-    return list_of_jobs(bench, job())
-
-
-@example_of("unsupported-output")
-def value_in_the_database(bench: Bench) -> str:
-    return list_of_jobs(bench, job(output=NUCLEI | {"super_kind": "Value"}))
-
-
-@example_of("missing-case")
-def case_that_is_asked_for(bench: Bench) -> str:
-    n_ary_masks(bench, missing_case="reject")
-    shutil.rmtree("submission/P1/P1_2")
-    return bench.validate()
-
-
-@example_of("missing-case-worst")
-def case_that_is_left_out(bench: Bench) -> str:
-    n_ary_masks(bench)
-    shutil.rmtree("submission/P1/P1_2")
-    return bench.validate()
-
-
-@example_of("missing-class-file")
-def class_that_is_left_out(bench: Bench) -> str:
-    n_ary_masks(bench, missing_class_file="reject")
-    shutil.rmtree("submission/P1/P1_2/Macrophage")
-    return bench.validate()
-
-
 @example_of("incomplete-case")
 def no_class_map(bench: Bench) -> str:
     one_array_a_case(bench)
@@ -388,12 +290,39 @@ def no_class_map(bench: Bench) -> str:
     return bench.validate()
 
 
-@example_of("unused-file")
-def notes(bench: Bench) -> str:
-    n_ary_masks(bench)
-    bench.write("submission/README.md", "our method")
-    return bench.validate()
-
+examples_of(
+    {
+        # nuclei beyond the edge
+        "outside-image": lambda bench: points(bench, *["7,9,Epithelial"] * 389, *["1030,9,Epithelial"] * 12),
+        "everything-outside": lambda bench: points(
+            bench, *["50007,70009,Epithelial"] * 401
+        ),  # coordinates of the slide
+        # lower case
+        "unknown-case": lambda bench: changed_masks(
+            bench, lambda: Path("submission/P1/P1_1").rename("submission/P1/p1_1")
+        ),
+        "duplicate-case": lambda bench: list_of_jobs(bench, job(), job("job-2")),  # two jobs of a case
+        "invalid-job": lambda bench: list_of_jobs(bench, job(inputs=job()["inputs"] * 2)),  # two inputs
+        # path of another job
+        "forged-path": lambda bench: list_of_jobs(bench, job(output=NUCLEI | {"relative_path": "../../x"})),
+        "failed-job": lambda bench: list_of_jobs(bench, job(status="Failed")),  # failed job
+        "missing-output": lambda bench: list_of_jobs(bench, job()),  # no output
+        # value in the database
+        "unsupported-output": lambda bench: list_of_jobs(bench, job(output=NUCLEI | {"super_kind": "Value"})),
+        # case that is asked for
+        "missing-case": lambda bench: changed_masks(
+            bench, lambda: shutil.rmtree("submission/P1/P1_2"), missing_case="reject"
+        ),
+        # case that is left out
+        "missing-case-worst": lambda bench: changed_masks(bench, lambda: shutil.rmtree("submission/P1/P1_2")),
+        # class that is left out
+        "missing-class-file": lambda bench: changed_masks(
+            bench, lambda: shutil.rmtree("submission/P1/P1_2/Macrophage"), missing_class_file="reject"
+        ),
+        # notes
+        "unused-file": lambda bench: changed_masks(bench, lambda: bench.write("submission/README.md", "our method")),
+    }
+)
 
 # --- teams, rankings and leaderboards ---------------------------------------------------------------------------------
 
@@ -488,31 +417,11 @@ def means_only(bench: Bench) -> str:
     return ranked_results(bench)
 
 
-@example_of("missing-metric")
-def another_name_of_the_metric(bench: Bench) -> str:
-    return ranked_scores(bench, *[row.replace("dice", "Dice score") for row in SCORES])
-
-
-@example_of("invalid-score")
-def nan_as_text(bench: Bench) -> str:
-    return ranked_scores(bench, *SCORES[:2], "beta,a,dice,NaN")
-
-
-@example_of("incomplete-scores")
-def case_left_out(bench: Bench) -> str:
-    return ranked_scores(bench, *SCORES, "alpha,b,dice,0.1")
-
-
 @example_of("unknown-entry")
 def slip_in_the_name_of_an_entry_without_a_place(bench: Bench) -> str:
     make(bench, unranked=["alhpa"])
     shutil.copytree("submission", "submissions/alpha")
     return leaderboard(bench)
-
-
-@example_of("unused-metric")
-def another_metric(bench: Bench) -> str:
-    return ranked_scores(bench, *SCORES, "alpha,a,time,3")
 
 
 @example_of("wide-table")
@@ -543,6 +452,16 @@ def earlier_result_under_other_rules(bench: Bench) -> str:
     bench.score("--workers", 1)
     return "\n".join(json.loads(Path("out/details.json").read_text())["findings"])
 
+
+examples_of(
+    {
+        # another name of the metric
+        "missing-metric": lambda bench: ranked_scores(bench, *[row.replace("dice", "Dice score") for row in SCORES]),
+        "invalid-score": lambda bench: ranked_scores(bench, *SCORES[:2], "beta,a,dice,NaN"),  # nan as text
+        "incomplete-scores": lambda bench: ranked_scores(bench, *SCORES, "alpha,b,dice,0.1"),  # case left out
+        "unused-metric": lambda bench: ranked_scores(bench, *SCORES, "alpha,a,time,3"),  # another metric
+    }
+)
 
 # --- what is found in folders, and what would match -------------------------------------------------------------------
 

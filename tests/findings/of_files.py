@@ -23,7 +23,7 @@ from evaluation.formats.tables import read_counts_csv_collection
 from evaluation.matching import rules as matching_rules
 from evaluation.model import Case, ClassTable
 from evaluation.report.pictures import illustrate_cases
-from findings.bench import PATIENTS, Bench, example_of
+from findings.bench import PATIENTS, Bench, example_of, examples_of
 
 # --- XML: outlines and points -----------------------------------------------------------------------------------------
 
@@ -45,9 +45,9 @@ def aperio(*regions: str, class_name: str = "epithelial", layer: int = 1) -> str
     )
 
 
-def converted_xml(bench: Bench, text: str) -> str:
-    bench.write("P1_1.xml", text)
-    return bench.convert("P1_1.xml", *CLASSES, "--from", "aperio_xml")
+def converted_xml(bench: Bench, content: str | bytes, name: str = "P1_1.xml") -> str:
+    bench.write(name, content)
+    return bench.convert(name, *CLASSES, "--from", "aperio_xml")
 
 
 def submitted(bench: Bench, *regions: str, limits: Mapping[str, int] | None = None, **rules: str) -> str:
@@ -56,37 +56,11 @@ def submitted(bench: Bench, *regions: str, limits: Mapping[str, int] | None = No
     return bench.validate()
 
 
-@example_of("not-xml")
-def file_that_is_cut_off(bench: Bench) -> str:
-    return converted_xml(bench, "<Annotations>" + "\n" * 811)
-
-
-@example_of("forbidden-xml")
-def document_type(bench: Bench) -> str:
-    return converted_xml(bench, "<!DOCTYPE Annotations>" + aperio(region(1)))
-
-
-@example_of("unreadable-file")
-def gzip_that_is_cut_off(bench: Bench) -> str:
-    bench.write("P1_1.xml.gz", gzip.compress(aperio(region(1)).encode())[:-9])
-    return bench.convert("P1_1.xml.gz", *CLASSES, "--from", "aperio_xml")
-
-
-@example_of("too-large")
-def too_many_vertices(bench: Bench) -> str:
-    return submitted(bench, *(region(index) for index in range(400)), limits={"vertices_per_file": 1000})
-
-
 @example_of("too-slow")
 def endless_to_decode(bench: Bench) -> str:
     """No time at all is waited for the answer."""
     bench.patch.setattr(guard, "WAITED", 1e-9)
     return submitted(bench, region(1))
-
-
-@example_of("unknown-class")
-def plural(bench: Bench) -> str:
-    return converted_xml(bench, aperio(*(region(index) for index in range(1, 19)), class_name="Lymphocytes", layer=2))
 
 
 @example_of("not-scored")
@@ -99,16 +73,6 @@ def ambiguous_nucleus(bench: Bench) -> str:
     bench.make("aperio_xml", cases=PATIENTS, submission={"files": "{case}.xml"}, reference=ignore)
     bench.write("submission/P1_1.xml", f"<Annotations>{layers}</Annotations>")
     return bench.validate()
-
-
-@example_of("invalid-coordinate")
-def not_a_number(bench: Bench) -> str:
-    return converted_xml(bench, aperio(region(3, *[(1, 2)] * 11, (1, "NaN"))))
-
-
-@example_of("unsupported-shape")
-def ellipse(bench: Bench) -> str:
-    return converted_xml(bench, aperio(region(3, Type=2)))
 
 
 @example_of("left-out")
@@ -124,16 +88,6 @@ def regions_of_interest_among_points(bench: Bench) -> str:
     bench.make("asap_xml points", cases=PATIENTS, classes=nucleus, submission={"other_shapes": "skip"})
     bench.write("submission/P1_1.xml", text)
     return bench.validate()
-
-
-@example_of("hole-without-outline")
-def lost_hole(bench: Bench) -> str:
-    return submitted(bench, region(9, NegativeROA=1))
-
-
-@example_of("vanished-outline")
-def outline_between_pixel_centres(bench: Bench) -> str:
-    return submitted(bench, region(3, (1.6, 1.6), (1.9, 1.6), (1.9, 1.9)), vanished="error")
 
 
 @example_of("too-many-overlaps")
@@ -164,6 +118,35 @@ def endless_zigzag(bench: Bench) -> str:
     return bench.convert("P1_1.xml", *CLASSES, "--from", "aperio_xml", *size, to="label_tiff")
 
 
+examples_of(
+    {
+        "not-xml": lambda bench: converted_xml(bench, "<Annotations>" + "\n" * 811),  # file that is cut off
+        "forbidden-xml": lambda bench: converted_xml(
+            bench, "<!DOCTYPE Annotations>" + aperio(region(1))
+        ),  # document type
+        # gzip that is cut off
+        "unreadable-file": lambda bench: converted_xml(
+            bench, gzip.compress(aperio(region(1)).encode())[:-9], "P1_1.xml.gz"
+        ),
+        # too many vertices
+        "too-large": lambda bench: submitted(
+            bench, *(region(index) for index in range(400)), limits={"vertices_per_file": 1000}
+        ),
+        # plural
+        "unknown-class": lambda bench: converted_xml(
+            bench, aperio(*(region(index) for index in range(1, 19)), class_name="Lymphocytes", layer=2)
+        ),
+        # not a number
+        "invalid-coordinate": lambda bench: converted_xml(bench, aperio(region(3, *[(1, 2)] * 11, (1, "NaN")))),
+        "unsupported-shape": lambda bench: converted_xml(bench, aperio(region(3, Type=2))),  # ellipse
+        "hole-without-outline": lambda bench: submitted(bench, region(9, NegativeROA=1)),  # lost hole
+        # outline between pixel centres
+        "vanished-outline": lambda bench: submitted(
+            bench, region(3, (1.6, 1.6), (1.9, 1.6), (1.9, 1.9)), vanished="error"
+        ),
+    }
+)
+
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
@@ -186,41 +169,11 @@ def polygons(bench: Bench, *items: Any) -> str:
     return converted(bench, "polygons_json", document)
 
 
-@example_of("not-json")
-def number_that_json_does_not_know(bench: Bench) -> str:
-    return converted(bench, "points_json", '{"type": "Multiple points", "points": [  NaN]}')
-
-
-@example_of("too-deep")
-def forty_brackets(bench: Bench) -> str:
-    return converted(bench, "polygons_json", "[" * 40 + "]" * 40)
-
-
-@example_of("duplicate-key")
-def two_lists(bench: Bench) -> str:
-    return converted(bench, "polygons_json", '{"type": "Multiple polygons", "polygons": [], "polygons": []}')
-
-
 @example_of("invalid-annotation")
 def ring_without_its_list(bench: Bench) -> str:
     geometry = {"type": "Polygon", "coordinates": [[1, 2], [5, 2], [1, 6]]}
     feature = {"type": "Feature", "geometry": geometry, "properties": {"classification": {"name": "Epithelial"}}}
     return converted(bench, "geojson", {"type": "FeatureCollection", "features": [feature]})
-
-
-@example_of("empty-polygon")
-def contour_that_came_out_empty(bench: Bench) -> str:
-    return polygons(bench, polygon(), polygon([]))
-
-
-@example_of("invalid-probability")
-def logits(bench: Bench) -> str:
-    return polygons(bench, polygon(probability=1), polygon(probability=1.5))
-
-
-@example_of("missing-probability")
-def half_of_the_probabilities(bench: Bench) -> str:
-    return polygons(bench, polygon(probability=1), polygon())
 
 
 @example_of("many-parts")
@@ -230,6 +183,24 @@ def all_nuclei_in_one_feature(bench: Bench) -> str:
     feature = {"type": "Feature", "geometry": geometry, "properties": {"classification": {"name": "Epithelial"}}}
     return converted(bench, "geojson", {"type": "FeatureCollection", "features": [feature]})
 
+
+examples_of(
+    {
+        # number that json does not know
+        "not-json": lambda bench: converted(bench, "points_json", '{"type": "Multiple points", "points": [  NaN]}'),
+        "too-deep": lambda bench: converted(bench, "polygons_json", "[" * 40 + "]" * 40),  # forty brackets
+        # two lists
+        "duplicate-key": lambda bench: converted(
+            bench, "polygons_json", '{"type": "Multiple polygons", "polygons": [], "polygons": []}'
+        ),
+        "empty-polygon": lambda bench: polygons(bench, polygon(), polygon([])),  # contour that came out empty
+        "invalid-probability": lambda bench: polygons(
+            bench, polygon(probability=1), polygon(probability=1.5)
+        ),  # logits
+        # half of the probabilities
+        "missing-probability": lambda bench: polygons(bench, polygon(probability=1), polygon()),
+    }
+)
 
 # --- COCO and run-length codes ----------------------------------------------------------------------------------------
 
@@ -242,21 +213,14 @@ def codes(bench: Bench, height: int, width: int, *codes: str) -> str:
     return bench.validate()
 
 
-@example_of("invalid-rle")
-def start_without_length(bench: Bench) -> str:
-    return codes(bench, 4, 5, "1 2 3")
-
-
-@example_of("too-complex-runs")
-def codes_of_the_background(bench: Bench) -> str:
-    return codes(bench, 300_000, 2, *["1 600000"] * 3)
-
-
-@example_of("not-coco")
-def geojson_as_coco(bench: Bench) -> str:
-    bench.write("nuclei.json", {"type": "FeatureCollection", "features": []})
-    return bench.convert("nuclei.json", "--from", "coco_json")
-
+examples_of(
+    {
+        "invalid-rle": lambda bench: codes(bench, 4, 5, "1 2 3"),  # start without length
+        "too-complex-runs": lambda bench: codes(bench, 300_000, 2, *["1 600000"] * 3),  # codes of the background
+        # geojson as coco
+        "not-coco": lambda bench: converted(bench, "coco_json", {"type": "FeatureCollection", "features": []}),
+    }
+)
 
 # --- CSV files, and tables of classes ---------------------------------------------------------------------------------
 
@@ -285,16 +249,6 @@ def counts(text: str) -> str:
     return ""
 
 
-@example_of("invalid-csv")
-def cell_that_is_missing(bench: Bench) -> str:
-    return converted_csv(bench, "nuclei.csv", "x,y,class\n1,2,plasma\n1,2\n")
-
-
-@example_of("missing-column")
-def misspelt_column(bench: Bench) -> str:
-    return converted_csv(bench, "points.csv", "x,yy\n1,2\n")
-
-
 @example_of("other-case")
 def row_of_another_case(bench: Bench) -> str:
     bench.make("points_csv")
@@ -302,25 +256,20 @@ def row_of_another_case(bench: Bench) -> str:
     return bench.validate()
 
 
-@example_of("duplicate-row")
-def two_classes_of_an_id(bench: Bench) -> str:
-    return class_table(bench, "id,class\n1,Epithelial\n2,Lymphocyte\n3,Epithelial\n2,Epithelial\n")
-
-
-@example_of("invalid-class-table")
-def name_as_an_id(bench: Bench) -> str:
-    return class_table(bench, "id,class\nnucleus 7,Epithelial\n")
-
-
-@example_of("row-count")
-def row_too_few(bench: Bench) -> str:
-    return counts("plasma,tumour\n1,2\n3,4\n")
-
-
-@example_of("invalid-count")
-def count_below_nought(bench: Bench) -> str:
-    return counts("case,plasma,tumour\ncase_017,-1,2\n")
-
+examples_of(
+    {
+        # cell that is missing
+        "invalid-csv": lambda bench: converted_csv(bench, "nuclei.csv", "x,y,class\n1,2,plasma\n1,2\n"),
+        "missing-column": lambda bench: converted_csv(bench, "points.csv", "x,yy\n1,2\n"),  # misspelt column
+        # two classes of an id
+        "duplicate-row": lambda bench: class_table(
+            bench, "id,class\n1,Epithelial\n2,Lymphocyte\n3,Epithelial\n2,Epithelial\n"
+        ),
+        "invalid-class-table": lambda bench: class_table(bench, "id,class\nnucleus 7,Epithelial\n"),  # name as an id
+        "row-count": lambda bench: counts("plasma,tumour\n1,2\n3,4\n"),  # row too few
+        "invalid-count": lambda bench: counts("case,plasma,tumour\ncase_017,-1,2\n"),  # count below nought
+    }
+)
 
 # --- label images -----------------------------------------------------------------------------------------------------
 
@@ -343,16 +292,6 @@ def n_ary_mask(bench: Bench, shape_yx: tuple[int, int], **variables: Any) -> str
     bench.make("nary_mat", cases=(Case("P1_1", "P1", *shape_yx, 0.25, 0),))
     savemat("submission/P1/P1_1/Epithelial/1.mat", variables)
     return bench.validate()
-
-
-@example_of("wrong-format")
-def renamed_png(bench: Bench) -> str:
-    return label_image(bench, ".tif", image_bytes(LABELS, ".png"))
-
-
-@example_of("unsupported-format")
-def bitmap(bench: Bench) -> str:
-    return label_image(bench, ".bmp", b"BM")
 
 
 @example_of("components")
@@ -379,21 +318,6 @@ def pickled_dictionary(bench: Bench) -> str:
     return label_image(bench, ".npy", Path("pickled.npy").read_bytes())
 
 
-@example_of("no-mask-variable")
-def two_variables(bench: Bench) -> str:
-    return n_ary_mask(bench, SHAPE, a=LABELS, b=LABELS)
-
-
-@example_of("not-numeric")
-def complex_numbers(bench: Bench) -> str:
-    return label_image(bench, ".npy", LABELS * 1j)
-
-
-@example_of("wrong-shape")
-def transposed(bench: Bench) -> str:
-    return n_ary_mask(bench, (1153, 1307), n_ary_mask=np.zeros((1307, 1153), np.uint8))
-
-
 @example_of("several-images")
 def three_pages(bench: Bench) -> str:
     file = io.BytesIO()
@@ -407,27 +331,12 @@ def header_alone(bench: Bench) -> str:
     return label_image(bench, ".mha", header)
 
 
-@example_of("not-finite")
-def result_of_a_division(bench: Bench) -> str:
-    return label_image(bench, ".npy", np.array([[0, 1, np.nan], [np.inf, 0, 0]]), (2, 3))
-
-
-@example_of("fractional-label")
-def probabilities(bench: Bench) -> str:
-    return label_image(bench, ".npy", np.array([[0, 1, 0], [0.5, 0.5, 0.5]]), (2, 3))
-
-
 @example_of("negative-label")
 def background_of_minus_one(bench: Bench) -> str:
     labels = np.zeros((1024, 1024), np.int16)
     labels[0, 517:] = labels[1, :777] = -1
     header = "NDims = 2\nDimSize = 1024 1024\nElementType = MET_SHORT\nElementDataFile = LOCAL\n"
     return label_image(bench, ".mha", header.encode() + labels.tobytes(), labels.shape)
-
-
-@example_of("label-too-large")
-def minus_one_as_unsigned(bench: Bench) -> str:
-    return label_image(bench, ".npy", np.array([[0, 2**64 - 1, 0], [0, 0, 0]], np.uint64), (2, 3))
 
 
 @example_of("binary-mask")
@@ -453,6 +362,25 @@ def class_of_another_challenge(bench: Bench) -> str:
     bench.write("submission/case_017_classes.npy", classes)
     return bench.validate()
 
+
+examples_of(
+    {
+        "wrong-format": lambda bench: label_image(bench, ".tif", image_bytes(LABELS, ".png")),  # renamed png
+        "unsupported-format": lambda bench: label_image(bench, ".bmp", b"BM"),  # bitmap
+        "no-mask-variable": lambda bench: n_ary_mask(bench, SHAPE, a=LABELS, b=LABELS),  # two variables
+        "not-numeric": lambda bench: label_image(bench, ".npy", LABELS * 1j),  # complex numbers
+        # transposed
+        "wrong-shape": lambda bench: n_ary_mask(bench, (1153, 1307), n_ary_mask=np.zeros((1307, 1153), np.uint8)),
+        # result of a division
+        "not-finite": lambda bench: label_image(bench, ".npy", np.array([[0, 1, np.nan], [np.inf, 0, 0]]), (2, 3)),
+        # probabilities
+        "fractional-label": lambda bench: label_image(bench, ".npy", np.array([[0, 1, 0], [0.5, 0.5, 0.5]]), (2, 3)),
+        # minus one as unsigned
+        "label-too-large": lambda bench: label_image(
+            bench, ".npy", np.array([[0, 2**64 - 1, 0], [0, 0, 0]], np.uint64), (2, 3)
+        ),
+    }
+)
 
 # --- MATLAB files, arrays of all cases, colours -----------------------------------------------------------------------
 
