@@ -719,6 +719,40 @@ def test_a_layout_gets_its_score_or_is_told(layout: str, capsys) -> None:
     check(compared(capsys), expected)
 
 
+OF_ONE_FILE = {
+    "equal channels": ("a.png", lambda n: rgb(n)),
+    "masks of nuclei": ("a.npy", lambda n: np.stack([n == 1, n == 2])),
+    "ids and classes": ("a.npy", lambda n: np.dstack([n, np.where(n > 0, 5 - n, 0)])),
+    "codes as Kaggle counts them": (
+        "a.csv", "".join(("ImageId,EncodedPixels,Height,Width\n", *(f"a,{{{v}}},{H},{W}\n" for v in (1, 2))))
+    ),
+    "a picture": ("a.tif", GREY),
+    "two images": ("a.npy", lambda n: np.stack([n, moved(n)])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", OF_ONE_FILE)
+def test_convert_reads_of_a_file_what_compare_reads(form: str, capsys) -> None:
+    name, content = OF_ONE_FILE[form]
+    for side, labels in (("ref", R), ("pred", P)):
+        Path(side).mkdir()
+        if isinstance(content, str):
+            Path(side, name).write_text(content.format("", pairs(labels == 1), pairs(labels == 2)))
+        else:
+            put(f"{side}/{name}", content(labels) if callable(content) else content)
+    put("ref.tif", R)
+    code = run(["convert", f"pred/{name}", "out/a.tif", "--to", "label_tiff"])
+    told = "".join(capsys.readouterr())
+    if form in ("a picture", "two images"):
+        said = {"a picture": "its values change from pixel to pixel", "two images": "2 images: 'image_0' and 'image_1'"}
+        assert code in (1, 2) and said[form] in told
+        return
+    assert code == 0
+    check(compared(capsys, "ref.tif", "out/a.tif"), 0.8)
+    if form == "ids and classes":
+        assert np.array_equal(tifffile.imread("out/a_class.tif"), np.where(P > 0, 5 - P, 0))
+
+
 TWO_PLANES = {
     "instanseg": ("a.tif", 0, lambda nuclei, cells: np.stack([nuclei, cells]).astype(np.float32)),
     "instanseg, an array": ("a.npy", 0, lambda nuclei, cells: np.stack([nuclei, cells])[None].astype(np.float32)),

@@ -15,33 +15,31 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import ValidationError
 
 from evaluation.authoring.look import (
     DEFAULTS,
     UNKNOWN_YX,
+    look_at_file,
     met_classes,
     numbers_in_mat,
     read_one_case,
     usual_keys,
     whole_numbers,
 )
-from evaluation.authoring.source import imported, pack_folder
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import FORMATS, keys_of_formats
-from evaluation.decoding.content import foreign_file
 from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES
 from evaluation.decoding.pixels import read_image, suffix_of
 from evaluation.decoding.streams import damage_told, plain_chunks
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as, refused
 from evaluation.formats import Request, read_annotations
-from evaluation.formats.detect import Detected, detect_format, foreign_table
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.images import FoundImage, find_image
-from evaluation.formats.imports import is_store, kind_of
 from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import COLUMN_PREFIX
@@ -370,11 +368,9 @@ def convert_file(
     options, original = dict(options or {}), source
     hints = {"other-case": WITH_CHALLENGE, "overlap-in-label-map": "The option is --overlap."}
     with ExitStack() as stack, refused_with(hints, original):
-        if is_store(source) or (source.is_file() and kind_of(source)):
-            workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-convert-")))
-            packed = pack_folder(source, workspace) if source.is_dir() else source
-            source = imported(packed, workspace, name=original.name, dataset=options.pop(DATASET, None))
-        detected = Detected(format) if format else detect(source)
+        workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-convert-")))
+        file = look_at_file(original, workspace, format=format, dataset=options.pop(DATASET, None))
+        source, detected = file.path, file.detected
         name = detected.format
         if name == "hovernet_mat" and "class_values" not in options:
             options |= numbered_classes(source, class_names)
@@ -395,10 +391,13 @@ def convert_file(
             image = find_image(source, stream, request, stem)
             is_dense = rules.dense or name in ("rle_csv", "yolo_txt")
             case = Case(stem, stem, *(size_yx or known_size(image, is_dense, target)), spacing_um, index=0)
-            if name == "label_image" and (numbers := numbers_in_npz(stream, request, case)):
+            of_classes = None if file.classes is None else np.load(file.classes, allow_pickle=False)
+            if of_classes is None and name == "label_image":
+                of_classes = classes_in_npz(stream, request, case)
+            if of_classes is not None and (numbers := whole_numbers(of_classes)):
                 names = names or list(map(str, range(1, max(numbers) + 1)))
                 request = replace(request, classes=class_table(rules, names))
-                with source.open("rb") as again:
+                with (file.classes or source).open("rb") as again:
                     annotations = read_annotations(stream, request, case, {"class_map": (again, request.where)})
             else:
                 annotations = read_one_case(stream, request, case, image)
@@ -449,18 +448,18 @@ def tells_class_probabilities(source: Path, format: str) -> bool:
     return False
 
 
-def numbers_in_npz(stream: BinaryIO, request: Request, case: Case) -> list[int]:
-    """The class numbers in an .npz file that has an array of them beside that of the ids. Raises InputFault."""
+def classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArray[Any] | None:
+    """The classes in an .npz file that has an array of them beside that of the ids. Raises InputFault."""
     stream.seek(0)
     if suffix_of(request.name) != ".npz":
-        return []
+        return None
     with damage_told(request.where, "a ZIP file"), zipfile.ZipFile(stream) as archive:
         arrays = {Path(name).stem for name in archive.namelist()}
     if len(arrays & set(CLASS_NAMES)) != 1 or not arrays & set(ID_NAMES):
-        return []
+        return None
     where, limit = request.where, request.limits.bytes_per_file
     wanted = {"shape_yx": case.shape_yx, "bytes_limit": limit, "names": CLASS_NAMES}
-    return whole_numbers(read_image(stream, suffix=".npz", where=where, **wanted))
+    return read_image(stream, suffix=".npz", where=where, **wanted)
 
 
 def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
@@ -518,20 +517,6 @@ def known_size(image: FoundImage, is_dense: bool, target: Target) -> tuple[int, 
     if is_dense or target in PAINTED:
         raise WrongUsage(fault("missing-option", "--size", wording="no-image-size"))
     return UNKNOWN_YX
-
-
-def detect(source: Path) -> Detected:
-    """The format of a file, by its content. Raises WrongUsage if it is of none, InputFault for damaged files."""
-    detected = None if source.is_dir() else detect_format(source)
-    if detected is None:
-        table = "" if source.is_dir() else foreign_table(source)
-        what = foreign_file(source) or table or ("a folder; convert its files one by one" if source.is_dir() else "")
-        raise WrongUsage(
-            fault("unknown-format", quote(source.name), wording="foreign", got=what)
-            if what
-            else fault("unknown-format", quote(source.name), wording="no-known", known=FORMATS)
-        )
-    return detected
 
 
 def parse_options(options: Sequence[str]) -> dict[str, Any]:

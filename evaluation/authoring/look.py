@@ -42,6 +42,7 @@ from evaluation.authoring.source import (
     images_of_jobs,
     imported,
     pack,
+    pack_folder,
     place_files,
     place_in_jobs,
 )
@@ -60,7 +61,7 @@ from evaluation.formats.arrays import CaseArray
 from evaluation.formats.coco import read_document
 from evaluation.formats.detect import EMPTY_LIST, Detected, columns_of, detect_format, foreign_table
 from evaluation.formats.images import DOCUMENTS, FoundImage, find_image, list_images
-from evaluation.formats.imports import READERS, find_stores, kind_of
+from evaluation.formats.imports import READERS, find_stores, is_store, kind_of
 from evaluation.formats.label_image import read_class_table
 from evaluation.formats.mat_files import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS
@@ -85,8 +86,10 @@ DEFAULTS: Mapping[str, Any] = {
     "units": "px",
     "shape": "outline",
     "class_column": "main_classification",
+    "pixel_order": "column",  # codes are those of Kaggle
+    "first_pixel": 1,
 }
-USUAL = {**DEFAULTS, "pixel_order": "column", "first_pixel": 1, "other_shapes": "skip"}  # codes are those of Kaggle
+USUAL = {**DEFAULTS, "other_shapes": "skip"}
 PANNUKE = ("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial")
 CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
@@ -239,15 +242,13 @@ def single_rois(names: Iterable[str]) -> dict[str, list[str]]:
 
 def add_file(files: Files, name: str, path: Path, *, imports: bool) -> None:
     """Put a file among those that are read, or among those that are left out with what it is; notes are passed over."""
-    is_note, import_kind = NOTE.fullmatch(PurePosixPath(name).name), None
+    is_note, import_kind = NOTE.fullmatch(PurePosixPath(name).name), kind_of(path)
+    if import_kind and not imports:
+        files.left_out.append((name, f"{READERS[import_kind][0]}, {CONVERT} label_tiff or geojson"))
+        return
     try:
-        if (import_kind := kind_of(path)) is not None:
-            words = READERS[import_kind][0]
-            if not imports:
-                files.left_out.append((name, f"{words}, {CONVERT} label_tiff or geojson"))
-                return
-            path = imported(path, files.workspace, name=name)
-            files.forms.add(words)
+        path = imported(path, files.workspace, name=name)
+        files.forms |= {READERS[import_kind][0]} if import_kind else set()
         file = recognise(name, path)
     except InputFault as error:
         files.not_imported += error.findings if import_kind else ()
@@ -262,6 +263,39 @@ def add_file(files: Files, name: str, path: Path, *, imports: bool) -> None:
         files.left_out.append((name, file))
     else:
         (files.coloured if file.detected.format == COLOURED else files.read).append(file)
+
+
+def look_at_file(path: Path, workspace: Path, *, format: str | None = None, dataset: str | None = None) -> SourceFile:
+    """The image of a single file, as ``look`` sees it; what is put together of several planes is in the workspace.
+
+    format   its format, if it is known
+    dataset  the path of the array in an HDF5 file or a Zarr store
+
+    Raises InputFault for a damaged file and for several images, OSError, and WrongUsage for a file of no format.
+    """
+    packed = pack_folder(path, workspace) if is_store(path) else path
+    if packed.is_dir() and format is None:
+        raise of_no_format(path, "a folder; convert its files one by one")
+    made = imported(packed, workspace, name=path.name, dataset=dataset)
+    if format is not None:
+        return SourceFile(path.name, made, Detected(format), suffix_of(made.name))
+    files, file = Files(workspace), recognise(path.name, made)
+    if isinstance(file, str):
+        raise of_no_format(path, file)
+    (files.coloured if file.detected.format == COLOURED else files.read).append(file)
+    unfold(files, ())
+    if len(files.read) > 1:
+        names = ["/".join(bare_parts(one.name)) for one in files.read]
+        raise refused("other-case", quote(path.name), wording="several-images-in-file", count=len(names), names=names)
+    if not files.read:
+        raise of_no_format(path, files.left_out[0][1])
+    return files.read[0]
+
+
+def of_no_format(path: Path, what: str) -> WrongUsage:
+    if what == UNKNOWN:
+        return WrongUsage(fault("unknown-format", quote(path.name), wording="no-known", known=FORMATS))
+    return WrongUsage(fault("unknown-format", quote(path.name), wording="foreign", got=what))
 
 
 def recognise(name: str, path: Path) -> SourceFile | str:
