@@ -24,12 +24,13 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.labels import instances_from_labels
 from evaluation.metrics.errors import KINDS
-from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
+from evaluation.report.pictures import SecondPass, find_images, illustrate_cases, label_tiffs
 from evaluation.report.scenes import WINDOW_PX, lost_in_rows, outline_texts, scene_of
 from evaluation.report.scenes import rows_of as rows_of_case
 from evaluation.scoring.score import Result
 
 TEAM = "finder"
+ENDS = (".geojson", "_prediction.tif", "_reference.tif")
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,13 @@ def test_of_a_large_case_the_worst_nuclei_have_windows() -> None:
     assert half.is_whole and webp_decode(half.windows[0].webp).shape == (750, 1050, 3)
 
 
+def test_label_images_give_both_nuclei_of_a_pair_the_same_number() -> None:
+    case = judged_case("aaa.bb..", "ccc....d")
+    reference, prediction = (tifffile.imread(io.BytesIO(content)) for content in label_tiffs(case).values())
+    assert reference.tolist() == [[1, 1, 1, 0, 2, 2, 0, 0]]
+    assert prediction.tolist() == [[1, 1, 1, 0, 0, 0, 0, 4]]
+
+
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
@@ -144,7 +152,7 @@ def test_workers_change_no_byte(demo: DemoPaths, seen: SecondPass, overlays: Pat
 
 def test_overlays_of_every_case_are_written(demo: DemoPaths, seen: SecondPass, overlays: Path) -> None:
     cases = Challenge.load(demo.challenge).cases
-    assert sorted(path.name for path in overlays.iterdir()) == sorted(f"{case.name}.geojson" for case in cases)
+    assert sorted(path.name for path in overlays.iterdir()) == sorted(c.name + end for c in cases for end in ENDS)
     assert sorted(seen.files) == sorted(overlays.iterdir())
 
 
@@ -256,7 +264,9 @@ def test_other_kinds_of_nuclei_are_drawn(bench: Bench, kind: str) -> None:
     bench.make(kind)
     seen = illustrate_cases("challenge", "submission", drawn=["case_017"], overlays=Path("out"))
     assert "right" in seen.scenes["case_017"].kinds and all(map(any, zip(*rows_of_scene(seen), strict=True)))
-    assert sorted(path.name for path in Path("out").iterdir()) == ["case_017.geojson", "case_018.geojson"]
+    ends = ENDS if "points" not in kind else ENDS[:1]
+    written = sorted(path.name for path in Path("out").iterdir())
+    assert written == sorted(f"case_01{i}{end}" for i in "78" for end in ends)
 
 
 def rows_of_scene(seen: SecondPass) -> tuple[tuple[str, ...], tuple[str, ...]]:

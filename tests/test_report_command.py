@@ -228,7 +228,9 @@ def test_overlays_of_all_cases_are_written(made: Path, tmp_path: Path, capsys: p
     folder = tmp_path / "overlays"
     assert report(capsys, "--results", made / "results" / "finder", *of_demo(made), "--overlays", folder)[0] == 0
     cases = read(made / "results" / "finder" / "details.json")["cases"]
-    assert {path.name for path in folder.rglob("*.*")} == {f"{name}.geojson" for name in cases}
+    assert {path.name for path in folder.rglob("*.*")} == {
+        f"{name}{end}" for name in cases for end in (".geojson", "_reference.tif", "_prediction.tif")
+    }
 
 
 @pytest.mark.parametrize("name", ["leaderboard.json"])

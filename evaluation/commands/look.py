@@ -225,7 +225,9 @@ def convert(
 )
 @click.option("--submission", type=FolderPath, help="Folder or ZIP of the submission that was scored, for the same.")
 @click.option("--images", type=FolderPath, help="Folder with the images of the cases. [default: images/]")
-@click.option("--overlays", type=FolderPath, help="Folder for overlays of all cases: GeoJSON for QuPath.")
+@click.option(
+    "--overlays", type=FolderPath, help="Folder for overlays of all cases: GeoJSON for QuPath, label images for napari."
+)
 @click.option(
     "--public",
     is_flag=True,

@@ -52,7 +52,7 @@ class Sources:
     """What pictures are made from, beside a result: the folder of its challenge, and the submission.
 
     images    folder with the images of the cases; None: in the folder of the challenge
-    overlays  folder that gets the GeoJSON of every case
+    overlays  folder that gets an overlay of every case
     """
 
     challenge: Path

@@ -20,6 +20,7 @@ from evaluation.execution.workers import Progress, run_job, run_work
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.geojson import closed_rings, parts_of
+from evaluation.formats.label_image import tiff
 from evaluation.instances.outlines import trace_outlines
 from evaluation.metrics.errors import KINDS, RIGHT, WRONG_CLASS
 from evaluation.model import Case, Instances, Region
@@ -221,16 +222,45 @@ def geometries_of(instances: Instances) -> Iterator[tuple[int, dict[str, Any]]]:
             yield index, {"type": "Polygon", "coordinates": parts[0]}
 
 
+# --- label images, for napari -----------------------------------------------------------------------------------------
+# TIFF files that it opens as layers of labels.
+
+
+LABELLED_PX = 1 << 27  # of a case; a larger one gets none: its GeoJSON has every outline
+
+
+def label_tiffs(judged: JudgedCase) -> dict[str, bytes]:
+    """``_reference.tif`` and ``_prediction.tif``: 0, or the number of a nucleus; those of a pair have the same number.
+
+    Where nuclei of a side overlap, the later one is seen. Points have no pixels, so cases of points have no such files.
+    """
+    matched = judged.matched
+    sides = (matched.reference.instances, matched.prediction)
+    if prod(matched.case.shape_yx) > LABELLED_PX or any(side.point_yx is not None for side in sides):
+        return {}
+    pairs = next(iter(matched.matches.values()))
+    reference = np.arange(1, len(sides[0]) + 1)
+    prediction = np.arange(1, len(sides[1]) + 1) + len(sides[0])
+    prediction[pairs.prediction_index] = reference[pairs.reference_index]
+    files = {}
+    for end, side, number in (("_reference.tif", sides[0], reference), ("_prediction.tif", sides[1], prediction)):
+        labels = np.zeros(prod(side.shape_yx), np.int32)
+        for run in np.argsort(side.run_instance, kind="stable").tolist():
+            labels[side.run_start[run] : side.run_stop[run]] = number[side.run_instance[run]]
+        files[end] = tiff(labels.reshape(side.shape_yx))
+    return files
+
+
 # --- in a worker ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judgement:
-    """What is known of a case; ``file`` was written, ``findings`` say what the scene does not show."""
+    """What is known of a case; ``files`` were written, ``findings`` say what the scene does not show."""
 
     errors: CaseErrors
     scene: Scene | None
-    file: Path | None
+    files: tuple[Path, ...]
     findings: tuple[Finding, ...]
 
 
@@ -261,14 +291,16 @@ class CaseWork:
         for read, result in zip(found, results, strict=True):
             judged = judge_case(self.challenge, read.matched, read.prediction)
             errors = count_errors(read.matched, result.counts[rule], judged.kinds, rule)
-            case, scene, file, findings = result.case, None, None, list[Finding]()
-            if self.overlays is not None:
-                file = self.overlays / f"{case.name}.geojson"  # names of cases are checked with the challenge
-                write_atomically(file, overlay_geojson(judged, self.challenge.class_names))
+            case, scene, contents, findings = result.case, None, dict[Path, bytes](), list[Finding]()
+            if self.overlays is not None:  # names of cases are checked with the challenge
+                drawn = {".geojson": overlay_geojson(judged, self.challenge.class_names), **label_tiffs(judged)}
+                contents = {self.overlays / f"{case.name}{end}": content for end, content in drawn.items()}
+            for path, content in contents.items():
+                write_atomically(path, content)
             if case.name in self.pixels:
                 with background_of(case, self.images.get(case.name), findings) as background:
                     scene = scene_of(judged, background, self.pixels[case.name])
-            judgements.append(Judgement(errors, scene, file, tuple(findings)))
+            judgements.append(Judgement(errors, scene, tuple(contents), tuple(findings)))
         return judgements
 
 
@@ -310,7 +342,7 @@ def illustrate_cases(
     challenge  other rules for the same cases and files than those of challenge.toml
     drawn      names of cases whose scenes are wanted, the most wanted first; PIXELS are shared among them
     images     where the images of the cases lie; None: see ``find_images``
-    overlays   where the GeoJSON of every case is written; None: nowhere
+    overlays   where the overlays of every case are written; None: nowhere
 
     Raises what ``score_submission`` raises. Workers never change a byte.
     """
@@ -333,7 +365,7 @@ def illustrate_cases(
     return SecondPass(
         scenes={one.scene.case: one.scene for one in judged if one.scene is not None},
         errors=tuple(one.errors for one in judged),
-        files=tuple(one.file for one in judged if one.file is not None),
+        files=tuple(path for one in judged for path in one.files),
         findings=tuple(dict.fromkeys(finding for one in judged for finding in one.findings)),
     )
 
