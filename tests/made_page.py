@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.report.figures import draw_diagram, lay_out_diagram, plot, rank_discs, series_colour
+from evaluation.report.figures import difference_figure, plot, rank_discs, series_colour
 from evaluation.report.nuclei import NucleusTable, Seen, browser_section
 from evaluation.report.page import Axis, Cell, Column, Dot, Page, Section, Series, Table, Text, Tile, Tiles
 
@@ -165,20 +165,13 @@ def classes() -> Section:
 
 def compared(teams: tuple[str, ...]) -> Section:
     shares = [{1: 0.7, 2: 0.2, 3: 0.1}, {1: 0.2, 2: 0.6, 3: 0.1, 4: 0.1}, {1: 0.1, 2: 0.1, 3: 0.5, 4: 0.2, 5: 0.1}]
-    diagram = lay_out_diagram(dict(zip(teams, (1.2, 1.7, 3.5, 3.75, 5.0, 5.85), strict=True)), [teams[:2], teams[2:4]])
+    means = dict(zip(teams, (1.2, 1.7, 3.5, 3.75, 5.0, 5.85), strict=True))
+    told = "Two pairs of teams do not differ significantly."
+    diagram = difference_figure("critical", "Critical difference", told, means, [teams[:2], teams[2:4]], 1.4)
     return Section(
         "stability",
         "How stable the ranks are",
-        (
-            rank_discs("places", "Ranks in 1,000 samples", "The first stays first in 70 %.", teams[:3], shares),
-            draw_diagram(
-                diagram,
-                anchor="critical",
-                caption="Critical difference",
-                description="Two pairs of teams do not differ significantly.",
-                critical_difference=1.4,
-            ),
-        ),
+        (rank_discs("places", "Ranks in 1,000 samples", "The first stays first in 70 %.", teams[:3], shares), diagram),
         folded=True,
     )
 

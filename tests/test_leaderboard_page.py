@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import sys
 from collections import defaultdict
@@ -24,7 +25,7 @@ from evaluation.leaderboard.document import PAIRS_UP_TO, leaderboard_document, l
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.model import ScoreTable
-from evaluation.report.figures import Diagram, draw_diagram, lay_out_diagram
+from evaluation.report.figures import difference_figure
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
@@ -204,35 +205,52 @@ def test_without_values_of_units_only_methods_that_need_none_are_told() -> None:
 # --- significance -----------------------------------------------------------------------------------------------------
 
 
+def diagram_of(means: dict[str, float], cliques: list[list[str]]) -> Figure:
+    return difference_figure("a", "c", "d", means, cliques, 0.75)
+
+
+def names_in(figure: Figure) -> list[tuple[str, str, list[Any]]]:
+    """Each name of a diagram with its side, and the line from the axis to it, from the best to the worst."""
+    lines = [[(dot.x, dot.y) for dot in one.dots] for one in figure.series if one.is_curve and len(one.dots) == 3]
+    labels = [label for label in figure.labels if label.side != "below" and not label.text.startswith("critical")]
+    return [(label.text.split()[1], label.side, points) for label, points in zip(labels, lines, strict=True)]
+
+
+def bars_in(figure: Figure) -> list[tuple[Any, Any, Any]]:
+    return [(one.dots[0].x, one.dots[1].x, one.dots[0].y) for one in figure.series if one.width == 6]
+
+
+def bars_of(figure: Figure) -> list[list[Any]]:
+    return [[low, high] for low, high, _ in bars_in(figure)]
+
+
 def test_names_of_a_diagram_hang_left_and_right_and_bars_share_a_row_if_they_do_not_touch() -> None:
-    diagram = lay_out_diagram(
-        {"D": 3.5, "A": 1.0, "C": 3.0, "B": 1.5, "E": 6.0}, [["A", "B"], ["C", "D"], ["B", "C"], ["E"]]
-    )
-    assert [(label.name, label.is_left, label.row) for label in diagram.labels] == [
-        ("A", True, 0),
-        ("B", True, 1),
-        ("C", True, 2),
-        ("D", False, 1),
-        ("E", False, 0),
-    ]
-    assert [(bar.low, bar.high, bar.row) for bar in diagram.bars] == [(1, 1.5, 0), (1.5, 3, 1), (3, 3.5, 0)]
+    figure = diagram_of({"D": 3.5, "A": 1.0, "C": 3.0, "B": 1.5, "E": 6.0}, [["A", "B"], ["C", "D"], ["B", "C"], ["E"]])
+    names = names_in(figure)
+    assert [(name, side) for name, side, _ in names] == [
+        ("A", "left"), ("B", "left"), ("C", "left"), ("D", "right"), ("E", "right")
+    ]  # fmt: skip
+    rows = [points[-1][1] for _, _, points in names]
+    assert rows[0] == rows[4] > rows[1] == rows[3] > rows[2]
+    (one, two, three) = bars_in(figure)
+    assert [bar[:2] for bar in (one, two, three)] == [(1, 1.5), (1.5, 3), (3, 3.5)]
+    assert one[2] == three[2] > two[2]
 
 
-def test_a_diagram_is_drawn_where_it_is_laid_out() -> None:
-    diagram = lay_out_diagram({"A": 1.25, "B": 1.75, "C": 3.0}, [["A", "B"]])
-    figure = draw_diagram(diagram, anchor="a", caption="c", description="d", critical_difference=0.75)
+def test_a_diagram_is_drawn_at_the_mean_ranks_and_a_line_leads_from_each_to_its_name() -> None:
+    figure = diagram_of({"A": 1.25, "B": 1.75, "C": 3.0}, [["A", "B"]])
     *lines, dots = figure.series
     assert [(dot.x, dot.y) for dot in dots.dots] == [(1.25, 0), (1.75, 0), (3.0, 0)]
     assert bars_of(figure) == [[1.25, 1.75]]
+    ends = {label.text.split()[1]: label.x for label in figure.labels if label.side != "below"}
+    for name, _, (begin, corner, end) in names_in(figure):
+        mean = {"A": 1.25, "B": 1.75, "C": 3.0}[name]
+        assert (begin, corner[0], end) == ((mean, 0), mean, (ends[name], corner[1]))
     (length,) = (line for line in lines if [dot.y for dot in line.dots[:2]] == [1.3, 1.6])
     assert max(dot.x for dot in length.dots) - 1 == 0.75
     (low, high), (bottom, top) = figure.x.ends, figure.y.ends
     for line in figure.series:
         assert all(low <= dot.x <= high and bottom < dot.y < top for dot in line.dots if dot.y is not None)
-
-
-def bars_of(figure: Figure) -> list[list[Any]]:
-    return [[dot.x for dot in one.dots] for one in figure.series if one.width == 6]
 
 
 @given(st.lists(st.floats(1, 30), min_size=1, max_size=30), st.data())
@@ -241,23 +259,17 @@ def test_lines_to_names_never_cross_and_bars_of_a_row_never_touch(means, data) -
     order = sorted(names, key=lambda name: means[int(name[1:])])
     ends = data.draw(st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=8))
     cliques = [order[min(pair) : max(pair) + 1] for pair in ends if max(pair) < len(names)]
-    diagram = lay_out_diagram(dict(zip(names, means, strict=True)), cliques)
-    assert sorted(label.name for label in diagram.labels) == sorted(names)
-    assert crossings(diagram) == 0
-    assert len(diagram.bars) == sum(len(clique) > 1 for clique in cliques)
-    for one in diagram.bars:
-        for other in diagram.bars:
-            assert one is other or one.row != other.row or one.high < other.low or other.high < one.low
-
-
-def crossings(diagram: Diagram) -> int:
-    """How many level lines to a name cut the upright line of another, all drawn as they are laid out."""
-    total = 0
-    for level in diagram.labels:
-        for upright in diagram.labels:
-            outside = upright.mean_rank < level.mean_rank if level.is_left else upright.mean_rank > level.mean_rank
-            total += outside and upright.row > level.row
-    return total
+    figure = diagram_of(dict(zip(names, means, strict=True)), cliques)
+    drawn = names_in(figure)
+    assert sorted(name for name, *_ in drawn) == sorted(names)
+    for (_, (level_x, level_y), (end, _)), (_, (upright_x, upright_y), _) in itertools.product(
+        [points for _, _, points in drawn], repeat=2
+    ):
+        assert not (min(level_x, end) < upright_x < max(level_x, end) and upright_y < level_y)
+    bars = bars_in(figure)
+    assert len(bars) == sum(len(clique) > 1 for clique in cliques)
+    for one, other in itertools.combinations(bars, 2):
+        assert one[2] != other[2] or one[1] < other[0] or other[1] < one[0]
 
 
 def test_only_the_first_and_the_last_differ_and_two_bars_say_so() -> None:

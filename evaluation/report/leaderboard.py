@@ -10,7 +10,7 @@ import numpy as np
 from evaluation.findings import counted, percent
 from evaluation.leaderboard.titles import metric_title, short_titles
 from evaluation.leaderboard.verdict import unit_of, verdict_sentences, why_no_samples
-from evaluation.report.figures import BOX_FROM, draw_diagram, lay_out_diagram, plot, rank_discs, series_colour
+from evaluation.report.figures import BOX_FROM, difference_figure, plot, rank_discs, series_colour
 from evaluation.report.page import (
     Axis,
     Block,
@@ -330,20 +330,14 @@ def describe_test(tested: Document, title: str, kind: str) -> str:
 def difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> Figure:
     """Mean ranks of the teams that were tested, and which differences are not significant."""
     label_of = {team["name"]: label for label, team in labelled(document, len(document["teams"]))}
-    diagram = lay_out_diagram(
-        {label_of[team["name"]]: team["mean_rank"] for team in tested["teams"] if team["mean_rank"] is not None},
-        [[label_of[name] for name in clique] for clique in tested["cliques"]],
-    )
-    best = ", ".join(f"{label.name} {label.mean_rank:.2f}" for label in diagram.labels[:3])
+    means = {label_of[team["name"]]: team["mean_rank"] for team in tested["teams"] if team["mean_rank"] is not None}
+    cliques = [[label_of[name] for name in clique] for clique in tested["cliques"] if len(clique) > 1]
+    best = ", ".join(f"{name} {mean:.2f}" for name, mean in sorted(means.items(), key=lambda of: (of[1], of[0]))[:3])
     bars = {0: "No bar: all differences are significant.", 1: "One bar joins teams without a significant difference."}
-    joined = bars.get(len(diagram.bars), f"{len(diagram.bars)} bars join teams without a significant difference.")
-    return draw_diagram(
-        diagram,
-        anchor=anchor,
-        caption=f"{title}: mean ranks and significant differences",
-        description=f"{describe_test(tested, title, document['units']['kind'])} The best mean ranks: {best}. {joined}",
-        critical_difference=tested["critical_difference"],
-    )
+    joined = bars.get(len(cliques), f"{len(cliques)} bars join teams without a significant difference.")
+    caption = f"{title}: mean ranks and significant differences"
+    words = f"{describe_test(tested, title, document['units']['kind'])} The best mean ranks: {best}. {joined}"
+    return difference_figure(anchor, caption, words, means, cliques, tested["critical_difference"])
 
 
 # --- units ------------------------------------------------------------------------------------------------------------
