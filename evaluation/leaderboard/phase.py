@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.challenge.rules import RankingRules
 from evaluation.leaderboard.team_scores import ranking_of
+from evaluation.leaderboard.titles import short_titles
 from evaluation.ranking.methods import needs_units
 
 ORDERS = {"ascending": "asc", "descending": "desc"}
@@ -17,10 +18,6 @@ SCORING_WORDS = {
     "avg": "Use the mean of the relative ranks of the score and extra result columns",
     "med": "Use the median of the relative ranks of the score and extra result columns",
 }
-AS_WRITTEN = {
-    "auroc": "AUROC", "dice": "Dice", "dq": "DQ", "f1": "F1", "froc": "FROC", "hausdorff": "Hausdorff", "hausdorff95":
-    "Hausdorff95", "iou": "IoU", "map": "mAP", "mcc": "MCC", "pq": "PQ", "r2": "R2", "rq": "RQ", "sq": "SQ",
-}  # fmt: skip
 TITLE_CHARACTERS = 64  # of a title on the platform
 DECIMAL_PLACES = 4
 SUBMISSIONS, DAYS = 1, 7  # of a participant in a period, to begin with: each is a question to the reference
@@ -72,7 +69,14 @@ def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) ->
             "The platform knows no minimum: a submission below it is ranked as any other. Publish the table "
             "of 'evaluation leaderboard' as well, and say so on the page of the challenge."
         )
-    differs = [*other_method(rules), *other_weights(rules.columns)]
+    differs = []
+    if needs_units(rules.method):
+        differs.append(
+            f"method = '{rules.method}': the platform ranks by the means alone. Publish the table of 'evaluation "
+            "leaderboard' instead, and say so on the page of the challenge."
+        )
+    if any(column.weight != rules.columns[0].weight for column in rules.columns):
+        differs.append("weights: on the platform all columns count the same.")
     if rules.ties != "min":
         differs.append(f"ties = '{rules.ties}': on the platform equal values share the better rank, \"1, 2, 2, 4\".")
     if rules.missing == "worst":
@@ -82,38 +86,14 @@ def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) ->
     return lines + [f"Not on the platform: {line}" for line in differs]
 
 
-def other_method(rules: RankingRules) -> list[str]:
-    if not needs_units(rules.method):
-        return []
-    return [
-        f"method = '{rules.method}': the platform ranks by the means alone. Publish the table of 'evaluation "
-        "leaderboard' instead, and say so on the page of the challenge."
-    ]
-
-
-def other_weights(columns: Sequence[RankingColumn]) -> list[str]:
-    if all(column.weight == columns[0].weight for column in columns):
-        return []
-    return ["weights: on the platform all columns count the same."]
-
-
 def column_titles(paths: Sequence[str]) -> list[str]:
-    """Titles of columns, each once: the path in words, without the aggregation where that is enough.
+    """Titles of columns, each once: those of the pages, with the aggregation where two are alike.
 
     >>> column_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
-    ['Detection F1', 'Panoptic Epithelial PQ']
+    ['Detection F1', 'PQ, Epithelial']
     """
-    short = [in_words(path.split(".")[:-1]) for path in paths]
-    whole = [in_words(path.split(".")) for path in paths]
-    titles = [a if short.count(a) == 1 else b for a, b in zip(short, whole, strict=True)]
+    titles = [title[:1].upper() + title[1:] for title in short_titles(paths)]
     return [
         title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 4].rstrip()} {index}"
         for index, title in enumerate(titles, start=1)
     ]
-
-
-def in_words(keys: Sequence[str]) -> str:
-    """Keys of a path as a title."""
-    words = [word for key in keys if key != "per_class" for word in key.split("_")]
-    text = " ".join(AS_WRITTEN.get(word, word) for word in words)
-    return text[:1].upper() + text[1:]
