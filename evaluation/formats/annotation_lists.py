@@ -76,13 +76,9 @@ def check_probabilities(
     place_of = list(places)
     faults.count_rest("invalid-probability", len(wrong))
     faults.count_rest("missing-probability", len(missing))
+    what = f"{quote(key)} is" if key else "the probability"
     for row in wrong[:FAULTS_NAMED]:
-        faults.fault(
-            "invalid-probability",
-            place_of[row],
-            value=shown(values[row]),
-            what=f"{quote(key)} is" if key else "the probability",
-        )
+        faults.fault("invalid-probability", place_of[row], value=shown(values[row]), what=what)
     for row in missing[:FAULTS_NAMED]:
         faults.fault("missing-probability", place_of[row], wording="no-score" if key else "")
     return None
@@ -158,10 +154,8 @@ class ClassProbabilities:
                 continue
             values += [value[key] for key in self.chosen]
             number_of_row.append(number)
-        if not NUMBERS.issuperset(map(type, values)):
-            numbers = np.array([value if type(value) in NUMBERS else np.nan for value in values], np.float64)
-        else:
-            numbers = np.array(values, np.float64)
+        plain = NUMBERS.issuperset(map(type, values))
+        numbers = np.array(values if plain else [v if type(v) in NUMBERS else np.nan for v in values], np.float64)
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
         self.faults.count_rest("invalid-probability", len(wrong))
         for index in wrong[:FAULTS_NAMED].tolist():

@@ -72,19 +72,11 @@ def unknown_class(name: str, classes: ClassTable, *, nameless: str = "", numbers
     """
     known = sorted(known for known, class_id in classes.ids.items() if known and class_id > 0)
     if numbers and classes.values:
-        return partial(
-            fault,
-            "unknown-class",
-            wording="or-number",
-            name=name,
-            known=known,
-            numbers=", ".join(map(str, sorted(classes.values))),
-        )
-    return (
-        partial(fault, "unknown-class", got=nameless, name=name, known=known)
-        if nameless and not name
-        else partial(fault, "unknown-class", name=name, known=known)
-    )
+        values = ", ".join(map(str, sorted(classes.values)))
+        return partial(fault, "unknown-class", wording="or-number", name=name, known=known, numbers=values)
+    if nameless and not name:
+        return partial(fault, "unknown-class", got=nameless, name=name, known=known)
+    return partial(fault, "unknown-class", name=name, known=known)
 
 
 def unknown_classes(
@@ -144,10 +136,9 @@ class ClassNames:
         if self.file_class:
             return self.file_class
         text = name if type(name) is str else "" if name is None else shown(name)
-        class_id = self.found.get(text)
-        if class_id is None:
-            class_id = self.found[text] = class_of_name(text, self.classes)
-        return class_id
+        if text not in self.found:
+            self.found[text] = class_of_name(text, self.classes)
+        return self.found[text]
 
     def is_known(self, name: object) -> bool:
         """Whether a text is the name of a class, or of annotations that are left out."""
@@ -184,7 +175,6 @@ def check_size(nuclei: int, classes: int, where: str) -> None:
 
     >>> check_size(50_000_000 // 6, 6, "'a.csv'")
     """
-    if nuclei * classes > NUMBERS_LIMIT:
-        raise refused(
-            "too-large", where, wording="too-many-probabilities", classes=classes, nuclei=nuclei, limit=NUMBERS_LIMIT
-        )
+    if nuclei * classes > (limit := NUMBERS_LIMIT):
+        wording = "too-many-probabilities"
+        raise refused("too-large", where, wording=wording, classes=classes, nuclei=nuclei, limit=limit)

@@ -273,7 +273,7 @@ class FeatureReader:
             return False
         if any(nuclei.number < number <= nuclei.number + len(features) for number in self.regions):
             return False
-        names = self.class_names(properties)
+        names = list(map(self.class_name, properties))
         if not {str, type(None)}.issuperset(map(type, names)):
             return False
         class_ids = {name: nuclei.names.look_up(name) for name in dict.fromkeys(names)}  # in the order of the file
@@ -286,15 +286,6 @@ class FeatureReader:
             probabilities_in(properties, keys),
             [each.get("class_probabilities") for each in properties] if "class_probabilities" in keys else None,
         )
-
-    def class_names(self, properties: list[dict[str, Any]]) -> list[Any]:
-        """The name of the class of each feature, None if there is none."""
-        classifications: list[Any] = [each.get("classification") for each in properties]
-        if set(map(type, classifications)) == {dict} and not any("names" in each for each in classifications):
-            names = [each.get("name") for each in classifications]
-            if set(map(type, names)) == {str} and "" not in names:
-                return names
-        return list(map(self.class_name, properties))
 
     def source_ids(self, features: list[Feature], properties: list[dict[str, Any]]) -> list[Any]:
         ids = [feature.id for feature in features]

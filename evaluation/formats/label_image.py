@@ -87,31 +87,24 @@ def read_label_image(
     if class_table is None or not labels.value.size or class_table.get(int(labels.value.max()), 0) >= 0:
         warnings += find_void(labels, where=request.where)
     if (connectivity := request.rules.components) is not None:
-        if request.rules.class_values is not None:
-            classes = classes_of_runs(labels, request)
-        voids = () if request.rules.class_values is not None else find_void(labels, where=request.where)
-        labels, warnings = label_components(
-            labels, connectivity, where=request.where, bytes_limit=request.limits.bytes_per_file
-        )
+        voids: tuple[Finding, ...] = ()
+        if request.rules.class_values is None:
+            voids = find_void(labels, where=request.where)
+        else:  # the values of a semantic mask are class numbers
+            values = labels.value.astype(np.int64).reshape(1, -1)
+            ids = classes_of_values(values, request.classes, where=request.where).reshape(-1)
+            classes = replace(labels, value=ids)
+        limit = request.limits.bytes_per_file
+        labels, warnings = label_components(labels, connectivity, where=request.where, bytes_limit=limit)
         warnings += voids
     has_classes = classes is not None or class_table is not None
-    image = LabelImage(
-        labels,
-        request.file_class or (0 if has_classes else request.classes.of_nameless),
-        classes,
-        source=request.name,
-        class_of_instance=None if class_table is None else classes_of_labels(labels, class_table, request.where),
-    )
+    class_id = request.file_class or (0 if has_classes else request.classes.of_nameless)
+    of_labels = None if class_table is None else classes_of_labels(labels, class_table, request.where)
+    image = LabelImage(labels, class_id, classes, source=request.name, class_of_instance=of_labels)
     if not len(not_annotated.value):
         return Annotations((image,), warnings)
     region = replace(not_annotated, value=np.ones(len(not_annotated.value), np.uint8))
     return Annotations((image, LabelImage(region, FIRST_IGNORED, source=request.name)), warnings)
-
-
-def classes_of_runs(runs: LabelRuns, request: Request[LabelImageRules]) -> LabelRuns:
-    """The class ids that the values of a semantic mask stand for. Raises InputFault ("unknown-class-value")."""
-    values = runs.value.astype(np.int64).reshape(1, -1)
-    return replace(runs, value=classes_of_values(values, request.classes, where=request.where).reshape(-1))
 
 
 def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
@@ -259,9 +252,8 @@ def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: 
     present = present_labels(labels)
     without = [label for label in present if label not in class_table]
     if without:
-        raise refused(
-            "instance-without-class", where, wording="not-in-table", count=len(without), first_ids=without[:3]
-        )
+        count, first_ids = len(without), without[:3]
+        raise refused("instance-without-class", where, wording="not-in-table", count=count, first_ids=first_ids)
     return np.array([class_table[label] for label in present], np.int16)
 
 
@@ -328,16 +320,11 @@ def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
     def place(index: int) -> str:
         return f"{where}, {quote(pairs[index][0]) if isinstance(value, dict) else f'[{index}]'}"
 
-    wrong = [index for index, pair in enumerate(pairs) if not all(map(is_text, pair))]
-    if wrong:
-        raise InputFault(
-            *for_each(wrong, lambda index: fault("invalid-class-table", place(index), wording="no-id-and-class"))
-        )
+    are_texts = [all(isinstance(of, str | int) and not isinstance(of, bool) for of in pair) for pair in pairs]
+    if wrong := [index for index, is_fine in enumerate(are_texts) if not is_fine]:
+        code, wording = "invalid-class-table", "no-id-and-class"
+        raise InputFault(*for_each(wrong, lambda index: fault(code, place(index), wording=wording)))
     return Entries([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), place)
-
-
-def is_text(value: object) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def distinct_numbers(ids: Sequence[str]) -> list[int]:
@@ -354,8 +341,9 @@ def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
     class_id, is_nucleus, faults = find_classes(*entries.classes, entries.place, request.classes)
     class_id[is_nucleus & (class_id == 0)] = UNKNOWN  # an empty cell: no class, and not left out either
     if not faults and (numbers := distinct_numbers(entries.ids)):
-        return known(dict(zip(numbers, class_id.tolist(), strict=True)))
-    class_of_id: dict[int, int] = {}
+        class_of_id = dict(zip(numbers, class_id.tolist(), strict=True))
+        return {number: of_id for number, of_id in class_of_id.items() if of_id != UNKNOWN}
+    class_of_id = {}
     for index, (text, of_class) in enumerate(zip(entries.ids, class_id.tolist(), strict=True)):
         number = ID.fullmatch(text)
         if number is None or int(number[1]) > HIGHEST_ID:
@@ -364,14 +352,7 @@ def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
             faults.append(fault("duplicate-row", entries.place(index), wording="id-twice", id=text))
     if faults:
         raise InputFault(*count_rest(faults))
-    return known(class_of_id)
-
-
-def known(found: dict[int, int]) -> dict[int, int]:
-    """The ids that have a class, or are left out."""
-    if UNKNOWN not in found.values():
-        return found
-    return {number: of_id for number, of_id in found.items() if of_id != UNKNOWN}
+    return {number: of_id for number, of_id in class_of_id.items() if of_id != UNKNOWN}
 
 
 def read_with_companions(

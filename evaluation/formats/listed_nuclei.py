@@ -104,12 +104,8 @@ def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: s
                     nuclei.fault("invalid-annotation", wording="value", expected=expected, value=shown(item))
                     continue
                 name = item.get("name")
-                if (
-                    of_points
-                    and type(name) is str
-                    and COUNTING_NAME.fullmatch(name)
-                    and not nuclei.names.is_known(name)
-                ):
+                counts = of_points and type(name) is str and COUNTING_NAME.fullmatch(name)
+                if counts and not nuclei.names.is_known(name):
                     name = None
                 if nuclei.names.look_up(name) != SKIPPED:
                     class_id = nuclei.class_of(name)
@@ -156,10 +152,8 @@ def write_polygons_json(
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1))
     for index in np.flatnonzero(np.diff(first) != 1):
         has_hole = outlines.ring_is_hole[first[index] : first[index + 1]].any()
-        what = "with a hole" if has_hole else "of several parts"
-        faults.fault(
-            "unsupported-shape", f"nucleus {quote(outlines.source_id[index])}", wording="not-one-ring", what=what
-        )
+        place, what = f"nucleus {quote(outlines.source_id[index])}", "with a hole" if has_hole else "of several parts"
+        faults.fault("unsupported-shape", place, wording="not-one-ring", what=what)
     if faults.total:
         raise InputFault(*faults.findings())
     vertices = in_plane(outlines.points_xy)
@@ -334,13 +328,8 @@ class ContourReader:
             fix = ""
             if type(record) is dict and type(record.get(self.tool.point)) is list:
                 fix = "It has no contours: hand in the file that has them, or let shape be 'point'."
-            self.nuclei.fault(
-                "invalid-annotation",
-                wording="value",
-                expected=f"an object with a list {quote(key)}",
-                fix=fix,
-                value=shown(record),
-            )
+            expected = f"an object with a list {quote(key)}"
+            self.nuclei.fault("invalid-annotation", wording="value", expected=expected, fix=fix, value=shown(record))
             return
         class_id = self.class_of_type(record.get(self.tool.of_class))
         if class_id != SKIPPED:
@@ -368,9 +357,8 @@ class ContourReader:
         """A shape of labelme."""
         points = shape.get("points") if type(shape) is dict else None
         if type(points) is not list:
-            self.nuclei.fault(
-                "invalid-annotation", wording="value", expected="an object with a list 'points'", value=shown(shape)
-            )
+            expected = "an object with a list 'points'"
+            self.nuclei.fault("invalid-annotation", wording="value", expected=expected, value=shown(shape))
             return
         label, kind = shape.get("label"), shape.get("shape_type") or "polygon"
         if self.nuclei.names.look_up(label) == SKIPPED:
@@ -409,14 +397,9 @@ def example_of_contours(made: Example[ContoursJsonRules], cases: Sequence[Case],
     document: dict[str, Any]
     shapes: list[dict[str, Any]]
     if rules.tool == "labelme":
+        rest = {"group_id": None, "flags": dict[str, Any]()}
         shapes = [
-            {
-                "label": name,
-                "points": ring or [[x, y]],
-                "group_id": None,
-                "shape_type": "polygon" if ring else "point",
-                "flags": {},
-            }
+            {**rest, "label": name, "points": ring or [[x, y]], "shape_type": "polygon" if ring else "point"}
             for (name, x, y), ring in zip(marks, rings, strict=True)
         ]
         size = {"imageHeight": case.height, "imageWidth": case.width}
