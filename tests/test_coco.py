@@ -1,4 +1,4 @@
-"""COCO JSON: what images, categories, segmentations and scores mean, and what is refused."""
+"""COCO JSON and MIDOG's: what images, categories, segmentations and scores mean, and what is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from pycocotools import mask as coco_mask
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
-from evaluation.formats.coco import read_coco_json, read_coco_json_collection
+from evaluation.formats.coco import (
+    read_coco_json,
+    read_coco_json_collection,
+    read_midog_json,
+    read_midog_json_collection,
+)
 from evaluation.formats.format import Request
 from evaluation.model import Case, ClassTable, Instances, Outlines
 
@@ -336,3 +341,117 @@ def test_fifty_thousand_equal_mistakes_are_counted(document):
         read_all(document)
     assert len(fault.value.findings) == 20
     assert sum(finding.count for finding in fault.value.findings) == 50_000
+
+
+# --- MIDOG: a nucleus is the middle of a box of two corners -----------------------------------------------------------
+
+MIDOG = format_rules(format="midog_json", files="midog.json", origin="pixel_corner")
+FIGURES = ClassTable(("mitotic figure",), {"mitotic figure": 1}, skipped=frozenset({"not mitotic figure"}))
+FIGURE_CATEGORIES = [{"id": 1, "name": "mitotic figure"}, {"id": 2, "name": "not mitotic figure"}]
+BOXED = {name: Case(name, name, 100, 200) for name in ("001", "002")}
+
+
+def box(*corners, image=1, category=1, **keys) -> dict:
+    return {"image_id": image, "category_id": category, "bbox": list(corners or (10, 20, 15, 40))} | keys
+
+
+def document(*annotations) -> dict:
+    images = [{"id": number, "file_name": f"00{number}.tiff"} for number in (1, 2)]
+    return {"images": images, "categories": FIGURE_CATEGORIES, "annotations": annotations}
+
+
+def boxes_in(value, classes=FIGURES, limits=None):
+    return read_midog_json_collection(as_file(value), request(classes, limits, MIDOG), BOXED)
+
+
+def points_in(value, **options):
+    (part,) = boxes_in(value, **options).cases["001"].parts
+    return part
+
+
+def fault_in(value, **options) -> str:
+    return faults_of(value, boxes_in, **options)
+
+
+def test_a_nucleus_is_the_middle_of_its_box():
+    points = points_in(document(box(10, 20, 15, 40), box(-1, 0.5, 1, 0.5), box(image=2)))
+    assert points.points_xy.tolist() == [[12.5, 30], [0, 0.5]]
+    assert points.class_id.tolist() == [1, 1]
+    assert points.source_id.tolist() == ["0", "1"]
+    assert points.probability is None
+
+
+def test_hard_negatives_are_skipped_or_a_class_of_their_own():
+    value = document(box(category=2, id=1), box(id=2))
+    assert points_in(value).source_id.tolist() == ["2"]
+    both = ClassTable(("a", "b"), {"mitotic figure": 1, "not mitotic figure": 2})
+    assert points_in(value, classes=both).class_id.tolist() == [2, 1]
+    numbers = ClassTable(("a", "b"), {"a": 1, "b": 2}, {1: 1, 2: 2})
+    assert points_in(value, classes=numbers).class_id.tolist() == [2, 1]
+
+
+def test_an_image_with_nothing_but_hard_negatives_has_no_nuclei():
+    assert boxes_in(document(box(), box(image=2, category=2))).cases["002"].parts == ()
+
+
+def test_scores_are_probabilities():
+    assert points_in(document(box(score=0.5), box(score=1))).probability.tolist() == [0.5, 1]
+
+
+def test_a_file_may_hold_one_case():
+    value = {"annotations": [{"bbox": [0, 0, 2, 4], "category_id": 1}], "categories": FIGURE_CATEGORIES}
+    found = read_midog_json(as_file(value), request(FIGURES, rules=MIDOG), BOXED["002"])
+    assert found.parts[0].points_xy.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("corners", "line"),
+    [
+        ((60, 20, 50, 50), "[invalid-coordinate] 'a.json', annotations[0]: 'bbox' is '[60, 20, 50, 50]'; expected "),
+        ((6, 50, 50, 49.5), "[invalid-coordinate] 'a.json', annotations[0]: 'bbox' is '[6, 50, 50, 49.5]'"),
+        ((0, 0, 1, 2e9), "[invalid-coordinate] 'a.json', annotations[0]: 'bbox' is '[0, 0, 1, 2000000000.0]'"),
+        ((1, 2, 3), "[invalid-annotation] 'a.json', annotations[0]: 'bbox' is '[1, 2, 3]'; expected [x1, y1, x2"),
+        ((1, 2, 3, "4"), "[invalid-annotation] 'a.json', annotations[0]: 'bbox' is '[1, 2, 3, ’4’]'"),
+        ((1, 2, 3, None), "[invalid-annotation] 'a.json', annotations[0]: 'bbox' is '[1, 2, 3, None]'"),
+    ],
+)
+def test_boxes_that_are_none_are_refused(corners, line):
+    assert fault_in(document(box(*corners))).startswith(line)
+
+
+def test_annotations_without_a_box_and_masks_are_refused():
+    assert "annotations[1]: no 'bbox'; expected [x1, y1, x2, y2]" in fault_in(document(box(), box(bbox=None)))
+    assert fault_in({"masks": []}).startswith("[not-coco] 'a.json': masks")
+
+
+def test_the_limit_of_nuclei_is_named():
+    line = fault_in(document(box(), box()), limits={"instances_per_case": 1})
+    assert "more than 1 nuclei; expected at most 1." in line
+    assert "limits.instances_per_case" in line
+
+
+# --- MIDOG++ ----------------------------------------------------------------------------------------------------------
+
+
+def test_midog_has_26286_boxes_in_553_images_of_which_78_have_no_mitosis(shared_data):
+    path = shared_data / "midog" / "databases" / "MIDOG++.json.gz"
+    database = json.loads(gzip.decompress(path.read_bytes()))
+    cases = {
+        image["file_name"]: Case(image["file_name"][:-5], "", image["height"], image["width"])
+        for image in database["images"]
+    }
+    with path.open("rb") as stream:
+        figures = read_midog_json_collection(stream, request(FIGURES, rules=MIDOG), cases)
+        both = ClassTable(("a", "b"), {"mitotic figure": 1, "not mitotic figure": 2})
+        everything = read_midog_json_collection(stream, request(both, rules=MIDOG), cases)
+    assert sum(len(part) for said in everything.cases.values() for part in said.parts) == 26_286
+    assert len(figures.cases) == 553
+    assert sum(not said.parts for said in figures.cases.values()) == 78
+    assert figures.unknown == {}
+    assert everything.cases["001"].parts[0].points_xy[0].tolist() == [4361, 371]  # of the box 4336, 346, 4386, 396
+    points = np.concatenate([part.points_xy for said in figures.cases.values() for part in said.parts])
+    middles = [
+        [(x1 + x2) / 2, (y1 + y2) / 2]
+        for x1, y1, x2, y2 in (one["bbox"] for one in database["annotations"] if one["category_id"] == 1)
+    ]
+    assert sorted(points.tolist()) == sorted(middles)

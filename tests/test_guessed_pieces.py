@@ -11,11 +11,14 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from json_files import read_json_file
 
 import evaluation.decoding.json as bounded_json
 from evaluation.challenge import LimitRules
 from evaluation.decoding.json import RecordText, Unproven
+from evaluation.decoding.polygons import decode_polygons
 from evaluation.findings.errors import InputFault
 from evaluation.formats import geojson
 from evaluation.formats.annotation_lists import NucleusLists
@@ -193,6 +196,78 @@ def test_text_that_is_not_utf_8_is_told_in_files_of_any_length(at):
     data = b"[" + b",".join(one % (b"\xe9" if number == at else b"x") for number in range(at + 3)) + b"]"
     (finding,) = told(data)
     assert finding.startswith("[not-json]")
+
+
+# --- what is left to the parser of all JSON ---------------------------------------------------------------------------
+
+PLAIN = '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2],[3,4]]]},"properties":{}}'
+OTHER_COORDINATES = [
+    "[]", "[[]]", "[[[]]]", "[[[1]]]", "[[[1,2,3],[4]]]", "[[[1,2],[3]]]", "[[[1,2,3]]]", "[[1,2],[3,4]]", "[1,2]",
+    "[[[[1,2]]]]", "[[[1,true]]]", "[[[1,null]]]", '[[[1,"2"]]]', "[[[1 2]]]", "[[[1,2],]]", "[[[1,2],[]],[[1,2]]]",
+    "[[[1,2] [3,4]]]", "[[[1,1e999]]]", "[[[1,NaN]]]", "null", "7", '"[[[1,2]]]"', "{}", "[[[1,2]],[]]",
+    "[[[1,2]]]]",
+    "[[[1,]2]]", "[[1[,2]]]", "[[[1,]2,[3,4]]]", "[[[1,] 2,[3,4]]]", "[[[1,2],3[,4]]]", "[[[1,2],3 [,4]]]",
+    "1[[[,2]]]",
+    "[[[1,2]]]5", "[[[1,2],[3,4]5]]", "[[[1,2]],[3,4]]", "[[[1,-]]]", "[[[1,.5]]]", "[[[1,5.]]]", "[[[1,05]]]",
+    "[[[1,+5]]]", "[[[1,\v2]]]", "[[[1:,2]]]", ":[[[1,2]]]", '[[[1,2]]],"coordinates":[[[1,2]]]',
+]  # fmt: skip
+OTHER_KEYS: list[dict[str, Any]] = [
+    {"nucleusGeometry": {"type": "Polygon", "coordinates": []}},
+    {"geometry": {"type": "Point", "coordinates": [1, 2]}},
+    {"geometry": None},
+    {"type": "feature"},
+    {"properties": []},
+    {"properties": {"coordinates": [[[1, 2]]]}},
+    {"properties": {"x": "coordinates"}},
+    {"properties": {"childObjects": [{"type": "Feature", "properties": {"a": {}}}]}},
+    {"properties": {"a": {"b": {"c": 1}}}},
+    {"id": {}},
+    {"id": 1 << 64},
+]
+OTHER_TEXTS = [
+    *(PLAIN.replace("[[[1,2],[3,4]]]", coordinates) for coordinates in OTHER_COORDINATES),
+    *(json.dumps(json.loads(PLAIN) | keys) for keys in OTHER_KEYS),
+    '{"type":"Feature","geometry":{"type":"Polygon","coordinates" :0},"properties":{"coordinates":[[[1,2]]]}}',
+    '{"type":"Feature","geometry":{"type":"Polygon","\\u0063oordinates":0},"properties":{"coordinates":[[[1,2]]]}}',
+    '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2]]],"coordinates":[[[3,4]]]}}',
+    '{"type":"Feature","type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2]]]}}',
+    '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2]]]},"properties":{"a":1,"a" :1,"b":2}}',
+    '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2]]]},"properties":{"a":1,"\\u0061":1}}',
+    '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2]]]},"id":null,"id":null}',
+    '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2]]]}}]',
+    '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2]]',
+    '{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[1,2]]],"type":"Polygon"}}',
+]
+
+
+@pytest.mark.parametrize("text", OTHER_TEXTS)
+def test_features_of_another_kind_are_left_to_the_other_parser(text):
+    assert decode_polygons(PLAIN.encode()) is not None
+    for texts in ([text], [PLAIN, text], [text, PLAIN], [PLAIN, text, PLAIN]):
+        joined = ",".join(texts)
+        assert decode_polygons(joined.encode()) is None
+        data = f'{{"type": "FeatureCollection", "features": [{joined}]}}'.encode()
+        assert told(data) == told_without_guesses(data)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["[[[1", "2]]]", '[[[1,2]]],"x":[[[3,4]]]'], ["[[[1,2]]],[[[3,4]]]", "[[[1,2]]]"], ["[[[1,2]]", "][[[1,2]]]"]],
+)
+def test_coordinates_that_are_whole_only_together_are_left_to_the_other_parser(texts):
+    assert decode_polygons(",".join(PLAIN.replace("[[[1,2],[3,4]]]", text) for text in texts).encode()) is None
+
+
+NUMBER = st.integers(-(10**6), 10**6) | st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=8), min_size=1, max_size=5), st.booleans())
+def test_numbers_are_those_of_the_json_parser_of_python(rings, is_dense):
+    separators = (",", ":") if is_dense else (", ", ": ")
+    texts = [PLAIN.replace("[[[1,2],[3,4]]]", json.dumps([ring], separators=separators)) for ring in rings]
+    found = decode_polygons(",".join(texts).encode())
+    assert found is not None
+    assert found.points_xy.tolist() == [[float(x), float(y)] for ring in rings for x, y in ring]
 
 
 # --- where pieces are cut -----------------------------------------------------------------------------------------

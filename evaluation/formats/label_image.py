@@ -321,9 +321,12 @@ def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
         return f"{where}, {quote(pairs[index][0]) if isinstance(value, dict) else f'[{index}]'}"
 
     are_texts = [all(isinstance(of, str | int) and not isinstance(of, bool) for of in pair) for pair in pairs]
+
+    def fault_at(index: int) -> Finding:
+        return fault("invalid-class-table", place(index), wording="no-id-and-class")
+
     if wrong := [index for index, is_fine in enumerate(are_texts) if not is_fine]:
-        code, wording = "invalid-class-table", "no-id-and-class"
-        raise InputFault(*for_each(wrong, lambda index: fault(code, place(index), wording=wording)))
+        raise InputFault(*for_each(wrong, fault_at))
     return Entries([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), place)
 
 
