@@ -176,6 +176,12 @@ def test_a_radius_that_is_none_is_refused(rule, radius):
         rule(points_of([(1, 1)]), points_of([(1, 1)]), radius_px=radius, class_aware=False)
 
 
+def test_assignment_takes_three_pairs_at_the_radius_before_two_that_coincide():
+    reference, prediction = points_of([[0, 0], [0, 10], [0, 20]]), points_of([[0, -10], [0, 0], [0, 10]])
+    found = match_centroid_assignment(reference, prediction, radius_px=10, class_aware=False)
+    assert pairs_of(found) == [(0, 0), (1, 1), (2, 2)]
+
+
 @pytest.mark.parametrize("rule", [*RULES, partial(match_centroid_assignment, cutoff="after"), match_confidence_first])
 def test_where_in_the_image_equally_near_nuclei_lie_does_not_decide(rule):
     """Centroids in thirds of a pixel, 2 px to the left and to the right of another one: floats tell them apart."""
