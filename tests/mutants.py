@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from marks import OF_TEST
 from processes import run_in_group
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +33,7 @@ from processes import end_with_parent
 end_with_parent()
 sys.exit(pytest.main(sys.argv[1:]))
 """
+SLOW = {name for name in OF_TEST["slow"] if "::" not in name}
 TESTS_FAILED = (1, 2)  # exit codes of pytest: a test failed, or could not be collected
 
 # Where each file lies, by the name that mutants use.
@@ -614,7 +616,8 @@ def run_tests(copy: Path, names: Sequence[str]) -> tuple[int, str]:
     """The exit code of pytest and what it printed."""
     paths = [f"tests/test_{name}.py" for name in names]
     environment = {**os.environ, "PYTHONPATH": f"{copy}:{copy / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
-    options = ("-x", "-q", "--fast", "-p", "no:cacheprovider", "--no-header", "--tb=line")
+    fast = () if SLOW & {Path(path).name for path in paths} else ("--fast",)  # which would leave out all of them
+    options = ("-x", "-q", *fast, "-p", "no:cacheprovider", "--no-header", "--tb=line")
     command = [sys.executable, "-P", "-c", PYTEST, *options, *paths]
     done = run_in_group(command, cpu_seconds=CPU_SECONDS, cwd=copy, env=environment)
     return done.returncode, done.stdout[-2000:] + done.stderr[-2000:]

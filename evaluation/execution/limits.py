@@ -120,7 +120,7 @@ def usable_processors(root: Path = Path("/")) -> int:
 
 
 def smallest_limit(root: Path, names: tuple[str, ...]) -> int | None:
-    """Limits as a container sees them, at the mounts."""
+    """The smallest limit that one of the files of a container tells; None if none tells one."""
     limits = [int(text) for name in names if (text := text_of(root / name).strip()).isdecimal()]
     return min((limit for limit in limits if limit < 1 << 60), default=None)  # version 1 has a huge number for none
 

@@ -51,7 +51,7 @@ class SubmissionRejected(EvaluationError):
     hidden_names: frozenset[str] = frozenset()
 
     def hiding(self, names: Iterable[str]) -> Self:
-        """The same, with names that participants must not read."""
+        """The error itself, which keeps these names from participants."""
         self.hidden_names = frozenset(names)
         return self
 
@@ -80,7 +80,7 @@ class ChallengeBroken(EvaluationError):
 
 
 class ReferenceBroken(ChallengeBroken):
-    """The same of a reference that is compared with, where nobody organises a challenge."""
+    """A reference that predictions are compared with is at fault, and nobody organises a challenge."""
 
     last = "The reference has a fault, or does not fit the options: see the lines above."
 

@@ -119,7 +119,7 @@ class WilcoxonWins:
         self.kept = [self.linear(block) for block in self.blocks] if keep and not self.is_small else []
 
     def differences(self, block: slice) -> Float64:
-        """What the first of each pair is ahead in each unit, (P, N); 0 if not by more than rounding."""
+        """By how much the first team of each pair leads in each unit, (P, N); 0 for a lead of rounding."""
         difference = self.cost[self.second[block]] - self.cost[self.first[block]]
         return np.where(np.abs(difference) > self.rounding, difference, 0.0)
 
@@ -150,7 +150,7 @@ class WilcoxonWins:
         return won - constant, np.asarray(number, np.float64)
 
     def by_all_pairs(self, block: slice, drawn: Float64) -> tuple[Float64, Float64]:
-        """The same from all pairs of units."""
+        """``by_linear_part``, but exactly, from all pairs of units."""
         difference = self.differences(block)
         total = difference[:, :, None] + difference[:, None, :]
         both = (difference[:, :, None] != 0) & (difference[:, None, :] != 0)

@@ -405,7 +405,7 @@ def rank_pairs(cost: Float64) -> SignedRanks:
 
 
 def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
-    """Signed ranks of pairs from what the first is ahead of the second in each unit, float64 (P, N).
+    """Signed ranks of pairs from the lead of the first team over the second in each unit, float64 (P, N).
 
     One sort does it: the lowest bit of |difference| holds who won. Units in which the two are equal get no rank.
 
@@ -506,7 +506,7 @@ def who_is_ahead(signed: SignedRanks) -> Int8:
 
 
 def fill_pairs(above: npt.NDArray[Any], below: npt.NDArray[Any], diagonal: float) -> Float64:
-    """A square of pairs, float64 (T, T), from what is above its diagonal, (P,), and at the mirrored places below.
+    """A table of teams against teams, float64 (T, T), from the values above its diagonal, (P,), and those below.
 
     >>> fill_pairs(np.array([1, 2, 3]), np.array([4, 5, 6]), 0).tolist()
     [[0.0, 1.0, 2.0], [4.0, 0.0, 3.0], [5.0, 6.0, 0.0]]

@@ -157,9 +157,12 @@ def too_many_overlaps(case: Case, prediction: Instances) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class SeenNuclei:
-    """What is told of the predicted nuclei of all cases together: of one case how many there are, how many lie outside
-    the image or on no pixel of it, how many have an own duplicate and how many of these are equal to another one,
-    whatever the reference says; and the share of the image, in x or y, that the nuclei reach into from its corner."""
+    """What findings about a whole submission need to know of one case. The reference decides nothing here.
+
+    nuclei, outside   predicted nuclei, and those outside the image or on none of its pixels
+    twins, copies     nuclei with an own duplicate, and those of them that are equal to another one
+    reach             share of the image, in x or y, that the nuclei reach into from its upper left corner
+    """
 
     case: str
     nuclei: int

@@ -143,7 +143,7 @@ def object_list(challenge: Challenge, instances: Instances, areas_px: Int64) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctPairs:
-    """The pairs of an image under all its matchings, each once: indices (P,), and the indices of each matching's."""
+    """The pairs that any matching of an image has, each once, (P,); ``indices``: which of them each matching has."""
 
     reference_index: Int64
     prediction_index: Int64

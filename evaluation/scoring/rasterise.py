@@ -98,7 +98,7 @@ def with_sizes(challenge: Challenge, folder: Path) -> Job[Challenge]:
 
 
 def with_sizes_of(challenge: Challenge, areas_px: Sequence[Int64]) -> Challenge:
-    """The same from the areas of the reference nuclei of each case."""
+    """The challenge with the sizes of nuclei, from the areas of the reference nuclei of each case."""
     names = challenge.metrics.size_quantiles
     if not names or challenge.metrics.sizes_px:
         return challenge

@@ -140,7 +140,7 @@ def study_case(
 def study_reference(
     challenge: Challenge, rules: Sequence[AnyMatchingRule], case: Case, reference: PreparedReference
 ) -> CaseStudy:
-    """The same for a reference that is read."""
+    """Change a reference that was read in every way, and compare it with itself."""
     count = len(reference.instances)
     instances = replace(reference.instances, source_id=np.arange(count))
     values = np.full((len(PERTURBATIONS), len(MEASURES), count), np.nan)
