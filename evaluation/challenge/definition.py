@@ -174,16 +174,10 @@ class Challenge(Rules):
                 expected = f"each of {listed(self.class_names)} once at the most"
                 raise contradiction(f"metrics.class_groups.{grouping}", listed(sorted(members), 20), expected)
         for name, metrics in unknown_metrics(self.metric_choice()).items():
+            where, wording = "metrics.families", "unknown-metric"
+            family, some = name.partition(".")[0], list(metrics)[:3]
             raise RuleFault(
-                fault(
-                    "invalid-rule",
-                    "metrics.families",
-                    wording="unknown-metric",
-                    name=name,
-                    known=metrics,
-                    family=name.partition(".")[0],
-                    examples=list(metrics)[:3],
-                )
+                fault("invalid-rule", where, wording=wording, name=name, known=metrics, family=family, examples=some)
             )
         needs = {
             f"matching.rules.{index}.radius_um": rule.needs_spacing for index, rule in enumerate(self.matching.rules)
@@ -329,15 +323,9 @@ class Challenge(Rules):
             return cls.model_validate(tuples_for_lists(document))
         except ValidationError as error:
             faults = error.errors()
-            consequences = {"too_short"} if len(faults) > 1 else set()  # a list whose only item is at fault
-            raise ChallengeBroken(
-                *(
-                    finding
-                    for problem in faults
-                    if problem["type"] not in consequences
-                    for finding in findings_of(problem)
-                )
-            ) from None
+            if len(faults) > 1:  # a list whose only item is at fault is too short, too
+                faults = [problem for problem in faults if problem["type"] != "too_short"]
+            raise ChallengeBroken(*(finding for problem in faults for finding in findings_of(problem))) from None
 
 
 def hash_of(document: Mapping[str, Any]) -> str:
@@ -384,16 +372,8 @@ def findings_of(problem: Any) -> list[Finding]:
         case "union_tag_invalid":
             tag = problem["ctx"]["tag"]
             if key == "format" and tag in IMPORTS:
-                formats = f"one of the formats {listed(list(kinds), 30)}"
-                return [
-                    fault(
-                        "invalid-rule",
-                        f"{where}.{key}",
-                        got=f"{quote(tag)}, {ONLY_IMPORTED}",
-                        expected=formats,
-                        fix=CONVERT_FIRST,
-                    )
-                ]
+                got, formats = f"{quote(tag)}, {ONLY_IMPORTED}", f"one of the formats {listed(list(kinds), 30)}"
+                return [fault("invalid-rule", f"{where}.{key}", got=got, expected=formats, fix=CONVERT_FIRST)]
             what = "formats" if key == "format" else "matching rules"
             return [
                 fault("invalid-rule", f"{where}.{key}", wording="unknown-table", name=tag, known=list(kinds), what=what)

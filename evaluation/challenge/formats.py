@@ -116,12 +116,8 @@ class FormatRules(Rules):
         for key in ("files", *self.companions):
             pattern = self.value(key)
             if pattern is not None and pattern.lower().endswith(IMPORTED):
-                got = f"{quote(pattern)}, {ONLY_IMPORTED}"
-                raise RuleFault(
-                    fault(
-                        "invalid-rule", key, got=got, expected=f"files of the format '{self.format}'", fix=CONVERT_FIRST
-                    )
-                )
+                got, expected = f"{quote(pattern)}, {ONLY_IMPORTED}", f"files of the format '{self.format}'"
+                raise RuleFault(fault("invalid-rule", key, got=got, expected=expected, fix=CONVERT_FIRST))
         for key in self.companions:
             if (pattern := self.value(key)) is not None:
                 check_pattern(pattern, key, required={"case"}, allowed={"case", "group"})

@@ -457,14 +457,8 @@ def match_hausdorff_closest_first(
     def distances(i: Int64, j: Int64) -> Float64:
         return distances_of(*runs, left.index[i].astype(np.int32), right.index[j].astype(np.int32), border)
 
-    pairs = close_pairs(
-        (left, right),
-        radius_px=radius_px,
-        norm=np.inf,
-        closeness=distances,
-        limit=radius_px * ROUNDING,
-        class_aware=class_aware,
-    )
+    limit = radius_px * ROUNDING
+    pairs = close_pairs((left, right), radius_px, distances, norm=np.inf, limit=limit, class_aware=class_aware)
     taken = take_in_order(pairs.reference, pairs.prediction, [pairs.prediction, pairs.reference, pairs.closeness])
     return pairs.matches(taken, reference, prediction, table)
 
@@ -679,14 +673,12 @@ def close_centroids(reference: Instances, prediction: Instances, *, radius_px: f
     rounded numbers, and where in the image a nucleus lies must not decide.
     """
     sides = centroid_places(reference), centroid_places(prediction)
-    return close_pairs(
-        sides,
-        radius_px=radius_px,
-        norm=2,
-        closeness=lambda i, j: squared_distances(sides[0].at[i], sides[1].at[j]),
-        limit=squared_limit(radius_px),
-        class_aware=class_aware,
-    )
+
+    def closeness(i: Int64, j: Int64) -> Float64:
+        return squared_distances(sides[0].at[i], sides[1].at[j])
+
+    limit = squared_limit(radius_px)
+    return close_pairs(sides, radius_px, closeness, norm=2, limit=limit, class_aware=class_aware)
 
 
 def centroid_places(instances: Instances) -> Placed:
@@ -699,10 +691,10 @@ def squared_distances(a: Float64, b: Float64) -> Float64:
 
 def close_pairs(
     sides: tuple[Placed, Placed],
-    *,
     radius_px: float,
-    norm: float,
     closeness: Closeness,
+    *,
+    norm: float,
     limit: float,
     class_aware: bool,
 ) -> ClosePairs:

@@ -223,15 +223,9 @@ def join_cases(cases: Sequence[tuple[Instances, Instances, OverlapTable]]) -> Jo
         np.concatenate([of_case.prediction_area_px for of_case in tables]),
     )
     reference, prediction = join_images(references), join_images(predictions)
-    return JoinedCases(
-        reference,
-        prediction,
-        table,
-        reference.position_rank(),
-        prediction.position_rank(),
-        np.array([reference.shape_yx for reference in references], np.int64),
-        *bounds,
-    )
+    ranks = reference.position_rank(), prediction.position_rank()
+    shapes_yx = np.array([reference.shape_yx for reference in references], np.int64)
+    return JoinedCases(reference, prediction, table, *ranks, shapes_yx, *bounds)
 
 
 def join_images(images: Sequence[Instances]) -> Instances:

@@ -277,13 +277,8 @@ def document() -> str:
         for page in pages_of(family):
             of_page = "; ".join(f"{name}: {value}" for name, value in properties(metrics_by_page()[page]).items())
             cited = f"Sources: {', '.join(section(page).sources)}."
-            parts += [
-                f"### {page}",
-                definitions(page),
-                f"{of_page[0].upper()}{of_page[1:]}.",
-                example_text(page),
-                cited,
-            ]
+            declared = f"{of_page[0].upper()}{of_page[1:]}."
+            parts += [f"### {page}", definitions(page), declared, example_text(page), cited]
     return "\n\n".join([*parts, text_of("sources").strip().replace("# Sources", "## Sources")]) + "\n"
 
 

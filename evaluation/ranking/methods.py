@@ -260,19 +260,14 @@ def select_teams(table: ScoreTable, chosen: Bool) -> ScoreTable:
     if chosen.all():
         return table
     teams = tuple(name for name, is_in in zip(table.teams, chosen, strict=True) if is_in)
-    by_unit, floors = (None if of is None else of[chosen] for of in (table.by_unit, table.floor_values))
+    by_unit, floors, samples = (
+        None if values is None else values[chosen] for values in (table.by_unit, table.floor_values, table.samples)
+    )
     gaps = table.gaps
     if gaps is not None:
         gaps = replace(gaps, lacking=gaps.lacking[chosen], by_unit=gaps.by_unit[chosen])
-    return replace(
-        table,
-        teams=teams,
-        overall=table.overall[chosen],
-        by_unit=by_unit,
-        floor_values=floors,
-        samples=None if table.samples is None else table.samples[chosen],
-        gaps=gaps,
-    )
+    changed = replace(table, teams=teams, overall=table.overall[chosen], by_unit=by_unit, gaps=gaps)
+    return replace(changed, floor_values=floors, samples=samples)
 
 
 def rank_teams(

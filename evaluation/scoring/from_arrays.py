@@ -87,15 +87,9 @@ def score_instances(
     check_columns(complete)
     complete = with_sizes_of(complete, [reference.areas_px() for reference, _ in sides.values()])
     nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
-    matched = [
-        match_case(
-            complete,
-            case,
-            PreparedReference(sides[case.name][0], (regions or {}).get(case.name, nothing)),
-            sides[case.name][1],
-        )
-        for case in cases
-    ]
+    ignored = {case.name: (regions or {}).get(case.name, nothing) for case in cases}
+    references = {name: PreparedReference(reference, ignored[name]) for name, (reference, _) in sides.items()}
+    matched = [match_case(complete, case, references[case.name], sides[case.name][1]) for case in cases]
     nuclei = [see_nuclei(complete, case, own, len(own)) for case in cases if (own := sides[case.name][1]) is not None]
     return summarise(complete, measure_cases(complete, matched), own_duplicates(complete, nuclei))
 

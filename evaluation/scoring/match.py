@@ -78,14 +78,9 @@ def match_case(
     try:
         table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
     except TooManyPairs as error:
-        to_organisers = fault(
-            "too-many-overlaps",
-            f"case {quote(case.name)}",
-            wording="reference",
-            pairs=error.pairs,
-            what=error.what,
-            limit=error.most,
-        )
+        pairs, what, limit = error.pairs, error.what, error.most
+        where = f"case {quote(case.name)}"
+        to_organisers = fault("too-many-overlaps", where, wording="reference", pairs=pairs, what=what, limit=limit)
         raise blame(error, to_organisers, too_many_overlaps(case, predicted)) from error
     rules = challenge.matching.rules
     if "file_order" in challenge.matching.published_faults:
@@ -238,14 +233,9 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
         return rule.match(sides)
     except TooManyPairs as error:
         where = f"case {quote(sides.case.name)}, matching rule {quote(rule.name)}"
-        to_organisers = fault(
-            "case-too-costly",
-            where,
-            wording="too-many-possible-pairs",
-            pairs=error.pairs,
-            what=error.what,
-            limit=error.most,
-        )
+        pairs, what, limit = error.pairs, error.what, error.most
+        wording = "too-many-possible-pairs"
+        to_organisers = fault("case-too-costly", where, wording=wording, pairs=pairs, what=what, limit=limit)
         raise blame(error, to_organisers, fault("case-too-costly", where, predictions=len(sides.prediction))) from error
 
 

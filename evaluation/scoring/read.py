@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -271,17 +271,10 @@ def read_prediction(
     if (counts := counts_of(content_read.parts)) is not None:
         seen = SeenNuclei(case.name, int(counts.sum()))
         return ReadPrediction(join_instances([], case.shape_yx), content_read.findings, seen, counts)
-    check_class_probabilities(content_read.parts, f"case {quote(case.name)}")
-    rules = side.rules
-    converted = convert_parts(
-        in_image(content_read.parts, case, rules),
-        case.shape_yx,
-        vertices=rules.value("vertices"),
-        origin=rules.value("origin"),
-        vanished=rules.value("vanished"),
-        where=f"case {quote(case.name)}",
-    )
     where = f"case {quote(case.name)}"
+    check_class_probabilities(content_read.parts, where)
+    parts = in_image(content_read.parts, case, side.rules)
+    converted = convert_parts(parts, case.shape_yx, **how_drawn(side.rules), where=where)
     check_instances(converted.instances, side.limits, where)
     nuclei = converted.scored_before + converted.ignored_before
     outside = max(converted.outside, nuclei - len(converted.instances))  # outlines may have got their nearest pixel
@@ -323,9 +316,7 @@ def read_reference(
         case.shape_yx,
         overlap=rules.overlap,
         overlap_scope=rules.overlap_scope,
-        vanished=rules.value("vanished"),
-        vertices=rules.value("vertices"),
-        origin=rules.value("origin"),
+        **how_drawn(rules),
         ignore_policy=rules.ignore.policy,
         ignore_fraction=rules.ignore.fraction,
         with_geometry_report=with_geometry_report,
@@ -334,6 +325,11 @@ def read_reference(
     check_instances(prepared.instances, side.limits, where)
     lying_outside = outside_image(prepared.outside, prepared.annotations, case, f"reference of {where}")
     return replace(prepared, findings=(*content.findings, *lying_outside))
+
+
+def how_drawn(rules: FormatRules) -> dict[str, Any]:
+    """The rules by which outlines become pixels, None in formats without them."""
+    return {key: rules.value(key) for key in ("vertices", "origin", "vanished")}
 
 
 def numbered(outlines: Outlines) -> Outlines:
@@ -407,13 +403,9 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
     files = shared_reference_files(challenge, folder)
     shared = read_shared(reference_side(challenge, folder), challenge.cases, files)
     missing = [case.name for case in challenge.cases if case.name not in shared.mentioned]
-    faults = [
-        fault("missing-file", quote(rules.files), wording="no-reference-entry", case=name)
-        for name in missing
-        if not shared.faults
-    ]
+    faults = [fault("missing-file", quote(rules.files), wording="no-reference-entry", case=name) for name in missing]
     if shared.faults or faults:
-        raise InputFault(*shared.faults, *faults)
+        raise InputFault(*(shared.faults or faults))
     return shared
 
 
@@ -455,22 +447,17 @@ def check_class_probabilities(parts: Sequence[Part], where: str) -> None:
         if isinstance(part, LabelImage) or len(part)
     ]
     if any(has_them) and not all(has_them):
+        having, files = sum(has_them), len(has_them)
         raise refused(
-            "missing-probability",
-            where,
-            wording="some-files-without-probabilities",
-            having=sum(has_them),
-            files=len(has_them),
+            "missing-probability", where, wording="some-files-without-probabilities", having=having, files=files
         )
 
 
 def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Finding]:
     """A warning about nuclei that can never be matched, for where they lie or for their size."""
-    return (
-        [fault("outside-image", where, outside=outside, nuclei=nuclei, width=case.width, height=case.height)]
-        if outside
-        else []
-    )
+    if not outside:
+        return []
+    return [fault("outside-image", where, outside=outside, nuclei=nuclei, width=case.width, height=case.height)]
 
 
 def check_instances(instances: Instances, limits: LimitRules, where: str) -> None:

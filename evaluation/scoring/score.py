@@ -186,12 +186,8 @@ def case_table(challenge: Challenge, cases: Sequence[CaseResult], rule: str, *, 
     shared = [result.shared for result in cases]
     if not primary:  # every rule needs the numbers of nuclei of each size, and nothing else of these
         shared = [SharedCounts({k: v for k, v in of_case.sums.items() if k == "size_nuclei"}) for of_case in shared]
-    return stack_cases(
-        [result.counts[rule] for result in cases],
-        shared,
-        measures=challenge.metric_choice().measures,
-        areas_mm2=[challenge.area_mm2(result.case) for result in cases],
-    )
+    measures, areas_mm2 = challenge.metric_choice().measures, [challenge.area_mm2(result.case) for result in cases]
+    return stack_cases([result.counts[rule] for result in cases], shared, measures=measures, areas_mm2=areas_mm2)
 
 
 def members_of(cases: Sequence[CaseResult]) -> dict[str, dict[str, list[int]]]:
@@ -321,13 +317,8 @@ def confidence_intervals(
 
 def penalised(metric: Metric, units: Units, challenge: Challenge) -> PenalisedScores:
     """A metric of units as it enters means over them."""
-    return penalise(
-        metric.evaluate(units),
-        units,
-        metric.worst_of(units),
-        undefined=challenge.aggregation.undefined,
-        counts_missed=metric.counts_missed,
-    )
+    undefined, worst = challenge.aggregation.undefined, metric.worst_of(units)
+    return penalise(metric.evaluate(units), units, worst, undefined=undefined, counts_missed=metric.counts_missed)
 
 
 def strata_of(names: Sequence[str], kind: str, cases: Sequence[CaseResult]) -> list[list[int]]:

@@ -95,12 +95,9 @@ def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, 
         scores = {path: penalised(metrics[path], units, challenge) for path in HEADLINES if path in metrics}
         return {f"{path}.{aggregation}": rounded(mean_of_units(of).score.value) for path, of in scores.items()}
 
-    table = stack_cases(
-        [of.counts for of in ordered],
-        (),
-        measures=[name for name in choice.measures if name in OUTLINES],
-        areas_mm2=[challenge.area_mm2(of.case) for of in ordered],
-    )
+    measures = [name for name in choice.measures if name in OUTLINES]
+    areas_mm2 = [challenge.area_mm2(of.case) for of in ordered]
+    table = stack_cases([of.counts for of in ordered], (), measures=measures, areas_mm2=areas_mm2)
     as_is = scores_of(table)
     unmatched = np.stack([of.unmatched for of in ordered])
     kinds = []

@@ -368,11 +368,9 @@ def background_hint(seen: Sequence[Seen]) -> list[Finding]:
     least = min(largest(image.prediction()) for image in seen)
     if least > 0.5 and not share(seen, list(map(without_largest, seen))) and not share(seen, list(map(inverted, seen))):
         return []  # with 0 there, nothing would match either
-    return (
-        [fault("nearly-nothing-matches", "prediction", wording="background-is-nucleus", percent=percent(least))]
-        if least > 0.5
-        else []
-    )
+    if least <= 0.5:
+        return []
+    return [fault("nearly-nothing-matches", "prediction", wording="background-is-nucleus", percent=percent(least))]
 
 
 def without_largest(image: Seen) -> Instances:
@@ -394,14 +392,16 @@ def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
         moved = mean_fit(seen, [Change("", "", shift_xy=(shift, shift)).applied(image) for image in seen])
         if moved > now + HALF_PIXEL_GAIN:
             other = "pixel_centre" if shift > 0 else "pixel_corner"
+            own, better, by = f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
+            where = "prediction"
             return [
                 fault(
                     "nearly-nothing-matches",
-                    "prediction",
+                    where,
                     wording="half-pixel-aside",
-                    now=f"{now:.2f}",
-                    moved=f"{moved:.2f}",
-                    shift=f"{shift:+g}",
+                    now=own,
+                    moved=better,
+                    shift=by,
                     other=other,
                 )
             ]
@@ -477,14 +477,6 @@ def classes_hint(result: Result) -> list[Finding]:
     steps = {j - i for i, j in met}
     said = listed((f"{names[j]} is {names[i]}" for i, j in met), 4, last="and")
     kind = "are their numbers off by one?" if steps in ({1}, {-1}) else "are they in another order?"
-    return [
-        fault(
-            "nearly-nothing-matches",
-            "prediction",
-            wording="classes-mixed-up",
-            now=percent(int(np.trace(confusion)) / pairs),
-            right=percent(float(right)),
-            said=said,
-            question=kind,
-        )
-    ]
+    now, then, wording = percent(int(np.trace(confusion)) / pairs), percent(float(right)), "classes-mixed-up"
+    where = "prediction"
+    return [fault("nearly-nothing-matches", where, wording=wording, now=now, right=then, said=said, question=kind)]

@@ -98,17 +98,10 @@ class Assignment:
         return self.class_ids.get(parsed.fields["class"].casefold(), 0) if self.has_class else self.class_of_nameless
 
     def check_twice(self, parsed: ParsedName, other: str, what: str) -> None:
-        if other == parsed.name:
-            return
-        self.faults.append(
-            fault(
-                "duplicate-file",
-                f"case {quote(parsed.fields['case'])}, {quote(parsed.name, 120)}",
-                wording="twice-for-case-and-class" if self.has_class else "twice-for-case",
-                what=what,
-                other=other,
-            )
-        )
+        if other != parsed.name:
+            where = f"case {quote(parsed.fields['case'])}, {quote(parsed.name, 120)}"
+            wording = "twice-for-case-and-class" if self.has_class else "twice-for-case"
+            self.faults.append(fault("duplicate-file", where, wording=wording, what=what, other=other))
 
     def case_files(self) -> dict[str, tuple[CaseFile, ...]]:
         """The usable files by case, in the order of cases.csv and of the classes."""
@@ -387,26 +380,18 @@ def collection_findings(challenge: Challenge, mentioned: Collection[str], unknow
     mentioned   names of the cases that they say something about
     unknown     names in them that stand for no case, and the number of entries of each
     """
-    findings = [
-        missing_case(challenge, case, "no entry", f"entries for {quote(challenge.submission.key_of(case), 120)}")
-        for case in challenge.cases
-        if case.name not in mentioned
-    ]
     keys = {case.name: challenge.submission.key_of(case) for case in challenge.cases}
-    lacking = [key for name, key in keys.items() if name not in mentioned]
+    without = [case for case in challenge.cases if case.name not in mentioned]
+    lacking = [keys[case.name] for case in without]
+    findings = [
+        missing_case(challenge, case, "no entry", f"entries for {quote(keys[case.name], 120)}") for case in without
+    ]
     unknown = {name: entries for name, entries in unknown.items() if name not in challenge.submission.skip_cases}
     for index, (name, entries) in enumerate(sorted(unknown.items())[:EXAMPLES_SHOWN]):
         uncounted = max(0, len(unknown) - EXAMPLES_SHOWN) if index == EXAMPLES_SHOWN - 1 else 0
-        findings.append(
-            fault(
-                "unknown-case",
-                f"{entries:,} entries for {quote(name, 120)}",
-                wording="entries",
-                total=1 + uncounted,
-                known=list(keys.values()),
-                suggestion=did_you_mean(name, lacking),
-            )
-        )
+        where, total, known = f"{entries:,} entries for {quote(name, 120)}", 1 + uncounted, list(keys.values())
+        near = did_you_mean(name, lacking)
+        findings.append(fault("unknown-case", where, wording="entries", total=total, known=known, suggestion=near))
     return sorted(findings)
 
 

@@ -424,13 +424,8 @@ def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
     if member.method not in (STORED, DEFLATED):
         return unreadable(member.name, f"compressed with method {member.method}, not with deflate (8)")
     if member.size > limits.archive_ratio * member.packed_bytes:
-        return fault(
-            "too-compressed",
-            quote(member.name),
-            unpacked_bytes=member.size,
-            packed_bytes=member.packed_bytes,
-            ratio=limits.archive_ratio,
-        )
+        size, packed, ratio = member.size, member.packed_bytes, limits.archive_ratio
+        return fault("too-compressed", quote(member.name), unpacked_bytes=size, packed_bytes=packed, ratio=ratio)
     return None
 
 
@@ -499,28 +494,21 @@ def list_members(path: Path, limits: LimitRules) -> list[Member]:
     try:
         with path.open("rb") as stream:
             start, stop, prefix_bytes = find_list(stream)
-            if stop - start > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limits.files_per_submission):
+            list_bytes, limit = stop - start, limits.files_per_submission
+            if list_bytes > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limit):
+                wording = "too-long-list-of-members"
                 raise SubmissionRejected(
-                    fault(
-                        "too-many-files",
-                        ROOT,
-                        wording="too-long-list-of-members",
-                        limit=limits.files_per_submission,
-                        list_bytes=stop - start,
-                    )
+                    fault("too-many-files", ROOT, wording=wording, limit=limit, list_bytes=list_bytes)
                 )
             stream.seek(start)
-            members = read_list(stream.read(stop - start), prefix_bytes, limits)
+            members = read_list(stream.read(list_bytes), prefix_bytes, limits)
         check_places(members, start)
     except OSError as error:
         raise WrongUsage(fault("no-submission", quote(path, 200), got=why_unreadable(error))) from None
     except Damaged:
-        what = foreign_file(path)
-        raise SubmissionRejected(
-            fault("not-a-zip", quote(path.name), wording="foreign-submission", got=what)
-            if what
-            else fault("not-a-zip", quote(path.name))
-        ) from None
+        what = foreign_file(path) or None
+        wording = "foreign-submission" if what else ""
+        raise SubmissionRejected(fault("not-a-zip", quote(path.name), wording=wording, got=what)) from None
     return members
 
 

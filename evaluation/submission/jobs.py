@@ -69,11 +69,9 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> L
     reader = JobReader(challenge, files.names, folder, where)
     reader.read(jobs)
     if reader.unknown and challenge.submission.case_names == "hidden":
+        names, known = sorted(reader.unknown), list(reader.cases)
         raise ChallengeBroken(
-            *(
-                fault("unknown-case", where, wording="input", name=name, known=list(reader.cases))
-                for name in sorted(reader.unknown)
-            )
+            *(fault("unknown-case", where, wording="input", name=name, known=known) for name in names)
         )
     case_files = {name: reader.files[name] for name in sorted(reader.files)}
     findings = tuple(sorted(reader.findings()))
@@ -180,17 +178,13 @@ class JobReader:
         if usable and rules.missing_class_file == "empty":
             return
         slugs = {class_id: slug for slug, class_id in reversed(self.classes.items())}
-        slugs_there = [socket_of(value).get("slug") for value in job.outputs]
+        there = [socket_of(value).get("slug") for value in job.outputs]
+        places = [
+            f"case {quote(job.case.name)}, {quote(slugs[class_id])}" for class_id in slugs if class_id not in usable
+        ]
         missing = [
-            fault(
-                "missing-output",
-                f"case {quote(job.case.name)}, {quote(slug)}",
-                wording="not-among-outputs",
-                socket=rules.socket,
-                outputs=slugs_there,
-            )
-            for class_id, slug in slugs.items()
-            if class_id not in usable
+            fault("missing-output", where, wording="not-among-outputs", socket=rules.socket, outputs=there)
+            for where in places
         ]
         if missing:
             raise InputFault(*missing)
@@ -213,26 +207,17 @@ class JobReader:
             raise refused("duplicate-file", where, wording="several-images-in-folder", count=len(images))
         if socket.get("super_kind") == "Value":
             raise refused("unsupported-output", where, socket=slug)
-        raise InputFault(
-            fault("missing-output", where, wording="no-image-in-folder")
-            if socket.get("super_kind") == "Image"
-            else fault("missing-output", where, socket=slug)
-        )
+        if socket.get("super_kind") == "Image":
+            raise refused("missing-output", where, wording="no-image-in-folder")
+        raise refused("missing-output", where, socket=slug)
 
     def findings(self) -> Iterator[Finding]:
         yield from self.faults
         known = list(self.cases)
         for index, (name, places) in enumerate(sorted(self.unknown.items())):
-            suggestion = did_you_mean(name, known) if index < EXAMPLES_SHOWN else ""
-            yield fault(
-                "unknown-case",
-                min(places),
-                total=len(places),
-                name=name,
-                known=known,
-                suggestion=suggestion,
-                what="the input ",
-            )
+            near, total = did_you_mean(name, known) if index < EXAMPLES_SHOWN else "", len(places)
+            where, what = min(places), "the input "
+            yield fault("unknown-case", where, total=total, name=name, known=known, suggestion=near, what=what)
         for key, case in self.cases.items():
             if case.name not in self.jobs:
                 yield missing_case(self.challenge, case, "no job", f"a job whose input is {quote(key, 120)}")

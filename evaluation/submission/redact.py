@@ -12,10 +12,12 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from evaluation.findings import Finding
 
 STAND_IN = "‹case›"
+TEXTS = ("where", "got", "expected", "fix")  # of a finding
 LEAST_PART = 3  # characters of a name that is cut off; fewer tell nothing
 QUOTED = re.compile(r"(?:(?<=[\s(])|^)'.*?(?:'(?=[\s,;:.)?…]|$)|$)", re.DOTALL)
 PLAIN = re.compile(r"[^\W\d_]+|\d+|..?", re.DOTALL)
@@ -33,16 +35,12 @@ def redact(text: str, names: Iterable[str]) -> str:
 def redact_findings(findings: Iterable[Finding], names: Iterable[str]) -> tuple[Finding, ...]:
     """The findings with ``‹case›`` in the place of every name, to be grouped and cut to length afterwards."""
     redactor = Redactor(names)
-    return tuple(
-        replace(
-            finding,
-            where=redactor.redact(finding.where),
-            got=redactor.redact(finding.got),
-            expected=redactor.redact(finding.expected),
-            fix=redactor.redact(finding.fix),
-        )
-        for finding in findings
-    )
+
+    def redacted(finding: Finding) -> Finding:
+        texts: dict[str, Any] = {key: redactor.redact(getattr(finding, key)) for key in TEXTS}
+        return replace(finding, **texts)
+
+    return tuple(map(redacted, findings))
 
 
 class Redactor:
