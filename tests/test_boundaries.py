@@ -17,8 +17,8 @@ from scipy.ndimage import binary_erosion, distance_transform_edt
 from skimage.metrics import hausdorff_distance
 
 from evaluation import Challenge, score_instances
-from evaluation.instances.boundary import choose_runs, instance_boundaries, runs_by_instance
-from evaluation.instances.labels import band_overlaps, instances_from_labels
+from evaluation.instances.boundary import band_overlaps, choose_runs, instance_boundaries, runs_by_instance
+from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.outlines import DIAGONAL, STRAIGHT, contours_of, join_contours
 from evaluation.metrics import surfaces
 from evaluation.metrics.surfaces import SurfaceMeasures, hausdorff_distances, length_within, surface_measures

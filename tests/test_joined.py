@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images
 
 from evaluation.instances.boundary import (
+    band_overlaps,
     boundaries_of_runs,
     choose_runs,
     instance_boundaries,
     join_runs,
     runs_by_instance,
 )
-from evaluation.instances.labels import band_overlaps, instances_from_labels
+from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import match_iou_above_many, match_iou_assignment
 from evaluation.matching.table import overlap_table
 from evaluation.metrics.counts import JoinedCases, join_cases

@@ -16,12 +16,12 @@ from evaluation.findings.errors import TooManyPairs, refused
 from evaluation.instances.boundary import (
     ChosenRuns,
     RunsByInstance,
+    band_overlaps,
     boundaries_of_runs,
     choose_runs,
     join_runs,
     runs_by_instance,
 )
-from evaluation.instances.labels import band_overlaps
 from evaluation.instances.outlines import contours_of, join_contours
 from evaluation.instances.runs import measure_shapes
 from evaluation.matching import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
