@@ -131,31 +131,33 @@ WHAT_IT_SAYS = {
 }
 
 
-@pytest.mark.parametrize("name", WHAT_IT_SAYS)
-@pytest.mark.parametrize("metric", EVERYTHING)
-def test_what_each_says_in_the_simple_cases(metric, name):
-    table, expected = WHAT_IT_SAYS[name]
-    assert value(metric, table) == (pytest.approx(expected, abs=1e-12) if isinstance(expected, int) else expected)
+def test_what_each_says_in_the_simple_cases():
+    for name in WHAT_IT_SAYS:
+        for metric in EVERYTHING:
+            table, expected = WHAT_IT_SAYS[name]
+            assert value(metric, table) == (
+                pytest.approx(expected, abs=1e-12) if isinstance(expected, int) else expected
+            ), (metric, name)
 
 
-@pytest.mark.parametrize("metric", EVERYTHING)
-def test_without_probabilities_nothing_is_defined(metric):
-    table = table_of([(0, 1, 1, 0.9)])
-    given = table.predictions
-    bare = PredictionSamples(given.case, given.class_id, given.found_class, None, None)
-    without = CaseTable(table.sums, table.largest, table.area_mm2, table.pairs, bare)
-    assert value(metric, without) == "no-probability"
+def test_without_probabilities_nothing_is_defined():
+    for metric in EVERYTHING:
+        table = table_of([(0, 1, 1, 0.9)])
+        given = table.predictions
+        bare = PredictionSamples(given.case, given.class_id, given.found_class, None, None)
+        without = CaseTable(table.sums, table.largest, table.area_mm2, table.pairs, bare)
+        assert value(metric, without) == "no-probability", metric
 
 
-@pytest.mark.parametrize("metric", EVERY_COCO)
-def test_points_have_no_average_precision_of_coco(metric):
-    points = table_of([(0, 1, 1, 0.9)], points=True)
-    assert value(partial(of_outlines, of=metric), points) == "points-only"
+def test_points_have_no_average_precision_of_coco():
+    for metric in EVERY_COCO:
+        points = table_of([(0, 1, 1, 0.9)], points=True)
+        assert value(partial(of_outlines, of=metric), points) == "points-only", metric
 
 
-@pytest.mark.parametrize("metric", EVERY_AREA + EVERY_POINT)
-def test_points_have_the_other_curves(metric):
-    assert value(metric, table_of([(0, 1, 1, 0.9)], points=True)) == pytest.approx(1)
+def test_points_have_the_other_curves():
+    for metric in EVERY_AREA + EVERY_POINT:
+        assert value(metric, table_of([(0, 1, 1, 0.9)], points=True)) == pytest.approx(1), metric
 
 
 # A literal version: one union of cases, written out
@@ -443,11 +445,11 @@ def test_recall_is_compared_in_floats_as_pycocotools_does():
         assert value(curves.average_precision_101, table) == pytest.approx(reached / 101)
 
 
-@pytest.mark.parametrize("metric", EVERYTHING)
-def test_asking_twice_gives_the_same_and_asking_in_another_order_too(metric):
-    table, weights = scene(8, 4, 40, 1000, True)
-    units = Units(table, csr_array(weights))
-    first = metric(units).value
-    for other in EVERYTHING:
-        other(units)
-    np.testing.assert_array_equal(metric(units).value, first)
+def test_asking_twice_gives_the_same_and_asking_in_another_order_too():
+    for metric in EVERYTHING:
+        table, weights = scene(8, 4, 40, 1000, True)
+        units = Units(table, csr_array(weights))
+        first = metric(units).value
+        for other in EVERYTHING:
+            other(units)
+        np.testing.assert_array_equal(metric(units).value, first)

@@ -39,10 +39,10 @@ def test_the_example_of_a_page_is_the_line_that_its_fixture_gives(code: str, ben
     assert line_with(code, FIXTURES[code](bench)) == CATALOGUE[code].example
 
 
-@pytest.mark.parametrize("code", sorted(CATALOGUE))
-def test_examples_have_the_form_of_all_lines(code: str) -> None:
+def test_examples_have_the_form_of_all_lines() -> None:
     """``[code] where: what we got; what we expected. What to do.``"""
-    assert re.fullmatch(rf"\[{code}\] \S.*: \S.*; expected \S.*[.?]", CATALOGUE[code].example)
+    for code in sorted(CATALOGUE):
+        assert re.fullmatch(rf"\[{code}\] \S.*: \S.*; expected \S.*[.?]", CATALOGUE[code].example), code
 
 
 # --- what calls say, and what wordings need ---------------------------------------------------------------------------
@@ -201,12 +201,12 @@ def test_the_tables_of_each_code_are_those_of_the_whole_file() -> None:
     assert {code: entry(code) for code in texts()} == tomllib.loads(FILE.read_text())
 
 
-@pytest.mark.parametrize("code", sorted(CATALOGUE))
-def test_a_code_has_its_page_and_wordings_say_what_they_can(code: str) -> None:
-    own = {key for key, value in entry(code).items() if isinstance(value, str)}
-    assert PAGE <= own <= PAGE | {"severity", *SAYS}
-    assert entry(code).get("severity", "warning") == "warning"
-    assert all(set(words) <= set(SAYS) for words in entry(code).values() if isinstance(words, dict))
+def test_a_code_has_its_page_and_wordings_say_what_they_can() -> None:
+    for code in sorted(CATALOGUE):
+        own = {key for key, value in entry(code).items() if isinstance(value, str)}
+        assert PAGE <= own <= PAGE | {"severity", *SAYS}, code
+        assert entry(code).get("severity", "warning") == "warning", code
+        assert all(set(words) <= set(SAYS) for words in entry(code).values() if isinstance(words, dict)), code
 
 
 def test_a_wording_is_filled_with_data() -> None:

@@ -58,24 +58,24 @@ def test_every_page_has_situations() -> None:
     assert {page_of(path) for path in WHAT_WHEN} == set(PAGES)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_example_of_a_page_is_one_of_its_paths_and_gives_the_number_of_the_program(page: str) -> None:
-    example = section(page)
-    assert page_of(example.path) == page
-    assert example.path.endswith(".pooled")
-    assert example.by_hand.endswith(".")
-    options = {"false_positives": (0.25, 1.0)} if page.startswith("curves.") else {}
-    confidence = example.confidence or None
-    assert score_pictures(example.path, example.picture, confidence=confidence, **options) == example.gives
+def test_the_example_of_a_page_is_one_of_its_paths_and_gives_the_number_of_the_program() -> None:
+    for page in PAGES:
+        example = section(page)
+        assert page_of(example.path) == page, page
+        assert example.path.endswith(".pooled"), page
+        assert example.by_hand.endswith("."), page
+        options = {"false_positives": (0.25, 1.0)} if page.startswith("curves.") else {}
+        confidence = example.confidence or None
+        assert score_pictures(example.path, example.picture, confidence=confidence, **options) == example.gives, page
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_words_in_place_of_a_docstring_stand_only_where_there_is_one_formula(page: str) -> None:
+def test_words_in_place_of_a_docstring_stand_only_where_there_is_one_formula() -> None:
     """Else the page would say of all of them what holds for one: there they stand before the docstrings."""
-    of = {docstring(metric) for metric in metrics_by_page()[page]}
-    text = definitions(page)
-    assert len(of) == 1 or all(doc.replace("``", "`") in text for doc in of)
-    assert section(page).words in text
+    for page in PAGES:
+        of = {docstring(metric) for metric in metrics_by_page()[page]}
+        text = definitions(page)
+        assert len(of) == 1 or all(doc.replace("``", "`") in text for doc in of), page
+        assert section(page).words in text, page
 
 
 # --- names in papers --------------------------------------------------------------------------------------------------
@@ -176,14 +176,14 @@ IN_SITUATIONS = {
 }
 
 
-@pytest.mark.parametrize("path", WHAT_WHEN)
-def test_what_a_record_says_of_empty_sides_is_what_was_worked_out_by_hand(path: str) -> None:
-    of_page = metrics_by_page()[page_of(path) or ""]
-    metric = next((metric for metric in of_page if ".".join(metric.path) == path), of_page[0])
-    for field, situation in IN_SITUATIONS.items():
-        declared = getattr(metric.empty, field)
-        assert declared is None or str(declared) == says(path, situation)
-    assert metric.outlines == (says(path, "points") == "points-only")
+def test_what_a_record_says_of_empty_sides_is_what_was_worked_out_by_hand() -> None:
+    for path in WHAT_WHEN:
+        of_page = metrics_by_page()[page_of(path) or ""]
+        metric = next((metric for metric in of_page if ".".join(metric.path) == path), of_page[0])
+        for field, situation in IN_SITUATIONS.items():
+            declared = getattr(metric.empty, field)
+            assert declared is None or str(declared) == says(path, situation), path
+        assert metric.outlines == (says(path, "points") == "points-only"), path
 
 
 def test_only_metrics_that_have_a_value_there_leave_empty_sides_to_their_formula() -> None:
@@ -191,15 +191,15 @@ def test_only_metrics_that_have_a_value_there_leave_empty_sides_to_their_formula
     assert {page.partition(".")[0] for page in by_formula} == {"counting"}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_says_everything(page: str) -> None:
-    text = terminal_page(page)
-    assert re.findall(r"^#+ (.*)$", text, re.MULTILINE) == [page, "Worked example", "Sources"]
-    for row in ("range", "better", "unit", "both sides empty", "one more false negative would"):
-        assert re.search(f"^{row}  +\\S", text, re.MULTILINE)
-    assert example_text(page) in text
-    assert all(sources()[name] in text for name in section(page).sources)
-    assert "``" not in text.replace("```", "")
+def test_a_page_says_everything() -> None:
+    for page in PAGES:
+        text = terminal_page(page)
+        assert re.findall(r"^#+ (.*)$", text, re.MULTILINE) == [page, "Worked example", "Sources"], page
+        for row in ("range", "better", "unit", "both sides empty", "one more false negative would"):
+            assert re.search(f"^{row}  +\\S", text, re.MULTILINE), page
+        assert example_text(page) in text, page
+        assert all(sources()[name] in text for name in section(page).sources), page
+        assert "``" not in text.replace("```", ""), page
 
 
 def test_a_page_says_which_rule_bounds_a_value_and_is_its_worst() -> None:

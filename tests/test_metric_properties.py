@@ -214,18 +214,18 @@ def test_a_perfect_prediction_has_the_best_value_or_a_reason(batch: list[Image])
         np.testing.assert_allclose(found.value[found.reason == 0], best, atol=1e-12, err_msg=path)
 
 
-@pytest.mark.parametrize("path", metrics())
-def test_the_best_value_is_within_the_bounds_and_the_worst_one_is_a_bound(path: str) -> None:
-    metric = metrics()[path]
-    if metric.better == "lower":
-        assert metric.lowest == 0.0
-        bounded = ("covered", "overall")
-        assert metric.highest == math.inf or metric.family in bounded
-        assert metric.worst in ("diagonal_px", "diagonal_um", None) or metric.worst == metric.highest
-    else:
-        assert metric.highest == (math.inf if metric.better == "one" else 1.0)
-        has_worst = math.isfinite(metric.lowest) and metric.better != "one"
-        assert metric.worst == (metric.lowest if has_worst else None)
+def test_the_best_value_is_within_the_bounds_and_the_worst_one_is_a_bound() -> None:
+    for path in metrics():
+        metric = metrics()[path]
+        if metric.better == "lower":
+            assert metric.lowest == 0.0, path
+            bounded = ("covered", "overall")
+            assert metric.highest == math.inf or metric.family in bounded, path
+            assert metric.worst in ("diagonal_px", "diagonal_um", None) or metric.worst == metric.highest, path
+        else:
+            assert metric.highest == (math.inf if metric.better == "one" else 1.0), path
+            has_worst = math.isfinite(metric.lowest) and metric.better != "one"
+            assert metric.worst == (metric.lowest if has_worst else None), path
 
 
 # --- symmetry ---------------------------------------------------------------------------------------------------------
@@ -267,15 +267,15 @@ ASYMMETRIC = (
 )
 
 
-@pytest.mark.parametrize("page", sorted({m.page for m in drawn_metrics().values() if not m.symmetric}))
-def test_a_metric_that_is_not_declared_symmetric_is_not(page: str) -> None:
-    for path, metric in drawn_metrics().items():
-        if metric.page == page and not metric.symmetric:
-            pairs = [(drawn(picture, SURE)[path], drawn(exchange(picture), SURE)[path]) for picture in ASYMMETRIC]
-            assert any(
-                swapped(one).undefined != other.undefined or one.value != pytest.approx(other.value, abs=1e-9)
-                for one, other in pairs
-            ), path
+def test_a_metric_that_is_not_declared_symmetric_is_not() -> None:
+    for page in sorted({m.page for m in drawn_metrics().values() if not m.symmetric}):
+        for path, metric in drawn_metrics().items():
+            if metric.page == page and not metric.symmetric:
+                pairs = [(drawn(picture, SURE)[path], drawn(exchange(picture), SURE)[path]) for picture in ASYMMETRIC]
+                assert any(
+                    swapped(one).undefined != other.undefined or one.value != pytest.approx(other.value, abs=1e-9)
+                    for one, other in pairs
+                ), path
 
 
 # --- what must not matter ---------------------------------------------------------------------------------------------
@@ -452,26 +452,26 @@ BETTER_OR_WORSE = {  # before, with one more error
 }
 
 
-@pytest.mark.parametrize("kind", ["missed", "spurious"])
-@pytest.mark.parametrize("page", sorted({metric.page for metric in drawn_metrics().values()}))
-def test_the_declared_effect_of_one_more_error_is_seen_in_an_example(page: str, kind: str) -> None:
-    of_page = {path: metric for path, metric in drawn_metrics().items() if metric.page == page}
-    effect: Effect = getattr(next(iter(of_page.values())), kind)
-    after = drawn(ONE_MISSED if kind == "missed" else ONE_SPURIOUS, SURE)
-    for path, metric in of_page.items():
-        before = drawn(PERFECT, SURE)[path]
-        if effect == "worse":
-            assert worsening(metric, required(before), required(after[path])) > 0, path
-        if effect == "none":
-            assert after[path].undefined == before.undefined, path
-            assert after[path].value == pytest.approx(before.value, abs=1e-12), path
-    if effect == "either":
-        path = next(path for path in of_page if "tumor" not in path)
-        worse, better = (
-            worsening(of_page[path], *(required(drawn(picture, SURE)[path]) for picture in pair))
-            for pair in BETTER_OR_WORSE[page, kind]
-        )
-        assert worse > 0 > better
+def test_the_declared_effect_of_one_more_error_is_seen_in_an_example() -> None:
+    for kind in ["missed", "spurious"]:
+        for page in sorted({metric.page for metric in drawn_metrics().values()}):
+            of_page = {path: metric for path, metric in drawn_metrics().items() if metric.page == page}
+            effect: Effect = getattr(next(iter(of_page.values())), kind)
+            after = drawn(ONE_MISSED if kind == "missed" else ONE_SPURIOUS, SURE)
+            for path, metric in of_page.items():
+                before = drawn(PERFECT, SURE)[path]
+                if effect == "worse":
+                    assert worsening(metric, required(before), required(after[path])) > 0, path
+                if effect == "none":
+                    assert after[path].undefined == before.undefined, path
+                    assert after[path].value == pytest.approx(before.value, abs=1e-12), path
+            if effect == "either":
+                path = next(path for path in of_page if "tumor" not in path)
+                worse, better = (
+                    worsening(of_page[path], *(required(drawn(picture, SURE)[path]) for picture in pair))
+                    for pair in BETTER_OR_WORSE[page, kind]
+                )
+                assert worse > 0 > better, (page, kind)
 
 
 def required(score: Score) -> float:
