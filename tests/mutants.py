@@ -25,7 +25,7 @@ from marks import OF_TEST
 from processes import run_in_group
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("evaluation", "tests", "benchmarks", "ground_truth", "docs", "pyproject.toml", "README.md")
+COPIED = ("evaluation", "tests", "benchmarks", "ground_truth", "docs", "requirements", "pyproject.toml", "README.md")
 CPU_SECONDS = 900  # a mutant may never end
 PYTEST = """\
 import sys, pytest

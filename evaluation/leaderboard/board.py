@@ -211,19 +211,17 @@ def rank_scores(
 
 def table_in_file(found: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> ScoreTable:
     """The table of a CSV file with its floors, which must be on columns. Raises WrongUsage ("missing-metric")."""
-    columns = [column.path for column in rules.columns]
-    for floor in rules.require:
-        if floor.path not in columns:
-            raise WrongUsage(
-                fault("missing-metric", "ranking.require", wording="floor-without-scores", path=floor.path)
-            )
-    indices = [columns.index(floor.path) for floor in rules.require]
+    columns, floors = [column.path for column in rules.columns], tuple(floor.path for floor in rules.require)
+    for path in floors:
+        if path not in columns:
+            raise WrongUsage(fault("missing-metric", "ranking.require", wording="floor-without-scores", path=path))
+    indices = [columns.index(path) for path in floors]
     samples = found.table.samples
     return replace(
         found.table,
         samples=None if samples is None else np.concatenate([samples, samples[..., indices]], axis=2),
         units=public_names(challenge, found.table.units, found.unit_name),
-        floors=tuple(floor.path for floor in rules.require),
+        floors=floors,
         at_least=tuple(floor.at_least for floor in rules.require),
         floor_values=found.table.overall[:, indices] if indices else None,
     )
@@ -243,20 +241,12 @@ def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRu
 
 def setting_faults(error: ValueError) -> list[Finding]:
     """What is wrong with values that were given for keys of [ranking]."""
-    faults = []
+    faults, known = [], sorted(set(RankingRules.model_fields) - {"columns"})
     for problem in error.errors() if hasattr(error, "errors") else []:
         key = str(problem["loc"][0]) if problem["loc"] else "method"
         where = f"--set {key}"
         if problem["type"] == "extra_forbidden":
-            faults.append(
-                fault(
-                    "unknown-key",
-                    where,
-                    wording="rule",
-                    name=key,
-                    known=sorted(set(RankingRules.model_fields) - {"columns"}),
-                )
-            )
+            faults.append(fault("unknown-key", where, wording="rule", name=key, known=known))
         else:
             faults += [
                 fault("invalid-rule", where, got=each.got, expected=each.expected) for each in faults_of(problem, ())
@@ -530,12 +520,9 @@ def gaps_entry(table: ScoreTable, rules: RankingRules, unit_name: str) -> dict[s
     left_out = 0 if gaps is None else int(gaps.left_out.max())
     values = len(table.units) if gaps is None else gaps.values
     most = lacking.max(axis=1).tolist()
+    filled = "worst" if gaps is not None and rules.missing == "worst" else "no-value"
     return {
-        "rule": "complete_cases"
-        if left_out
-        else "worst"
-        if gaps is not None and rules.missing == "worst"
-        else "no-value",
+        "rule": "complete_cases" if left_out else filled,
         "values": values,
         "kind": unit_name if values == len(table.units) else "cases",
         "left_out": left_out,
@@ -970,11 +957,10 @@ def earlier_files(challenge_folder: Path) -> list[Path]:
     """The results that a challenge keeps, in ascending order. Raises ChallengeBroken for too many."""
     folder = challenge_folder / EARLIER
     files = sorted(path for path in folder.glob("*.json") if path.is_file() and not path.name.startswith("."))
-    if len(files) > EARLIER_LIMIT:
+    count, limit = len(files), EARLIER_LIMIT
+    if count > limit:
         raise ChallengeBroken(
-            fault(
-                "too-many-files", quote(EARLIER), wording="too-earlier-results", limit=EARLIER_LIMIT, count=len(files)
-            )
+            fault("too-many-files", quote(EARLIER), wording="too-earlier-results", limit=limit, count=count)
         )
     return files
 
@@ -993,15 +979,9 @@ def read_earlier(files: Sequence[Path], challenge: Challenge) -> tuple[dict[str,
         except InputFault as error:
             findings.append(fault("other-leaderboard", where, wording="broken-result", got=error.findings[0].got))
             continue
-        if metrics["challenge"]["hash"] == challenge.hash:
+        name, hash_of_rules = (metrics["challenge"][key] for key in ("name", "hash"))
+        if hash_of_rules == challenge.hash:
             earlier[path.name] = metrics
         else:
-            findings.append(
-                fault(
-                    "other-leaderboard",
-                    where,
-                    challenge=metrics["challenge"]["name"],
-                    hash=metrics["challenge"]["hash"],
-                )
-            )
+            findings.append(fault("other-leaderboard", where, challenge=name, hash=hash_of_rules))
     return earlier, findings

@@ -50,16 +50,7 @@ def rank_given(
     if results is not None:
         if challenge_folder is None:
             raise WrongUsage(fault("missing-option", "--challenge", wording="no-challenge-of-results"))
-        if columns:
-            raise WrongUsage(
-                fault(
-                    "contradictory-rules",
-                    "--column",
-                    wording="only-one-option",
-                    other="--results",
-                    reason="the columns are those of the challenge",
-                )
-            )
+        refuse_columns(columns, "--results")
         return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
     assert scores is not None
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
@@ -81,20 +72,17 @@ def rules_of_scores(
     """The rules that a CSV file is ranked by: those of a challenge, or columns that are given. As ``rank_given``."""
     challenge: Challenge | None = None
     if challenge_folder is not None:
-        if columns:
-            raise WrongUsage(
-                fault(
-                    "contradictory-rules",
-                    "--column",
-                    wording="only-one-option",
-                    other="--challenge",
-                    reason="the columns are those of the challenge",
-                )
-            )
+        refuse_columns(columns, "--challenge")
         challenge, rules = load_ranked(challenge_folder)
     else:
         rules = RankingRules(**PLAIN, columns=parse_columns(columns, scores))
     return challenge, changed_rules(rules, changes)
+
+
+def refuse_columns(columns: Sequence[str], beside: str) -> None:
+    if columns:
+        why = "the columns are those of the challenge"
+        raise WrongUsage(fault("contradictory-rules", "--column", wording="only-one-option", other=beside, reason=why))
 
 
 def parse_columns(texts: Sequence[str], scores: Path) -> tuple[RankingColumn, ...]:
@@ -144,14 +132,8 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key or key == "columns":
-            raise WrongUsage(
-                fault(
-                    "invalid-rule",
-                    "--set",
-                    got=quote(text),
-                    expected="KEY=VALUE, with a key of [ranking] but 'columns'",
-                )
-            )
+            expected = "KEY=VALUE, with a key of [ranking] but 'columns'"
+            raise WrongUsage(fault("invalid-rule", "--set", got=quote(text), expected=expected))
         try:
             found[key] = tuples_for_lists(parse_toml(f"value = {value}")["value"])
         except ValueError:

@@ -247,17 +247,10 @@ def find_rows(
     of_case, group_faults = groups_of_cases(table, cases, case_of_row, groups, group_of_row)
     faults += group_faults
     faults += challenge_faults(table, challenge, cases, case_of_row, of_case) if challenge else []
-    if len(teams) * len(columns) * len(cases) > VALUES_LIMIT:
-        faults.append(
-            fault(
-                "too-large",
-                table.where,
-                wording="too-many-scores",
-                teams=len(teams),
-                cases=len(cases),
-                limit=VALUES_LIMIT,
-            )
-        )
+    of_teams, of_cases, limit = len(teams), len(cases), VALUES_LIMIT
+    if of_teams * len(columns) * of_cases > limit:
+        where = table.where
+        faults.append(fault("too-large", where, wording="too-many-scores", teams=of_teams, cases=of_cases, limit=limit))
     else:
         faults += duplicates(table, columns, [team_of_row, column_of_row, case_of_row], [teams, cases])
     if faults:
@@ -407,19 +400,11 @@ def groups_of_cases(
     for pair, row in sorted(zip(pairs.tolist(), first.tolist(), strict=True), key=lambda item: item[1]):
         case, group = divmod(pair, len(groups))
         if of_case.setdefault(case, group) != group:
-            faults.append(
-                fault(
-                    "wrong-group",
-                    table.place(row),
-                    wording="two-groups",
-                    case=cases[case],
-                    group=groups[group],
-                    before=groups[of_case[case]],
-                )
-            )
-    return [groups[of_case[case]] or cases[case] for case in range(len(cases))], with_rest(
-        faults[:FAULTS_NAMED], len(faults)
-    )
+            name, own, before = cases[case], groups[group], groups[of_case[case]]
+            place = table.place(row)
+            faults.append(fault("wrong-group", place, wording="two-groups", case=name, group=own, before=before))
+    names = [groups[of_case[case]] or cases[case] for case in range(len(cases))]
+    return names, with_rest(faults[:FAULTS_NAMED], len(faults))
 
 
 def challenge_faults(
@@ -432,22 +417,12 @@ def challenge_faults(
     for index, (name, group) in enumerate(zip(cases, groups, strict=True)):
         if known.get(name) == group or (name in known and not has_groups):
             continue
-        rows = np.flatnonzero(case_of_row == index)
-        at = table.place(int(rows[0]))
-        if name not in known:
-            faults.append(
-                fault(
-                    "unknown-case",
-                    at,
-                    wording="case-in-scores",
-                    fix=did_you_mean(name, known),
-                    name=name,
-                    known=list(known),
-                    what="",
-                )
-            )
-        else:
+        at = table.place(int(np.flatnonzero(case_of_row == index)[0]))
+        if name in known:
             faults.append(fault("wrong-group", at, wording="other", group=group, own_group=known[name]))
+            continue
+        near, names = did_you_mean(name, known), list(known)
+        faults.append(fault("unknown-case", at, wording="case-in-scores", fix=near, name=name, known=names, what=""))
     return with_rest(faults[:FAULTS_NAMED], len(faults))
 
 
@@ -463,16 +438,8 @@ def duplicates(
     again = np.flatnonzero(is_again)
     named = []
     for row in again[:FAULTS_NAMED].tolist():
-        named.append(
-            fault(
-                "duplicate-row",
-                table.place(row),
-                wording="score",
-                path=columns[column[row]].path,
-                team=teams[team[row]],
-                case=cases[case[row]],
-            )
-        )
+        path, of_team, of_case = columns[column[row]].path, teams[team[row]], cases[case[row]]
+        named.append(fault("duplicate-row", table.place(row), wording="score", path=path, team=of_team, case=of_case))
     return with_rest(named, len(again))
 
 
@@ -567,14 +534,6 @@ def incomplete(
         }[missing]
         if np.isnan(settled.own[team, column]).all() and missing != "unranked":
             why = "The team has no value in this column"
-        findings.append(
-            fault(
-                "incomplete-scores",
-                f"{rows.table.where}, team {quote(rows.teams[team])}",
-                lacking=lacking,
-                cases=len(rows.cases),
-                path=path,
-                consequence=why,
-            )
-        )
+        where, number = f"{rows.table.where}, team {quote(rows.teams[team])}", len(rows.cases)
+        findings.append(fault("incomplete-scores", where, lacking=lacking, cases=number, path=path, consequence=why))
     return with_rest(findings[:FAULTS_NAMED], len(findings))

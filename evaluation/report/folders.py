@@ -82,15 +82,9 @@ def page_of_results(
     if not (folder / "metrics.json").is_file():
         return page_of_others(folder, public=public, sources=sources)
     if public and sources is not None:
-        raise WrongUsage(
-            fault(
-                "contradictory-rules",
-                "--public",
-                wording="only-one-option",
-                other="--submission",
-                reason="pictures show the reference",
-            )
-        )
+        why = "pictures show the reference"
+        given = "--submission"
+        raise WrongUsage(fault("contradictory-rules", "--public", wording="only-one-option", other=given, reason=why))
     if public:
         with reading("metrics.json"):
             metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
@@ -178,16 +172,11 @@ def write_page(page: Page, path: Path) -> None:
 def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
     """Raise WrongUsage if a folder of images that was named has none of any case."""
     if not find_images(challenge, folder, images):
-        what = "no image of any case" if images.is_dir() else "no such folder"
-        raise WrongUsage(
-            fault(
-                "missing-file",
-                quote(images, 120),
-                wording="no-images",
-                got=what,
-                example=f"{challenge.cases[0].name}.svs",
-            )
+        what, example = (
+            "no image of any case" if images.is_dir() else "no such folder",
+            f"{challenge.cases[0].name}.svs",
         )
+        raise WrongUsage(fault("missing-file", quote(images, 120), wording="no-images", got=what, example=example))
 
 
 def document_in(folder: Path) -> str:
@@ -202,14 +191,8 @@ def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Pa
         why = f"no metrics.json, {listed(OTHER_DOCUMENTS)}".replace("'", "")
         raise WrongUsage(fault("not-metrics", quote(folder, 120), wording="no-document", got=why))
     if public or sources is not None:
-        raise WrongUsage(
-            fault(
-                "contradictory-rules",
-                "--public" if public else "--submission",
-                got=f"given for {name}",
-                expected="it for the metrics.json of one submission",
-            )
-        )
+        option, expected = "--public" if public else "--submission", "it for the metrics.json of one submission"
+        raise WrongUsage(fault("contradictory-rules", option, got=f"given for {name}", expected=expected))
     with reading(name):
         if name == "leaderboard.json":
             document = read_board(folder / name)
