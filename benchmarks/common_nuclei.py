@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.run import machine, peak_bytes
 from evaluation.challenge import Challenge
-from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei, compared_measures
+from evaluation.leaderboard.common_nuclei import common_entry, compared_measures
 from evaluation.leaderboard.matched_nuclei import matched_nuclei
 from evaluation.leaderboard.team_scores import ranking_of
 from evaluation.model import Case
@@ -67,8 +67,8 @@ def main() -> None:
             write_objects(path, challenge, arguments.nuclei, random)
         begin = time.perf_counter()
         rules = ranking_of(challenge)
-        found = common_nuclei(challenge, rules, matched_nuclei(challenge, compared_measures(challenge, rules), files))
-        entry = common_entry(found, sorted(files))
+        found = matched_nuclei(challenge, compared_measures(challenge, rules), files)
+        entry = common_entry(challenge, rules, found, sorted(files))
         seconds = time.perf_counter() - begin
     compared = sum(pair["by"] == "quality" for pair in entry["pairs"])
     print(machine())

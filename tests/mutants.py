@@ -84,7 +84,7 @@ FILES = {
     "curves": "evaluation/metrics/curves.py",
     "order_statistics": "evaluation/metrics/order_statistics.py",
     "case_counts": "evaluation/model/counts.py",
-    "alike": "evaluation/leaderboard/alike.py",
+    "alike": "evaluation/leaderboard/matched_nuclei.py",
     "error_costs": "evaluation/study/error_costs.py",
     "intervals": "evaluation/aggregation/intervals.py",
     "resampling": "evaluation/aggregation/intervals.py",

@@ -16,8 +16,14 @@ from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.instances.perturb import dilate_instances
 from evaluation.instances.runs import select_instances
-from evaluation.leaderboard.alike import Alike, Outlines, compare_outlines, share_of_errors
-from evaluation.leaderboard.matched_nuclei import matched_nuclei, outlines_of
+from evaluation.leaderboard.matched_nuclei import (
+    Alike,
+    Outlines,
+    compare_outlines,
+    matched_nuclei,
+    outlines_of,
+    share_of_errors,
+)
 from evaluation.model import Case, Instances
 from evaluation.scoring.match import match_case
 from evaluation.study.tricks import Field, outlines_of_cases, read_field

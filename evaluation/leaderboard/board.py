@@ -24,8 +24,7 @@ from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
-from evaluation.leaderboard.alike import compare_outlines
-from evaluation.leaderboard.common_nuclei import common_entry, common_nuclei, compared_measures
+from evaluation.leaderboard.common_nuclei import common_entry, compared_measures
 from evaluation.leaderboard.document import (
     DIFFERENCES_UP_TO,
     PAIRS_UP_TO,
@@ -39,7 +38,7 @@ from evaluation.leaderboard.document import (
     optional,
 )
 from evaluation.leaderboard.gameable import gameable_ranking, stored_tricks
-from evaluation.leaderboard.matched_nuclei import matched_nuclei, outlines_of
+from evaluation.leaderboard.matched_nuclei import compare_outlines, matched_nuclei, outlines_of
 from evaluation.leaderboard.ranked_result import UNRANKED, with_ranks, without_place
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import (
@@ -190,7 +189,7 @@ def with_pairs(
         return board
     found = matched_nuclei(challenge, compared_measures(challenge, rules), {name: objects[name] for name in order})
     if found.measures:
-        board = replace(board, common_nuclei=common_entry(common_nuclei(challenge, rules, found), order))
+        board = replace(board, common_nuclei=common_entry(challenge, rules, found, order))
     return replace(board, alike=compare_outlines(*outlines_of(found))) if alike else board
 
 

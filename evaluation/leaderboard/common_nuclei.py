@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,37 +19,6 @@ from evaluation.results.documents import number
 FAMILIES = frozenset({"segmentation", "covered", "overall"})  # whose columns say what is compared
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CommonNuclei:
-    """Teams in pairs on the nuclei that both matched.
-
-    rule      matching rule by which nuclei are matched, the first one of the challenge
-    measures  what is compared; of distances less is better
-    teams     in ascending order, as in ``pairs``
-    without   teams whose nuclei are not known, and why
-    """
-
-    rule: str
-    measures: tuple[str, ...]
-    teams: tuple[str, ...]
-    without: Mapping[str, str]
-    pairs: CommonPairs
-
-
-def common_nuclei(challenge: Challenge, rules: RankingRules, found: MatchedNuclei) -> CommonNuclei:
-    """Compare teams in pairs by what was measured on the nuclei that they matched."""
-    groups = groups_of(challenge)
-    group_of = {case.name.encode(): groups.index(case.group) for case in challenge.cases}
-    group = np.array([group_of[nucleus[0]] for nucleus in found.nuclei], np.int64)
-    matched = np.zeros((len(found.teams), len(found.nuclei)), np.bool_)
-    values = np.zeros((len(found.measures), *matched.shape))
-    for index, team in enumerate(found.teams.values()):
-        matched[index, team.nucleus] = True
-        values[:, index, team.nucleus] = team.values.T
-    pairs = compare_on_common(matched, values, group, groups=len(groups), samples=rules.samples, seed=rules.seed)
-    return CommonNuclei(found.rule, found.measures, tuple(found.teams), found.without, pairs)
-
-
 def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
     """What the columns of segmentation are made of; without any, IoU or the first measured. None of points."""
     if not challenge.matching.rules or challenge.reference.are_points or challenge.submission.are_points:
@@ -60,52 +28,62 @@ def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, .
     return tuple([name for name in measured if any(of.startswith(name) for of in ranked)] or measured[:1])
 
 
-# --- leaderboard.json -------------------------------------------------------------------------------------------------
+def common_entry(
+    challenge: Challenge, rules: RankingRules, found: MatchedNuclei, order: Sequence[str]
+) -> dict[str, Any]:
+    """The table ``common_nuclei`` of leaderboard.json: teams in pairs, by what was measured on the nuclei of both.
 
-
-def common_entry(common: CommonNuclei, order: Sequence[str]) -> dict[str, Any]:
-    """The table ``common_nuclei`` of leaderboard.json; ``order``: the ranked teams, the first rank first.
+    order   the ranked teams, the first rank first
 
     Neighbours come first, then pairs two places apart, and so on; in each pair the team that stands higher comes first.
     """
-    pairs, rank = common.pairs, {name: index for index, name in enumerate(order)}
-    known = [(common.teams[one], common.teams[two]) for one, two in zip(pairs.first, pairs.second, strict=True)]
+    groups, teams, rank = groups_of(challenge), list(found.teams), {name: index for index, name in enumerate(order)}
+    group_of = {case.name.encode(): groups.index(case.group) for case in challenge.cases}
+    group = np.array([group_of[nucleus[0]] for nucleus in found.nuclei], np.int64)
+    matched = np.zeros((len(teams), len(found.nuclei)), np.bool_)
+    values = np.zeros((len(found.measures), *matched.shape))
+    for index, team in enumerate(found.teams.values()):
+        matched[index, team.nucleus] = True
+        values[:, index, team.nucleus] = team.values.T
+    pairs = compare_on_common(matched, values, group, groups=len(groups), samples=rules.samples, seed=rules.seed)
+    known = [(teams[one], teams[two]) for one, two in zip(pairs.first, pairs.second, strict=True)]
     entries = [
-        pair_entry(common, pair, is_turned=rank[one] > rank[two])
+        pair_entry(pairs, pair, teams, found.measures, is_turned=rank[one] > rank[two])
         for pair, (one, two) in enumerate(known)
         if one in rank and two in rank
     ]
     entries.sort(key=lambda entry: (rank[entry["second"]] - rank[entry["first"]], rank[entry["first"]]))
     ahead = Counter((index, of["ahead"]) for entry in entries for index, of in enumerate(entry["measures"]))
-    matched = dict(zip(common.teams, pairs.matched.tolist(), strict=True))
+    number_of = dict(zip(teams, pairs.matched.tolist(), strict=True))
     return {
-        "rule": common.rule,
+        "rule": found.rule,
         "least": LEAST,
         "share": SHARE,
-        "measures": [{"name": name, "better": "higher" if name in SCORES else "lower"} for name in common.measures],
+        "measures": [{"name": name, "better": "higher" if name in SCORES else "lower"} for name in found.measures],
         "teams": [
-            {"name": name, "matched": matched[name], "ahead": [ahead[k, name] for k in range(len(common.measures))]}
+            {"name": name, "matched": number_of[name], "ahead": [ahead[k, name] for k in range(len(found.measures))]}
             for name in order
-            if name in matched
+            if name in number_of
         ],
-        "without": [{"name": name, "reason": reason} for name, reason in common.without.items() if name in rank],
+        "without": [{"name": name, "reason": reason} for name, reason in found.without.items() if name in rank],
         "pairs": entries,
     }
 
 
-def pair_entry(common: CommonNuclei, pair: int, *, is_turned: bool) -> dict[str, Any]:
+def pair_entry(
+    found: CommonPairs, pair: int, teams: Sequence[str], kinds: Sequence[str], *, is_turned: bool
+) -> dict[str, Any]:
     """Two teams on their common nuclei; differences are those of the first less the second.
 
     ahead  in each measure: by the difference, six decimals, or if the pair is not compared by the nuclei that each
            matched; None: neither
     """
-    found = common.pairs
     sides = [int(found.first[pair]), int(found.second[pair])][:: -1 if is_turned else 1]
-    names, matched = [common.teams[side] for side in sides], [int(found.matched[side]) for side in sides]
+    names, matched = [teams[side] for side in sides], [int(found.matched[side]) for side in sides]
     both, is_compared = int(found.common[pair]), bool(found.compared[pair])
     sign = -1 if is_turned else 1
     measures = []
-    for kind, name in enumerate(common.measures):
+    for kind, name in enumerate(kinds):
         ends = sorted(sign * float(of[pair, kind]) for of in (found.low, found.high))
         difference, low, high = (number(of) for of in (sign * float(found.difference[pair, kind]), *ends))
         lead = matched[0] - matched[1] if not is_compared else (difference or 0) * (1 if name in SCORES else -1)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.findings.finding import SUMMARY_LIMIT
-from evaluation.leaderboard.alike import Alike
+from evaluation.leaderboard.matched_nuclei import Alike
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import Float64

@@ -27,8 +27,8 @@ from evaluation.instances.perturb import dilate_instances, erode_instances, shif
 from evaluation.instances.prepare import PreparedReference, join_instances
 from evaluation.instances.runs import select_instances, with_runs
 from evaluation.leaderboard import board, team_scores
-from evaluation.leaderboard.alike import Alike, Outlines, compare_outlines
 from evaluation.leaderboard.gameable import against_tricks, gameable_ranking
+from evaluation.leaderboard.matched_nuclei import Alike, Outlines, compare_outlines
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.verdict import names_of
 from evaluation.matching import overlap_table
