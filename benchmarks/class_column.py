@@ -176,7 +176,7 @@ class Simulated:
             "silence": "other silence",
         }
         fields = ["balanced", "two common", "two rare", "two rare, two find few"]
-        head = [*kinds.values(), *(f"correlation with class skill: {of}" for of in fields)]
+        head = [*kinds.values(), *(f"class skill: {of}" for of in fields)]
         rows = [["column", *head], ["---"] * (len(head) + 1)]
         for name in COLUMNS:
             pays = [f"{self.pays[name, kind]} of {self.played[kind]:,}" for kind in kinds]

@@ -448,7 +448,7 @@ second entry of a team can turn the order of two others. Rank one entry for each
 
 `recommended` ranks by `detection.macro_f1.pooled`, in which a wrong name costs both the class that it misses and the class that it
 names in vain; `covered.class_recall` does not see the second. In made tables of counts ({fields} fields of 8 teams, whose skills are drawn)
-teams did this, and it paid in so many plays (`python -m benchmarks.class_column`):
+teams did this, and it paid in so many plays (`python -m benchmarks.class_column`; *class skill*: the correlation with it):
 
 {class_columns}
 
