@@ -17,18 +17,10 @@ PQ = (0.6, 0.55, 0.7, None, 0.65, 0.5)
 def made_page(patients: tuple[str, ...] = PATIENTS, *, title: str = "Nuclei in four classes: team Aurora") -> Page:
     """All blocks; ``patients`` are six names."""
     anchors = [f"patient-{number}" for number in range(len(patients))]
-    return Page(
-        title,
-        "One submission, scored for 6 patients and 25 images",
-        (
-            ("Challenge", "monusac2020"),
-            ("Version", "3"),
-            ("Hash", "sha256:5f1b0c9de8a7"),
-            ("Scored by", "nuclei 0.1.0"),
-        ),
-        (overview(), distribution(patients, anchors), classes(), compared(patients), nuclei(patients), rules()),
-        teams=patients,
-    )
+    facts = {"Challenge": "monusac2020", "Version": "3", "Hash": "sha256:5f1b0c9de8a7", "Scored by": "nuclei 0.1.0"}
+    parts = (overview(), distribution(patients, anchors), classes(), compared(patients), nuclei(patients), rules())
+    subtitle = "One submission, scored for 6 patients and 25 images"
+    return Page(title, subtitle, tuple(facts.items()), parts, teams=patients)
 
 
 def overview() -> Section:
@@ -39,128 +31,57 @@ def overview() -> Section:
         Tile("AUROC", None, "no class probabilities were submitted", tone="warning"),
         Tile("Nuclei", 15498, "of the reference"),
     )
-    return Section(
-        "overview",
-        "Three skills, side by side",
-        (
-            Tiles(tiles),
-            Text(("Two images have no prediction at all. They count as empty.",), "warning"),
-            Text(("Panoptic quality multiplies the skills, so that it hides which of them is missing.", "See below.")),
-        ),
-        "Means over patients. An interval says how far another draw of patients would move the number.",
-    )
+    texts = ("Panoptic quality multiplies the skills, so that it hides which of them is missing.", "See below.")
+    warning = Text(("Two images have no prediction at all. They count as empty.",), "warning")
+    lead = "Means over patients. An interval says how far another draw of patients would move the number."
+    return Section("overview", "Three skills, side by side", (Tiles(tiles), warning, Text(texts)), lead)
 
 
 def distribution(patients: tuple[str, ...], anchors: list[str]) -> Section:
-    names = ("detection F1", "Panoptic quality")
-    marks = tuple(Dot(names[0], f1, name, anchor) for name, f1, anchor in zip(patients, F1, anchors, strict=True))
-    outlines = tuple(Dot(names[1], pq, name) for name, pq in zip(patients, PQ, strict=True) if pq is not None)
-    dots = tuple(
-        Dot(f1, pq, name, anchor)
-        for name, f1, pq, anchor in zip(patients, F1, PQ, anchors, strict=True)
-        if pq is not None
+    names, of_each = ("detection F1", "Panoptic quality"), list(zip(patients, anchors, F1, PQ, strict=True))
+    marks = tuple(Dot(names[0], f1, name, anchor) for name, anchor, f1, _ in of_each)
+    outlines = tuple(Dot(names[1], pq, name) for name, _, _, pq in of_each if pq is not None)
+    dots = tuple(Dot(f1, pq, name, anchor) for name, anchor, f1, pq in of_each if pq is not None)
+    rows = []
+    for index, (name, anchor, f1, pq) in enumerate(of_each):
+        bar, apart = Cell(f1, shade=f1, bar=(f1 - 0.1, f1, f1 + 0.05)), "good" if f1 > 0.8 else "bad"
+        rows.append((Cell(name, name=anchor), 100 * index + 3, bar, pq, Cell(f1 - 0.8, tone=apart)))
+    harmonic, mean = "Harmonic mean of precision and recall of detection.", "Panoptic quality, a mean over classes."
+    columns = (Column("Patient"), Column("Nuclei", 0), Column("F1", 3, harmonic), Column("PQ", 3, mean))
+    note, table = "PQ of a patient without nuclei is undefined.", "Scores of each patient"
+    boxes = [Series(names[0], marks, kind="boxes"), Series(names[1], outlines, "@2", "boxes")]
+    median, five = "Median F1 is 0.781; the lowest patient has 0.641.", "Five patients; PQ of one is undefined."
+    points, unit = [Series("patients", dots)], (0, 1)
+    blocks = (
+        plot("f1-by-patient", "F1 and PQ of each patient", median, boxes, y=Axis("score", unit)),
+        plot("f1-and-pq", "F1 against PQ", five, points, x=Axis("F1", unit), y=Axis("PQ", unit)),
+        Table("table-of-patients", table, (*columns, Column("To the median", 3)), tuple(rows), note=note),
     )
-    rows = tuple(
-        (
-            Cell(name, name=anchor),
-            100 * index + 3,
-            Cell(f1, shade=f1, bar=(f1 - 0.1, f1, f1 + 0.05)),
-            pq,
-            Cell(f1 - 0.8, tone="good" if f1 > 0.8 else "bad"),
-        )
-        for index, (name, anchor, f1, pq) in enumerate(zip(patients, anchors, F1, PQ, strict=True))
-    )
-    columns = (
-        Column("Patient"),
-        Column("Nuclei", 0),
-        Column("F1", 3, "Harmonic mean of precision and recall of detection."),
-        Column("PQ", 3, "Panoptic quality, a mean over classes."),
-        Column("To the median", 3),
-    )
-    return Section(
-        "patients",
-        "Patient by patient",
-        (
-            plot(
-                "f1-by-patient",
-                "F1 and PQ of each patient",
-                "Median F1 is 0.781; the lowest patient has 0.641.",
-                [Series(names[0], marks, kind="boxes"), Series(names[1], outlines, "@2", "boxes")],
-                y=Axis("score", (0, 1)),
-            ),
-            plot(
-                "f1-and-pq",
-                "F1 against PQ",
-                "Five patients; PQ of one is undefined.",
-                [Series("patients", dots)],
-                x=Axis("F1", (0, 1)),
-                y=Axis("PQ", (0, 1)),
-            ),
-            Table(
-                "table-of-patients",
-                "Scores of each patient",
-                columns,
-                rows,
-                note="PQ of a patient without nuclei is undefined.",
-            ),
-        ),
-        "Each point is a patient; a click leads to its row.",
-    )
+    return Section("patients", "Patient by patient", blocks, "Each point is a patient; a click leads to its row.")
 
 
 def classes() -> Section:
     counts = ((812, 31, 4, 9, 120), (25, 944, 12, 3, 88), (1, 22, 87, 6, 31), (14, 2, 5, 101, 40))
+    columns = (Column("reference"), *(Column(name, 2) for name in (*CLASSES, "none")))
+    rows = []
+    for name, row in zip(CLASSES, counts, strict=True):
+        rows.append((name, *(Cell(value / sum(row), f"{value}", shade=value / sum(row)) for value in row)))
     thresholds = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
-    lines = [
-        Series(
-            name,
-            tuple(Dot(at, round(max(0.95 - (at - 0.4) ** 2 * (2 + index), 0), 6)) for at in thresholds),
-            series_colour(index),
-            "lines",
-        )
-        for index, name in enumerate(CLASSES)
-    ]
-    bars = [
-        Series(
-            "missed",
-            tuple(
-                Dot(name, 10 + 7 * place, low=8 + 7 * place, high=14 + 7 * place) for place, name in enumerate(CLASSES)
-            ),
-            "@missed",
-        ),
-        Series("spurious", tuple(Dot(name, 30 - 5 * place) for place, name in enumerate(CLASSES)), "@spurious"),
-    ]
-    return Section(
-        "classes",
-        "Which classes are told apart",
-        (
-            Table(
-                "confusion",
-                "Confusion of classes",
-                (Column("reference"), *(Column(name, 2) for name in (*CLASSES, "none"))),
-                tuple(
-                    (name, *(Cell(value / sum(row), f"{value}", shade=value / sum(row)) for value in row))
-                    for name, row in zip(CLASSES, counts, strict=True)
-                ),
-                sortable=False,
-            ),
-            plot(
-                "by-threshold",
-                "F1 by IoU asked for",
-                "F1 falls with the threshold.",
-                lines,
-                x=Axis("IoU at least"),
-                y=Axis("F1"),
-            ),
-            plot(
-                "errors",
-                "What was missed and what is spurious",
-                "Epithelial nuclei are often spurious.",
-                bars,
-                y=Axis("nuclei"),
-            ),
-        ),
+    lines = []
+    for index, name in enumerate(CLASSES):
+        dots = tuple(Dot(at, round(max(0.95 - (at - 0.4) ** 2 * (2 + index), 0), 6)) for at in thresholds)
+        lines.append(Series(name, dots, series_colour(index), "lines"))
+    places = enumerate(CLASSES)
+    missed = tuple(Dot(name, 10 + 7 * place, low=8 + 7 * place, high=14 + 7 * place) for place, name in places)
+    spurious = tuple(Dot(name, 30 - 5 * place) for place, name in enumerate(CLASSES))
+    bars = [Series("missed", missed, "@missed"), Series("spurious", spurious, "@spurious")]
+    falls, often = "F1 falls with the threshold.", "Epithelial nuclei are often spurious."
+    blocks = (
+        Table("confusion", "Confusion of classes", columns, tuple(rows), sortable=False),
+        plot("by-threshold", "F1 by IoU asked for", falls, lines, x=Axis("IoU at least"), y=Axis("F1")),
+        plot("errors", "What was missed and what is spurious", often, bars, y=Axis("nuclei")),
     )
+    return Section("classes", "Which classes are told apart", blocks)
 
 
 def compared(teams: tuple[str, ...]) -> Section:
@@ -168,12 +89,8 @@ def compared(teams: tuple[str, ...]) -> Section:
     means = dict(zip(teams, (1.2, 1.7, 3.5, 3.75, 5.0, 5.85), strict=True))
     told = "Two pairs of teams do not differ significantly."
     diagram = difference_figure("critical", "Critical difference", told, means, [teams[:2], teams[2:4]], 1.4)
-    return Section(
-        "stability",
-        "How stable the ranks are",
-        (rank_discs("places", "Ranks in 1,000 samples", "The first stays first in 70 %.", teams[:3], shares), diagram),
-        folded=True,
-    )
+    discs = rank_discs("places", "Ranks in 1,000 samples", "The first stays first in 70 %.", teams[:3], shares)
+    return Section("stability", "How stable the ranks are", (discs, diagram), folded=True)
 
 
 def nuclei(names: tuple[str, ...]) -> Section:

@@ -226,46 +226,28 @@ def test_one_new_submission_is_the_only_one_that_is_scored(copied: Path, counted
     assert len(document_of(copied / "out")["teams"]) == 4
 
 
-def change_a_submission(folder: Path) -> None:
-    path = folder / "submissions/finder" / FILE
+def appended(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\0")
 
 
-def rename_a_file(folder: Path) -> None:
-    path = folder / "submissions/finder" / FILE
-    path.rename(path.with_suffix(".tiff"))
+def exchanged(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new, 1))
 
 
-def add_a_file(folder: Path) -> None:
-    (folder / "submissions/finder/README").write_text("notes")
+OF_A_TEAM: dict[str, Callable[[Path, Path], object]] = {  # what becomes of a submission, and of its result
+    "a file of the submission": lambda team, _: appended(team / FILE),
+    "the name of a file": lambda team, _: (team / FILE).rename((team / FILE).with_suffix(".tiff")),
+    "a further file": lambda team, _: (team / "README").write_text("notes"),
+    "an edited result": lambda _, result: exchanged(result / "metrics.json", '"f1"', '"f2"'),
+    "a result that was cut short": lambda _, result: os.truncate(result / "details.json", 1000),
+    "no key": lambda _, result: (result / "key.json").unlink(),
+    "a spoilt key": lambda _, result: (result / "key.json").write_text("["),
+}
 
 
-def edit_a_result(folder: Path) -> None:
-    path = folder / "out/results/finder/metrics.json"
-    path.write_text(path.read_text().replace('"f1"', '"f2"', 1))
-
-
-def cut_a_result_short(folder: Path) -> None:
-    path = folder / "out/results/finder/details.json"
-    path.write_bytes(path.read_bytes()[:1000])
-
-
-def remove_a_key(folder: Path) -> None:
-    (folder / "out/results/finder/key.json").unlink()
-
-
-def spoil_a_key(folder: Path) -> None:
-    (folder / "out/results/finder/key.json").write_text("[")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [change_a_submission, rename_a_file, add_a_file, edit_a_result, cut_a_result_short, remove_a_key, spoil_a_key],
-)
-def test_what_changed_is_scored_again_and_nothing_else(
-    copied: Path, counted: list[str], change: Callable[[Path], None]
-) -> None:
-    change(copied)
+@pytest.mark.parametrize("change", OF_A_TEAM)
+def test_what_changed_is_scored_again_and_nothing_else(copied: Path, counted: list[str], change: str) -> None:
+    OF_A_TEAM[change](copied / "submissions/finder", copied / "out/results/finder")
     assert again(copied) == 0
     assert counted == ["finder"]
 
@@ -284,39 +266,21 @@ def test_a_submission_that_is_rejected_now_keeps_no_old_result(copied: Path) -> 
     assert [row["name"] for row in document_of(copied / "out")["not_ranked"]] == ["broken", "finder"]
 
 
-def change_a_rule(folder: Path) -> None:
-    path = folder / "challenge/challenge.toml"
-    path.write_text(path.read_text().replace('undefined = "skip"', 'undefined = "worst"'))
+OF_ALL: dict[str, Callable[[Path], object]] = {
+    "a rule": lambda challenge: exchanged(challenge / "challenge.toml", 'undefined = "skip"', 'undefined = "worst"'),
+    "a limit": lambda challenge: exchanged(challenge / "challenge.toml", "name =", "limits.json_depth = 31\nname ="),
+    "the reference": lambda challenge: appended(challenge / "reference" / FILE),
+    "the cases": lambda challenge: exchanged(challenge / "cases.csv", ",P2,", ",P3,"),
+    "the version": lambda challenge: None,
+}
 
 
-def change_a_limit(folder: Path) -> None:
-    path = folder / "challenge/challenge.toml"
-    path.write_text(path.read_text() + "\n[limits]\njson_depth = 31\n")
-
-
-def change_the_reference(folder: Path) -> None:
-    path = folder / "challenge/reference" / FILE
-    path.write_bytes(path.read_bytes() + b"\0")
-
-
-def change_the_cases(folder: Path) -> None:
-    path = folder / "challenge/cases.csv"
-    path.write_text(path.read_text().replace(",P2,", ",P3,"))
-
-
-def change_the_version(folder: Path) -> None:
-    assert folder.is_dir()
-
-
-@pytest.mark.parametrize(
-    "change", [change_a_rule, change_a_limit, change_the_reference, change_the_cases, change_the_version]
-)
+@pytest.mark.parametrize("change", OF_ALL)
 def test_another_challenge_or_program_scores_all_again(
-    copied: Path, counted: list[str], change: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+    copied: Path, counted: list[str], change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change(copied)
-    if change is change_the_version:
-        monkeypatch.setattr(teams, "__version__", "99")
+    OF_ALL[change](copied / "challenge")
+    monkeypatch.setattr(teams, "__version__", "99" if change == "the version" else teams.__version__)
     assert again(copied) == 0
     assert counted == ["broken", "finder", "namer", "zipped"]
 
@@ -669,12 +633,9 @@ def test_one_group_tests_and_draws_nothing_and_says_so() -> None:
 
 def test_equal_values_share_the_better_place_and_are_listed_by_name() -> None:
     board = ranked(table_of([[[0.5, 0.7], [0.9, 0.3], [0.1, 0.1], [0.8, 0.8]]]))
-    assert [(row.name, row.position, row.equal) for row in board.teams] == [
-        ("team 3", 1, ()),
-        ("team 0", 2, ("team 1",)),
-        ("team 1", 2, ("team 0",)),
-        ("team 2", 4, ()),
-    ]
+    found = [(row.name, row.position, row.equal) for row in board.teams]
+    assert found[:2] == [("team 3", 1, ()), ("team 0", 2, ("team 1",))]
+    assert found[2:] == [("team 1", 2, ("team 0",)), ("team 2", 4, ())]
 
 
 SEPARATE = [[0.9, 0.8, 0.9, 0.7, 0.9], [0.8, 0.7, 0.8, 0.6, 0.8], [0.1, 0.2, 0.3, 0.1, 0.1]]
@@ -926,16 +887,7 @@ def test_an_earlier_result_may_be_wrapped_as_the_platform_does(with_earlier, mad
 
 def test_store_writes_what_goes_into_the_next_ground_truth(made, tmp_path) -> None:
     submissions = made.submissions["finder"].parent
-    arguments = [
-        "leaderboard",
-        "--challenge",
-        made.challenge,
-        "--submissions",
-        submissions,
-        "--output",
-        tmp_path / "board",
-    ]
-    assert cli.run([*map(str, arguments), "--store", str(tmp_path / "store")]) == 0
+    assert leaderboard(made.challenge, submissions, tmp_path / "board", "--store", tmp_path / "store") == 0
     shutil.copytree(made.challenge, tmp_path / "next")
     shutil.copytree(tmp_path / "store", tmp_path / "next" / "leaderboard")
     assert score(tmp_path / "next", made.submissions["finder"], tmp_path / "out") == 0

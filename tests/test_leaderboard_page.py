@@ -405,6 +405,11 @@ def test_a_team_has_the_same_label_in_every_plot() -> None:
 # --- in a browser -----------------------------------------------------------------------------------------------------
 
 
+def options_of(made: DemoPaths, output: Path) -> list[Path | str]:
+    submissions = made.challenge.parent / "submissions"
+    return ["--challenge", made.challenge, "--submissions", submissions, "--output", output]
+
+
 def write_page(path: Path, document: dict[str, Any]) -> Path:
     """The page, with names that are markup for the first teams."""
     text = json.dumps(document)
@@ -428,14 +433,7 @@ def test_the_page_is_accessible_and_fits(browser, tmp_path, width, scheme) -> No
 
 
 def test_scores_with_intervals_fit_side_by_side(made, tmp_path, browser) -> None:
-    where = [
-        "--challenge",
-        made.challenge,
-        "--submissions",
-        made.challenge.parent / "submissions",
-        "--output",
-        tmp_path,
-    ]
+    where = options_of(made, tmp_path)
     assert cli.run(["leaderboard", *map(str, where), "--workers", "1"]) == 0
     document = json.loads((tmp_path / "leaderboard.json").read_text())
     results = read_results(tmp_path, document)
@@ -489,14 +487,7 @@ def test_rank_report_writes_the_page_of_monusac(shared_data: Path, tmp_path, bro
 def test_a_missing_extra_is_told_before_anything_is_scored(made, tmp_path, capsys, monkeypatch, package) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     output = tmp_path / "out"
-    arguments = [
-        "--challenge",
-        made.challenge,
-        "--submissions",
-        made.challenge.parent / "submissions",
-        "--output",
-        output,
-    ]
+    arguments = options_of(made, output)
     for command in ("leaderboard", "audit"):
         assert cli.run([command, *map(str, arguments), "--report"]) == 2
         assert "[missing-extra]" in capsys.readouterr().err
