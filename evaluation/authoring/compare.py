@@ -13,12 +13,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from evaluation.authoring.class_plan import ClassPlan, ignored_classes, is_none, plan_classes
 from evaluation.authoring.look import look, pictures_near
 from evaluation.authoring.made_challenge import (
-    MadeChallenge,
     Party,
     Wanted,
     are_points,
@@ -28,26 +27,25 @@ from evaluation.authoring.made_challenge import (
     safe_name,
     size_faults,
 )
-from evaluation.authoring.pieces import EACH_A_MASK, files_for_shell
-from evaluation.authoring.source import NAMELESS, Source
-from evaluation.challenge import Challenge
+from evaluation.authoring.pieces import EACH_A_MASK, files_for_shell, pixels_of
+from evaluation.authoring.source import NAMELESS, Source, SourceFile
+from evaluation.challenge import Challenge, LimitRules
 from evaluation.decoding.pixels import IMAGE_SUFFIXES
+from evaluation.decoding.streams import plain_chunks
 from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import Finding, counted, fault, listed, quote
-from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, SubmissionRejected, WrongUsage
+from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
 from evaluation.leaderboard.board import board_of_challenge, with_pairs
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.resampled import tables_of_result
 from evaluation.leaderboard.team_scores import Unranked, plan_columns, team_of_documents
 from evaluation.leaderboard.titles import metric_title
 from evaluation.leaderboard.verdict import names_of
-from evaluation.model import RasterisationReport
 from evaluation.report.page import Page
 from evaluation.report.result import ResultDocuments
 from evaluation.report.skills import COMPARED, SkillRow, skill_rows
 from evaluation.results.csv_files import csv_table
 from evaluation.results.files import write_atomically
-from evaluation.scoring.read import read_reference, read_shared_reference
 from evaluation.scoring.score import Result, import_pandas
 from evaluation.scoring.street import score_submission
 from evaluation.study.hints import hints_about_files
@@ -146,8 +144,8 @@ def compare_paths(
             scratch = workspace / f"challenge_{number}"
             target = scratch if number or folder is None else folder
             made = make_challenge(found, party, target, wanted, scratch)
-            if made.misfits:
-                raise WrongUsage(*size_faults(made))
+            if faults := size_faults(made):
+                raise WrongUsage(*faults)
             challenge = Challenge.load(made.folder)
             for model, document in made.documents.items():
                 own = Challenge.build({**document, "cases": challenge.cases})
@@ -165,7 +163,7 @@ def compare_paths(
                 hints = hints_about_files(made.folder, submitted, result)
                 hints = [about_um(hint, of_models[model]) for hint in hints]
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
-                check_found(found, made, wanted.ignore, result)
+                check_found(found, wanted.ignore, result)
                 asked = for_files(map(about_labels, result.findings))
                 results[model] = replace(result, challenge=challenge, findings=asked)
                 for words in filter(None, (about_overlaps(own, result), about_empty(result))):
@@ -311,40 +309,26 @@ def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
             raise nothing_to_ignore(reference, name)
 
 
-def check_found(reference: Source, made: MadeChallenge, ignore: Sequence[str], result: Result) -> None:
+def check_found(reference: Source, ignore: Sequence[str], result: Result) -> None:
     """Refuse names that nothing in the reference has. Raises WrongUsage."""
     known = {name.casefold() for name in reference.classes}
     strange = [name for name in ignore if name.casefold() not in known]
-    found = {each.case.name: counted_of(each.rasterisation) for each in result.cases}
-    if len(ignore) == 1:
-        strange = strange if not any(ignored for _, ignored in found.values()) else []
+    reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
+    if len(ignore) == 1 and any(report.ignore_outlines for report in reports):
+        return
     for name in strange:
-        rules: dict[str, Any] = next(iter(made.documents.values()))["reference"]
-        others: dict[str, Any] = {"ignore": {**rules["ignore"], "classes": [one for one in ignore if one != name]}}
-        if "not_annotated" in rules:
-            others["not_annotated"] = [number for number in rules["not_annotated"] if str(number) != name]
-        if not is_counted(made, {**rules, **others}, found):
+        if not any(has_in_it(file, name) for file in reference.files()):
             raise nothing_to_ignore(reference, name)
 
 
-def is_counted(made: MadeChallenge, rules: Mapping[str, Any], found: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether other rules of a reference find anything else in its images than what was found."""
-    changed = Challenge.build({**next(iter(made.documents.values())), "reference": rules})
-    changed = changed.model_copy(update={"cases": Challenge.load(made.folder).cases})
-    shared = read_shared_reference(changed, made.folder)
-    try:
-        for case in changed.cases:
-            content = None if shared is None else shared.cases[case.name]
-            if counted_of(read_reference(changed, made.folder, case, content).report) != found[case.name]:
-                return True
-        return False
-    except InputFault:
-        return True
-
-
-def counted_of(report: RasterisationReport | None) -> tuple[int, int]:
-    """How many outlines of a reference are scored, and how many are not."""
-    return (0, 0) if report is None else (report.outlines, report.ignore_outlines)
+def has_in_it(file: SourceFile, name: str) -> bool:
+    """Whether a label image has a label, or a text the name of a class."""
+    if file.detected.format == "label_image":
+        array = pixels_of(file, as_colours=False)
+        return array is None or bool((array == int(name)).any())
+    with file.path.open("rb") as stream:
+        text = b"".join(plain_chunks(stream, quote(file.name), LimitRules().bytes_per_file)).decode("utf-8", "replace")
+    return f'"{name}"'.casefold() in text.casefold()
 
 
 def nothing_to_ignore(reference: Source, name: str) -> WrongUsage:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.aggregation.intervals import FEWEST_GROUPS
 from evaluation.authoring.class_plan import Plan, has_ignored, is_nameless, keys_of, needs_classes
-from evaluation.authoring.source import Pairing, Source, SourceCase, SourceFile, bare_parts, pair_names
+from evaluation.authoring.source import Pairing, Size, Source, SourceCase, SourceFile, bare_parts, pair_names
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
@@ -181,27 +181,33 @@ def free_name(name: str, taken: Mapping[str, Any]) -> str:
 # --- the challenge ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """An image whose sizes differ on the two sides, px."""
+@dataclass(frozen=True, slots=True, eq=False)
+class PairedCase:
+    """An image of the reference, by its name there, with what each model that has it predicts, and its size, px."""
 
     name: str
-    size_yx: tuple[int, int]
-    own_yx: tuple[int, int]
+    reference: SourceCase
+    predictions: Mapping[str, SourceCase]
+    size_yx: Size
+
+    def misfits(self) -> dict[str, Size]:
+        """The sizes of predictions that have another one."""
+        sizes = {model: case.size_yx for model, case in self.predictions.items()}
+        return {model: size for model, size in sizes.items() if size is not None and size != self.size_yx}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeChallenge:
     """A challenge in a folder, the resolved rules for each model, and what was found and assumed, in words.
 
-    misfits   cases of models whose predictions have another size, with their names and both sizes
+    cases  by their names in the challenge
     """
 
     folder: Path
     documents: Mapping[str, Mapping[str, Any]]
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
-    misfits: Mapping[str, Mapping[str, Misfit]]
+    cases: Mapping[str, PairedCase]
 
 
 def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted, scratch: Path) -> MadeChallenge:
@@ -213,89 +219,64 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     for side in (reference, *models.values()):
         if side.format == "counts_csv":
             raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got="numbers of nuclei only"))
-    findings = [*reference.findings, *(finding for side in models.values() for finding in side.findings)]
-    notes = [f"Reference {reference.words()}", *reference.notes]
-    pairings: dict[str, Pairing] = {}
     check_stacks(reference, models)
-    for model, side in models.items():
-        pairings[model] = pairing = pair_cases(reference.cases, side.cases)
-        if not pairing.pairs:
-            are_ids = all(name == case.image_id for name, case in side.cases.items())
-            fix = next(filter(None, map(several_of_each, (reference, side))), None)
-            if are_ids:
-                fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
-            raise WrongUsage(
-                fault(
-                    "nothing-to-compare",
-                    f"prediction {quote(model)}",
-                    wording="nothing-paired",
-                    reference=list(reference.cases),
-                    prediction=list(side.cases),
-                    fix=fix,
-                )
-            )
-        notes += [f"Prediction {side.words()}", *side.notes, *pairing_words(pairing)]
-        findings += unpaired(pairing, model)
-    names: dict[str, str] = {}
-    for name in reference.cases:
-        names[free_name(safe_name(name), names)] = name
-    sizes, misfits, more = sizes_of(reference, models, pairings)
-    folder = scratch if misfits else folder
-    findings += more
-    if len(plan) == 1 and not reference.classes:
-        notes.append("One class: the reference tells no classes.")
+    pairings = {model: pair_sides(reference, side, model) for model, side in models.items()}
+    cases, findings = paired_cases(reference, models, pairings)
+    findings = [
+        *(finding for side in (reference, *models.values()) for finding in side.findings),
+        *(finding for model in models for finding in unpaired(pairings[model], model)),
+        *findings,
+    ]
+    if any(case.misfits() for case in cases.values()):
+        folder = scratch
     placing = Placing(folder, copy=folder != scratch)
-    of_reference = stage(reference, plan, names, "reference", placing, wanted.ignore)
-    documents = {}
+    of_reference = stage(
+        reference, plan, {case: one.name for case, one in cases.items()}, "reference", placing, wanted.ignore
+    )
+    rules = {}
     for model, side in models.items():
-        chosen = {case: pairings[model].pairs[name] for case, name in names.items() if name in pairings[model].pairs}
-        documents[model] = stage(side, plan, chosen, f"submissions/{model}", placing, wanted.ignore)
-    rules = {model: document_of(reference, party, of_reference, table, wanted) for model, table in documents.items()}
-    groups = {
-        case: safe_name(reference.cases[name].group) if reference.cases[name].group else case
-        for case, name in names.items()
-    }
-    indices = index_rows(reference, models, names, pairings)
+        pairs = pairings[model].pairs
+        chosen = {case: pairs[one.name] for case, one in cases.items() if one.name in pairs}
+        table = stage(side, plan, chosen, f"submissions/{model}", placing, wanted.ignore)
+        rules[model] = document_of(reference, party, of_reference, table, wanted)
+    groups = {case: safe_name(one.reference.group) if one.reference.group else case for case, one in cases.items()}
+    indices = index_rows(cases)
     rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
-    for case, name in names.items():
-        rows.append([case, groups[case], *sizes[name], *([indices[case]] if indices else [])])
+    rows += [[case, groups[case], *one.size_yx, *indices.get(case, [])] for case, one in cases.items()]
     heading = [
         "Made by 'evaluation compare' of what it found; the rules that are not written here are those of the preset.",
         "The files of the reference were copied and renamed.",
     ]
-    first = next(iter(rules))
-    write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, rules[first]))
+    write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, next(iter(rules.values()))))
     write_atomically(folder / CASES_FILE, table_text(rows))
+    notes = [f"Reference {reference.words()}", *reference.notes]
+    for model, side in models.items():
+        notes += [f"Prediction {side.words()}", *side.notes, *pairing_words(pairings[model])]
+    if len(plan) == 1 and not reference.classes:
+        notes.append("One class: the reference tells no classes.")
     notes.append(rules_in_a_sentence(reference, models, groups, wanted.iou))
     if wanted.ignore:
         named = listed(wanted.ignore, 20, last="and")
         notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
     resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
-    found = {
-        model: {case: of_model[name] for case, name in names.items() if name in of_model}
-        for model, of_model in misfits.items()
-    }
-    return MadeChallenge(folder, resolved, tuple(notes), tuple(findings), found)
+    return MadeChallenge(folder, resolved, tuple(notes), tuple(findings), cases)
 
 
 def size_faults(made: MadeChallenge) -> list[Finding]:
     """That sizes differ, and what would match: it is tried on some images."""
     cases = Challenge.load(made.folder).cases
     faults = []
-    for model, misfits in made.misfits.items():
-        own = Challenge.build({**made.documents[model], "cases": cases})
-        sizes = {case: misfit.own_yx for case, misfit in misfits.items()}
-        fix = hint_about_size(own, made.folder, made.folder / "submissions" / model, sizes)
-        faults += [
-            fault(
-                "sizes-differ",
-                f"{quote(of.name)}, prediction {quote(model)}",
-                fix=fix or None,
-                found=shown(of.own_yx),
-                size=shown(of.size_yx),
-            )
-            for of in misfits.values()
-        ]
+    for model, document in made.documents.items():
+        misfits = {case: one.misfits() for case, one in made.cases.items()}
+        sizes = {case: of_models[model] for case, of_models in misfits.items() if model in of_models}
+        if not sizes:
+            continue
+        own = Challenge.build({**document, "cases": cases})
+        fix = hint_about_size(own, made.folder, made.folder / "submissions" / model, sizes) or None
+        for case, size in sizes.items():
+            one = made.cases[case]
+            where = f"{quote(one.name)}, prediction {quote(model)}"
+            faults.append(fault("sizes-differ", where, fix=fix, found=shown(size), size=shown(one.size_yx)))
     return faults
 
 
@@ -361,15 +342,23 @@ def several_of_each(side: Source) -> str | None:
     return folder and f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
 
 
-def pair_cases(reference: Mapping[str, SourceCase], prediction: Mapping[str, SourceCase]) -> Pairing:
-    """Pairs by names; results of COCO, which have the ids of images for names, by these."""
-    by_id = {case.image_id: name for name, case in reference.items() if case.image_id is not None}
-    pairs = {by_id[name]: name for name in prediction if name in by_id}
-    if not pairs or any(name != case.image_id for name, case in prediction.items()):
-        return pair_names(reference, prediction)
-    rules = {name: "the id of the image in the reference" for name in pairs if name != pairs[name]}
-    missing = tuple(name for name in reference if name not in pairs)
-    return Pairing(pairs, rules, missing, tuple(name for name in prediction if name not in by_id))
+def pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
+    """Pairs by names; results of COCO, which have the ids of images for names, by these. Raises WrongUsage."""
+    by_id = {case.image_id: name for name, case in reference.cases.items() if case.image_id is not None}
+    are_ids = all(name == case.image_id for name, case in prediction.cases.items())
+    if pairs := {by_id[name]: name for name in prediction.cases if are_ids and name in by_id}:
+        rules = {name: "the id of the image in the reference" for name in pairs if name != pairs[name]}
+        missing = tuple(name for name in reference.cases if name not in pairs)
+        return Pairing(pairs, rules, missing, tuple(name for name in prediction.cases if name not in by_id))
+    pairing = pair_names(reference.cases, prediction.cases)
+    if pairing.pairs:
+        return pairing
+    fix = several_of_each(reference) or several_of_each(prediction)
+    if are_ids:
+        fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
+    named = {"reference": list(reference.cases), "prediction": list(prediction.cases)}
+    where = f"prediction {quote(model)}"
+    raise WrongUsage(fault("nothing-to-compare", where, wording="nothing-paired", fix=fix, **named))  # type: ignore[arg-type]
 
 
 def check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
@@ -396,77 +385,59 @@ def pairing_words(pairing: Pairing) -> list[str]:
 
 
 def unpaired(pairing: Pairing, model: str) -> list[Finding]:
-    where = f"prediction {quote(model)}"
-    found = []
-    if pairing.without_prediction:
-        where_to = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
-        found.append(fault("not-paired", *where_to, names=pairing.without_reference))
-    if pairing.without_reference:
-        found.append(
-            fault(
-                "not-paired",
-                *(f"{where}, {quote(name)}" for name in pairing.without_reference),
-                wording="no-reference-of-image",
-            )
-        )
-    return found
+    """What is on one side only."""
+    where, left_over = f"prediction {quote(model)}", pairing.without_reference
+    lacking = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
+    strange = [f"{where}, {quote(name)}" for name in left_over]
+    found = [fault("not-paired", *lacking, names=left_over)] if lacking else []
+    return [*found, *([fault("not-paired", *strange, wording="no-reference-of-image")] if strange else [])]
 
 
-def sizes_of(
+def paired_cases(
     reference: Source, models: Mapping[str, Source], pairings: Mapping[str, Pairing]
-) -> tuple[dict[str, tuple[int, int]], dict[str, dict[str, Misfit]], list[Finding]]:
-    """The size of each case, by its name in the reference, which predictions of models have another one, and what is
-    worth knowing. Raises WrongUsage.
+) -> tuple[dict[str, PairedCase], list[Finding]]:
+    """The cases by their names in the challenge, and what is worth knowing of their sizes. Raises WrongUsage.
+
+    The size is that of the reference, else of the first model that tells it, else an image ends with its last nucleus.
     """
-    sizes: dict[str, tuple[int, int]] = {}
-    unknown: list[str] = []
-    misfits: dict[str, dict[str, Misfit]] = {}
+    cases: dict[str, PairedCase] = {}
+    unknown: dict[str, Size] = {}
     for name, case in reference.cases.items():
-        of_models = {
-            model: side.cases[pairings[model].pairs[name]]
-            for model, side in models.items()
-            if name in pairings[model].pairs
-        }
-        known = [found.size_yx for found in (case, *of_models.values()) if found.size_yx is not None]
-        if not known:
-            extents = [found.extent_yx for found in (case, *of_models.values()) if found.extent_yx is not None]
-            known = [(max(y for y, _ in extents), max(x for _, x in extents))] if extents else [(1, 1)]
-            unknown.append(name)
-        sizes[name] = size = known[0]
-        for model, found in of_models.items():
-            if found.size_yx is not None and found.size_yx != size:
-                misfits.setdefault(model, {})[name] = Misfit(name, size, found.size_yx)
+        pairs = {model: pairing.pairs[name] for model, pairing in pairings.items() if name in pairing.pairs}
+        predictions = {model: models[model].cases[own] for model, own in pairs.items()}
+        sides = (case, *predictions.values())
+        size = next((side.size_yx for side in sides if side.size_yx is not None), None)
+        if size is None:
+            extents = [side.extent_yx for side in sides if side.extent_yx is not None] or [(1, 1)]
+            size = unknown[name] = (max(y for y, _ in extents), max(x for _, x in extents))
+        cases[free_name(safe_name(name), cases)] = PairedCase(name, case, predictions, size)
     if not unknown:
-        return sizes, misfits, []
-    todo = "Put the images beside the files, with the same names."
+        return cases, []
+    first = next(iter(unknown))
     for side in (reference, *models.values()):
         if side.format in OF_SIZE:
             units, or_else = OF_SIZE[side.format]
-            lacking, where = f"the size of {quote(unknown[0])}", quote(str(side.path), 200)
-            fix = todo + or_else
+            lacking, where = f"the size of {quote(first)}", quote(str(side.path), 200)
+            fix = "Put the images beside the files, with the same names." + or_else
             raise WrongUsage(
                 fault("nothing-to-compare", where, wording="no-scale", units=units, lacking=lacking, fix=fix)
             )
-    return sizes, misfits, [fault("size-unknown", *map(quote, unknown), size=shown(sizes[unknown[0]]))]
+    return cases, [fault("size-unknown", *map(quote, unknown), size=shown(unknown[first]))]
 
 
 def shown(size_yx: tuple[int, int]) -> str:
     return f"{size_yx[0]} x {size_yx[1]}"
 
 
-def index_rows(
-    reference: Source, models: Mapping[str, Source], names: Mapping[str, str], pairings: Mapping[str, Pairing]
-) -> dict[str, int]:
+def index_rows(cases: Mapping[str, PairedCase]) -> dict[str, list[int]]:
     """The place of each case in arrays of all cases, if there are some. Raises WrongUsage if they do not agree."""
-    indices: dict[str, int] = {}
-    for case, name in names.items():
-        found = [reference.cases[name].index]
-        found += [side.cases[pairings[m].pairs[name]].index for m, side in models.items() if name in pairings[m].pairs]
-        known = {index for index in found if index is not None}
+    indices: dict[str, list[int]] = {}
+    for name, case in cases.items():
+        known = {side.index for side in (case.reference, *case.predictions.values()) if side.index is not None}
         if len(known) > 1:
-            raise WrongUsage(fault("nothing-to-compare", quote(case), got="arrays with images in another order"))
+            raise WrongUsage(fault("nothing-to-compare", quote(name), got="arrays with images in another order"))
         if known:
-            indices[case] = known.pop()
+            indices[name] = [*known]
     return indices
 
 

@@ -417,6 +417,8 @@ def merge_nuclei(rng: np.random.Generator, outlines: Outlines, fraction: float) 
     >>> len(merge_nuclei(seeded(2), nuclei, 0.2))
     81
     """
+    import shapely  # not needed by the demo, which starts faster
+
     chosen = np.flatnonzero(rng.random(len(outlines)) < fraction)
     if len(chosen) == 0 or len(outlines) < 2:
         return outlines
@@ -430,7 +432,8 @@ def merge_nuclei(rng: np.random.Generator, outlines: Outlines, fraction: float) 
         distance[index] = np.inf
         other = int(distance.argmin())
         if not (touched[index] or touched[other]):
-            rings[index] = convex_hull(np.concatenate([rings[index], rings[other]]))
+            both = np.concatenate([rings[index], rings[other]])
+            rings[index] = shapely.get_coordinates(shapely.MultiPoint(both).convex_hull)[:-1]
             touched[[index, other]] = gone[other] = True
     kept = np.flatnonzero(~gone)
     return outlines_from_rings([rings[index] for index in kept], outlines.class_id[kept].tolist())
@@ -440,30 +443,6 @@ def outlines_from_rings(rings: Sequence[Float64], class_id: Sequence[int]) -> Ou
     """Outlines from a list of rings (V, 2), one an instance, and their classes."""
     vertices = np.array([len(ring) for ring in rings], np.int64)
     return outlines_of(np.concatenate([np.empty((0, 2)), *rings]), vertices, np.array(class_id, np.int16))
-
-
-def convex_hull(points_xy: Float64) -> Float64:
-    """Corners of the convex hull of whole-number points, in order (Andrew's monotone chain).
-
-    >>> convex_hull(np.array([[0, 0], [4, 0], [2, 1], [4, 3], [0, 3], [0, 1]])).tolist()
-    [[0.0, 0.0], [4.0, 0.0], [4.0, 3.0], [0.0, 3.0]]
-    """
-    points = sorted({(int(x), int(y)) for x, y in points_xy})
-    if len(points) < 3:
-        return np.array(points, np.float64)
-
-    def chain(ordered: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        hull: list[tuple[int, int]] = []
-        for x, y in ordered:
-            while len(hull) > 1:
-                (ax, ay), (bx, by) = hull[-2:]
-                if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0:
-                    break
-                hull.pop()
-            hull.append((x, y))
-        return hull[:-1]
-
-    return np.array(chain(points) + chain(points[::-1]), np.float64)
 
 
 # --- label maps -----------------------------------------------------------------------------------------------------
