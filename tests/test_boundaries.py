@@ -44,6 +44,11 @@ def test_boundaries_are_the_pixels_with_an_outside_neighbour(side, border, rando
         assert points.tolist() == np.argwhere(expected).tolist()
 
 
+def test_a_nucleus_that_fills_its_image_has_the_border_of_the_image_for_its_boundary_under_both_rules():
+    found = [boundary_of(np.ones((3, 4), bool), border).points_of(0).tolist() for border in ("open", "closed")]
+    assert found[0] == found[1] == [[y, x] for y in range(3) for x in range(4) if (y, x) not in ((1, 1), (1, 2))]
+
+
 @given(pairs_of_images(overlap=True, most=1), st.sampled_from(["open", "closed"]))
 def test_distances_equal_their_definition_and_scikit_image(pair, border):
     (reference, _), (prediction, _) = pair
