@@ -82,7 +82,7 @@ def test_the_page_shows_the_numbers_of_the_documents(made: Path, opened: OpenedP
     assert [float(value) for value in shown] == [group["detection"]["f1"] for group in groups]
     opened.page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
     main = opened.page.locator("#scores tr", has_text="panoptic.pq").first.inner_text()
-    assert f"{metrics['panoptic']['pq']['group_mean']:.4f}" in main
+    assert f"{metrics['panoptic']['pq']['group_mean']:.3f}" in main
     nuclei = opened.page.locator("#size-table tbody tr > :last-child").evaluate_all(
         "all => all.map(of => +of.dataset.value)"
     )

@@ -90,7 +90,7 @@ def in_cell(value: Any) -> Value:
         return name_some([str(in_cell(one)) for one in value])
     if isinstance(value, Mapping):
         known = [
-            f"{key} {in_cell(one)}" for key, one in value.items() if key != "name" and one not in (None, False, [])
+            f"{key} {in_toml(one)}" for key, one in value.items() if key != "name" and one not in (None, False, [])
         ]
         return ", ".join([str(in_cell(value["name"])), *known] if "name" in value else known)
     if isinstance(value, bool):
