@@ -41,7 +41,7 @@ OF_TEST = {
         "test_compare_cases.py::test_a_reader_who_closes_the_pipe_loses_no_file",
         "test_confidence.py::test_studentised_intervals_of_few_groups_hold_the_truth",
         "test_permutation.py::test_equal_teams_differ_in_at_most_a_share_of_the_boards_that_is_the_level",
-        "test_sampled_tests.py::test_wilcoxon_in_samples_is_nearly_that_of_the_samples",
+        "test_permutation.py::test_wilcoxon_in_samples_is_nearly_that_of_the_samples",
         "test_verdict.py::test_equal_teams_differ_in_any_of_four_columns_in_at_most_a_share_that_is_the_level",
         "test_worker_pools.py::test_a_submission_whose_worker_was_lost_is_scored_by_itself_and_then_not_again",
         "test_worker_pools.py::test_a_worker_with_another_version_is_told",

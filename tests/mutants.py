@@ -357,7 +357,7 @@ MUTANTS: Sequence[Mutant] = [
         ('table.sums["empty"] * ~found.any(axis=1)', 'table.sums["empty"]'),
     ),
     *of(
-        "classification", "metrics metric_properties class_groups situations",
+        "classification", "metrics metric_properties metric_choice situations",
         ("in_use = normalised.any(axis=2).sum(axis=1)", "in_use = normalised.any(axis=1).sum(axis=1)"),
         ("scores(value, spread_references > 0,", "scores(value, root > 0,"),
         ("ratio(right * total - chance, total**2 - chance,", "ratio(right * total, total**2,"),

@@ -1,19 +1,31 @@
-"""Metrics chosen by family or one by one: what a result holds then, and what is refused."""
+"""What is measured: single metrics of a family, groups of classes, and sizes of nuclei."""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
+from literal import instances_of
 from pictures import score_all
+from test_curves import coco_evaluation, moved, rectangles
+from test_published_faults import challenge, squares
 
+from evaluation import score_instances, score_submission
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken
+from evaluation.leaderboard.board import score_and_rank
+from evaluation.leaderboard.document import leaderboard_document
 from evaluation.metrics import Metric, metrics_of
 from evaluation.metrics.metric import Variant
+from evaluation.metrics.segmentation import quantile_sizes
 from evaluation.model import MetricChoice, Scores, Units
 from evaluation.scoring.score import check_columns
+
+# --- single metrics of a family ---------------------------------------------------------------------------------------
+
 
 PICTURE = """
 aa.BB  aa...
@@ -122,3 +134,229 @@ def test_a_record_stands_for_one_metric_of_each_variant_that_the_challenge_has()
     given = [metric.evaluate.keywords for metric in found if isinstance(metric.evaluate, partial)]
     assert given[1] == {"class_id": 2, "cap": 0.25}
     assert list(record.in_challenge(MetricChoice((), ("a",)))) == []
+
+
+# --- groups of classes ------------------------------------------------------------------------------------------------
+
+
+def test_an_image_without_a_nucleus_of_any_group_is_left_out_and_charged_nothing():
+    """Its nuclei were found and named, but a grouping need not have all classes: there is nothing to measure."""
+    grouped = challenge(["classification"], class_groups={"coarse": {"x": ["a"], "y": ["b"]}})
+    images = {"with": (squares(1, 2), squares(1, 2)), "without": (squares(3, 3), squares(3, 3))}
+    result = score_instances(grouped, images)
+    for name in ("accuracy", "balanced_accuracy", "macro_f1", "weighted_f1", "mcc", "kappa"):
+        assert result.value(f"classification.grouped.coarse.{name}.case_mean") == 1.0, name
+
+
+def test_an_image_whose_grouped_nuclei_were_found_under_other_classes_only_is_charged():
+    grouped = challenge(["classification"], class_groups={"coarse": {"x": ["a"], "y": ["b"]}})
+    images = {"right": (squares(1, 2), squares(1, 2)), "wrong": (squares(1, 2), squares(3, 3))}
+    assert score_instances(grouped, images).value("classification.grouped.coarse.accuracy.case_mean") == 0.5
+
+
+@pytest.mark.parametrize("groups", [{"coarse": {}}, {"coarse": {"x": []}}])
+def test_a_grouping_without_groups_and_a_group_without_classes_are_refused(groups):
+    with pytest.raises(ChallengeBroken) as caught:
+        challenge(["classification"], class_groups=groups)
+    assert "metrics.class_groups.coarse" in str(caught.value)
+
+
+# --- sizes of nuclei --------------------------------------------------------------------------------------------------
+
+
+TOML = """
+format_version = 1
+name = "sizes"
+preset = "recommended"
+classes = [{ name = "nucleus", aliases = [""] }]
+reference = { format = "label_image", files = "reference/{case}.npy" }
+submission = { format = "label_image", files = "{case}.npy", missing_case = "worst" }
+metrics = { families = ["detection", "sizes", "covered"], size_quantiles = ["low", "mid", "high"] }
+
+[ranking]
+columns = [{ path = "sizes.mid.recall.group_mean", direction = "descending" }]
+"""
+SIZES = {"small": (0, 40), "medium": (40, 70), "large": (70, 1e10)}
+THRESHOLDS = (0.3, 0.5, 0.75)
+
+
+def scene(seed):
+    """Five images: masks, classes of the reference; masks, classes, probabilities of the prediction."""
+    random = np.random.default_rng(seed)
+    scores = random.permutation(300).astype(np.float64) / 300
+    images = []
+    for _ in range(5):
+        reference, of_reference = rectangles(random, 30)
+        spurious, of_spurious = rectangles(random, 8)
+        prediction = np.concatenate([moved(random, reference[5:]), spurious])
+        prediction[::3, :, 1:] &= prediction[::3, :, :-1]  # narrower, so that sizes differ
+        of_prediction = np.concatenate([of_reference[5:], of_spurious])
+        of_prediction[:3] = 3
+        images.append((reference, of_reference, prediction, of_prediction, scores[: len(prediction)]))
+        scores = scores[len(prediction) :]
+    return images
+
+
+def scored(images):
+    sides, challenge = sides_of(images)
+    return score_instances(challenge, sides)
+
+
+def sides_of(images):
+    """Instances of each image, and the challenge that scores them."""
+    challenge = Challenge.from_preset(
+        "monusac2020",
+        name="sizes",
+        classes=[{"name": name} for name in "abc"],
+        metrics={
+            "families": ["curves", "sizes", "detection"],
+            "boundary": "closed",
+            "iou_thresholds": THRESHOLDS,
+            "sizes_px": SIZES,
+        },
+        ranking=None,
+    )
+    sides = {}
+    for index, (reference, of_reference, prediction, of_prediction, probability) in enumerate(images):
+        found = instances_of(prediction.astype(bool), of_prediction)
+        object.__setattr__(found, "probability", probability)
+        sides[f"image_{index}"] = instances_of(reference.astype(bool), of_reference), found
+    return sides, challenge
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools
+@pytest.mark.parametrize("seed", range(3))
+def test_pycocotools_gives_the_same_average_precision_of_every_size_and_average_recall(seed):
+    images = scene(seed)
+    found = scored(images)
+    precision, recall = coco_evaluation(images, THRESHOLDS, [(0, 1e10), *SIZES.values()])
+    assert found.value("curves.coco_ar_iou30_50_75.pooled") == pytest.approx(recall[:, :, 0].mean(), abs=1e-6)
+    for place, size in enumerate(SIZES, start=1):
+        theirs = precision[:, :, :, place]
+        path = f"sizes.{size}.coco_map_iou30_50_75.pooled"
+        assert found.value(path) == pytest.approx(theirs[theirs > -1].mean(), abs=1e-6)
+        assert 0.05 < theirs.mean() < 0.95
+
+
+def test_recall_and_iou_of_a_size_are_those_of_its_nuclei():
+    """Area 40 belongs to both small and medium: ranges include their ends, as in COCO."""
+    found = scored([tiny()])
+    assert found.value("sizes.small.recall.pooled") == 0.5
+    assert found.value("sizes.medium.recall.pooled") == 1.0
+    assert found.value("sizes.small.iou.pooled") == found.value("sizes.medium.iou.pooled") == 0.9
+    assert found.value("sizes.large.recall.pooled") is None
+
+
+def tiny():
+    reference = np.zeros((2, 40, 40), np.uint8)
+    reference[0, :5, :8] = 1  # 40 px, found with 36
+    reference[1, 20:23, 20:25] = 1  # 15 px, missed
+    prediction = reference[:1].copy()
+    prediction[0, 4, 4:8] = 0
+    return reference, np.array([1, 2]), prediction, np.array([1]), np.array([0.5], np.float64)
+
+
+def with_quantiles(challenge, names=("small", "medium", "large")):
+    """The same challenge, its sizes by rule."""
+    metrics = {**challenge.metrics.model_dump(), "sizes_px": {}, "size_quantiles": names}
+    return Challenge.build({**challenge.model_dump(), "metrics": metrics})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sizes_by_quantiles_are_numpys_and_change_with_no_submission(seed):
+    """As with the limits that numpy's inverted CDF gives, whatever is predicted; and pycocotools knows those."""
+    images = scene(seed)
+    areas = np.concatenate([reference.sum(axis=(1, 2)) for reference, *_ in images])
+    low, high = map(int, np.quantile(areas, [1 / 3, 2 / 3], method="inverted_cdf"))
+    sides, challenge = sides_of(images)
+    by_rule = score_instances(with_quantiles(challenge), sides)
+    limits = {"small": (0, low), "medium": (low + 1, high), "large": (high + 1, 1e12)}
+    assert by_rule.details["challenge"]["rules"]["metrics"]["sizes_px"] == {k: list(v) for k, v in limits.items()}
+    fixed = challenge.metrics.model_copy(update={"sizes_px": limits})
+    given = score_instances(challenge.model_copy(update={"metrics": fixed}), sides)
+    assert by_rule.metrics["sizes"] == given.metrics["sizes"]
+    assert set(by_rule.metrics["sizes"]["small"]) == {"recall", "iou", "coco_map_iou30_50_75"}
+    nothing = score_instances(with_quantiles(challenge), {name: (of[0], None) for name, of in sides.items()})
+    assert nothing.details["challenge"]["rules"] == by_rule.details["challenge"]["rules"]
+    of_rules = with_quantiles(challenge).model_copy(update={"cases": by_rule.challenge.cases}).hash
+    assert nothing.metrics["challenge"]["hash"] == by_rule.metrics["challenge"]["hash"] == of_rules
+    assert str(low) not in str(by_rule.metrics["challenge"])  # areas of the hidden reference: details.json alone
+
+
+@pytest.mark.parametrize(
+    ("areas", "expected"),
+    [
+        ([5, 7, 7, 7, 30], [(0, 7), (8, 7), (8, 1e12)]),  # ties are of one size, so medium has no nucleus
+        ([4, 4, 4], [(0, 4), (5, 4), (5, 1e12)]),
+        ([8], [(0, 8), (9, 8), (9, 1e12)]),
+        ([], [(0, 0), (1, 0), (1, 1e12)]),
+        ([1, 2, 3, 4, 5, 6], [(0, 2), (3, 4), (5, 1e12)]),
+        ([10, 20, 30, 40], [(0, 20), (21, 30), (31, 1e12)]),
+    ],
+)
+def test_quantiles_of_few_and_equal_areas(areas, expected):
+    found = quantile_sizes(np.array(areas, np.int64), ["small", "medium", "large"])
+    assert list(found.items()) == list(zip(["small", "medium", "large"], expected, strict=True))
+    counts = [sum(low <= area <= high for area in areas) for low, high in found.values()]
+    assert sum(counts) == len(areas)  # every nucleus is of exactly one size
+
+
+def test_a_size_that_no_nucleus_has_is_undefined():
+    sides, challenge = sides_of([tiny()])
+    found = score_instances(with_quantiles(challenge, ("a", "b", "c")), sides)  # of two nuclei: 15 and 40 px
+    assert [found.value(f"sizes.{name}.recall.pooled") for name in "abc"] == [0.0, 1.0, None]
+    assert found.metrics["undefined"]["sizes"]["c"]["recall"]["pooled"] == "no-reference"
+
+
+def test_quantiles_are_read_from_all_references_also_of_cases_that_are_not_submitted(tmp_path):
+    """Through files and through the leaderboard; the reference is read once for all teams."""
+    rng = np.random.default_rng(5)
+    (tmp_path / "reference").mkdir()
+    for team in ("all", "one"):
+        (tmp_path / "teams" / team).mkdir(parents=True)
+    areas, rows = [], ["case,group,height,width"]
+    for name in ("a", "b", "c"):
+        labels = np.zeros((60, 60), np.int32)
+        for index in range(9):
+            height, width = rng.integers(1, 18, 2)
+            y, x = 20 * (index // 3), 20 * (index % 3)
+            labels[y : y + height, x : x + width] = index + 1
+            areas.append(int(height * width))
+        np.save(tmp_path / "reference" / f"{name}.npy", labels)
+        for team in ("all", "one"):
+            if team == "all" or name == "a":
+                np.save(tmp_path / "teams" / team / f"{name}.npy", labels)
+        rows.append(f"{name},{name},60,60")
+    (tmp_path / "cases.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "challenge.toml").write_text(TOML)
+    limits = [int(of) for of in np.quantile(areas, [1 / 3, 2 / 3], method="inverted_cdf")]
+    assert len(set(limits)) == 2
+    document = rank_teams(tmp_path)
+    for team in ("all", "one"):
+        details = json.loads((tmp_path / "out" / "results" / team / "details.json").read_text())
+        sizes = details["challenge"]["rules"]["metrics"]["sizes_px"]
+        assert sizes == {"low": [0, limits[0]], "mid": [limits[0] + 1, limits[1]], "high": [limits[1] + 1, 1e12]}
+        public = (tmp_path / "out" / "results" / team / "metrics.json").read_text()
+        assert "sizes_px" not in public
+    assert [team["position"] for team in document["teams"]] == [1, 2]
+    found = score_submission(tmp_path, tmp_path / "teams" / "one")
+    assert found.details["challenge"]["rules"]["metrics"]["sizes_px"] == sizes
+
+
+def rank_teams(folder):
+    board = score_and_rank(folder, folder / "teams", folder / "out")
+    return json.loads(json.dumps(leaderboard_document(board)))
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"size_quantiles": ["small", "large"]},
+        {"families": ["sizes"], "size_quantiles": ["small", "large"], "sizes_px": {"small": [0, 4]}},
+        {"families": ["sizes"], "size_quantiles": ["small", "small"]},
+        {"families": ["sizes"], "size_quantiles": ["small"]},
+    ],
+)
+def test_quantiles_without_sense_are_refused(metrics):
+    with pytest.raises(ChallengeBroken, match="size_quantiles"):
+        Challenge.from_preset("monusac2020", name="sizes", metrics={"boundary": "closed", **metrics}, ranking=None)
