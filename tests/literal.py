@@ -13,6 +13,21 @@ from hypothesis import strategies as st
 from evaluation.model import Instances
 
 
+def points_of(points_yx, classes=None, probability=None, shape_yx=(100, 130)) -> Instances:
+    """Points (y, x), of class 1 if nothing else is said; no pixels."""
+    points, none = np.array(points_yx, float).reshape(-1, 2), np.empty(0, np.int64)
+    return Instances(
+        shape_yx,
+        np.ones(len(points), np.int16) if classes is None else np.array(classes, np.int16),
+        np.arange(len(points)),
+        none,
+        none,
+        none.astype(np.int32),
+        point_yx=points,
+        probability=None if probability is None else np.array(probability, np.float64),
+    )
+
+
 def instances_of(masks: np.ndarray, classes) -> Instances:
     """Runs of dense masks, pixel by pixel."""
     runs = []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from literal import images, instances_of
+from literal import images, instances_of, points_of
 from scipy.optimize import linear_sum_assignment
 
 from evaluation.instances.labels import instances_from_labels
@@ -21,24 +21,9 @@ from evaluation.matching import (
     match_confidence_first,
     rules,
 )
-from evaluation.model import Instances
 
 RULES = [match_centroid_closest_first, match_centroid_assignment]
 BOTH_RULES = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-
-
-def points_of(points_yx, classes=None) -> Instances:
-    points = np.array(points_yx, float).reshape(-1, 2)
-    none = np.empty(0, np.int64)
-    return Instances(
-        shape_yx=(100, 130),
-        class_id=np.ones(len(points), np.int16) if classes is None else np.array(classes, np.int16),
-        source_id=np.arange(len(points)),
-        run_start=none,
-        run_stop=none,
-        run_instance=none.astype(np.int32),
-        point_yx=points,
-    )
 
 
 def pairs_of(matches) -> list[tuple[int, int]]:

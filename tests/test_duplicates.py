@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from findings import Bench
 from hypothesis import given
-from literal import images, instances_of, masks_of
+from literal import images, instances_of, masks_of, points_of
 
 from evaluation import Challenge
 from evaluation.findings import render_findings
@@ -34,11 +34,7 @@ def squares(*corners_yx: tuple[int, int], side: int = 8, classes: tuple[int, ...
 
 
 def points(*yx: tuple[float, float]) -> Instances:
-    none = np.empty(0, np.int64)
-    classes, ids = np.ones(len(yx), np.int16), np.arange(len(yx))
-    return Instances(
-        SHAPE, classes, ids, none, none, np.empty(0, np.int32), point_yx=np.array(yx, float).reshape(-1, 2)
-    )
+    return points_of(yx, shape_yx=SHAPE)
 
 
 def together(*parts: Instances) -> Instances:

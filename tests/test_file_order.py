@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from grand_challenge_metrics.scorers import score_detection
-from test_matching_rules import points_of
 
 from evaluation import Challenge, score_instances, score_submission
 from evaluation.challenge.matching_rules import InFileOrder, Sides

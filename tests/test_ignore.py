@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from literal import instances_of, masks_of
+from literal import instances_of, masks_of, points_of
 
 from evaluation.instances.prepare import apply_ignore_region, prepare_reference
 from evaluation.instances.runs import join_regions, union_region
@@ -175,14 +175,6 @@ def test_the_vanished_rule_reaches_ignore_regions_too():
 )
 def test_a_point_lies_in_the_pixel_whose_centre_is_nearest(y, x, inside):
     """The region is the pixel in row 2 and column 3 of an image of 5 x 7 px."""
-    point = Instances(
-        shape_yx=(5, 7),
-        class_id=np.ones(1, np.int16),
-        source_id=np.arange(1),
-        run_start=np.empty(0, np.int64),
-        run_stop=np.empty(0, np.int64),
-        run_instance=np.empty(0, np.int32),
-        point_yx=np.array([[y, x]]),
-    )
+    point = points_of([(y, x)], shape_yx=(5, 7))
     region = Region(np.array([2 * 7 + 3]), np.array([2 * 7 + 4]))
     assert len(apply_ignore_region(point, region, "clip")) == (0 if inside else 1)

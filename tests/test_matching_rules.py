@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from literal import boundary, directed_distances, images, instances_of, iou, pairs_of_images
+from literal import boundary, directed_distances, images, instances_of, iou, pairs_of_images, points_of
 from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
@@ -243,21 +243,6 @@ def test_positions_are_ordered_as_they_are_said_to_be(side, probability):
 
     instances = with_probability(instances_of(masks, classes), probability[: len(masks)])
     assert instances.position_order().tolist() == sorted(range(len(masks)), key=place)
-
-
-def points_of(points_yx, classes=None, probability=None) -> Instances:
-    points = np.array(points_yx, float).reshape(-1, 2)
-    none = np.empty(0, np.int64)
-    return Instances(
-        shape_yx=(100, 130),
-        class_id=np.array(classes or [1] * len(points), np.int16),
-        source_id=np.arange(len(points)),
-        run_start=none,
-        run_stop=none,
-        run_instance=none.astype(np.int32),
-        point_yx=points,
-        probability=None if probability is None else np.array(probability, np.float64),
-    )
 
 
 CENTROID_RULES = [

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from literal import instances_of, iou, pairs_of_images
+from literal import instances_of, iou, pairs_of_images, points_of
 from made_counts import counts_of, score_of, units_of
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, cohen_kappa_score, f1_score, matthews_corrcoef
 
@@ -25,7 +25,7 @@ from evaluation.matching import (
 )
 from evaluation.metrics import classification, count_matches, detection, metrics_of, segmentation
 from evaluation.metrics.counts import overlap_measures, shape_measures
-from evaluation.model import Instances, MatchCounts, MetricChoice, Score, Scores
+from evaluation.model import MatchCounts, MetricChoice, Score, Scores
 
 CLASSES = ("a", "b", "c")
 
@@ -253,22 +253,9 @@ def test_a_mean_over_strata_weighs_every_stratum_the_same():
     assert mean_of_units(penalised, [[0, 1], [2], [3]]).score.value == pytest.approx((0.75 + 0) / 2)
 
 
-def points_of(classes, points_yx):
-    none = np.empty(0, np.int64)
-    return Instances(
-        (50, 70),
-        np.array(classes, np.int16),
-        np.arange(len(classes)),
-        none,
-        none,
-        none.astype(np.int32),
-        point_yx=np.array(points_yx, float).reshape(-1, 2),
-    )
-
-
 def counts_of_points() -> MatchCounts:
-    reference = points_of([1, 1, 2], [(5, 5), (20, 20), (40, 60)])
-    prediction = points_of([1, 2, 2], [(5, 6), (20, 20), (1, 1)])
+    reference = points_of([(5, 5), (20, 20), (40, 60)], [1, 1, 2], shape_yx=(50, 70))
+    prediction = points_of([(5, 6), (20, 20), (1, 1)], [1, 2, 2], shape_yx=(50, 70))
     matches = match_centroid_closest_first(reference, prediction, radius_px=3, class_aware=False)
     measures = {**overlap_measures(matches), **shape_measures(reference, prediction, matches)}
     return count_matches(reference, prediction, matches, classes=2, measures=measures)
@@ -308,7 +295,10 @@ def test_measures_of_a_pair_are_those_of_its_pixels():
 
 @pytest.mark.parametrize("side", ["reference", "prediction"])
 def test_one_side_of_points_is_enough_to_have_no_outlines(side):
-    labels, point = instances_from_labels(np.full((50, 70), 1), class_id=1), points_of([1], [(24.5, 34.5)])
+    labels, point = (
+        instances_from_labels(np.full((50, 70), 1), class_id=1),
+        points_of([(24.5, 34.5)], shape_yx=(50, 70)),
+    )
     pair = (point, labels) if side == "reference" else (labels, point)
     matches = match_centroid_closest_first(*pair, radius_px=0, class_aware=True)
     counts = count_matches(*pair, matches, classes=1, measures=overlap_measures(matches))

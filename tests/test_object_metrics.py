@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given
-from literal import instances_of, pairs_of_images
+from literal import instances_of, pairs_of_images, points_of
 from scipy.ndimage import distance_transform_edt
 from scipy.sparse import csr_array
 
@@ -215,10 +215,7 @@ def test_objects_of_a_case_without_predictions_cost_the_diagonal_of_their_image(
 
 @pytest.mark.parametrize("name", SCORES)
 def test_nothing_is_said_of_a_unit_in_which_a_case_has_points(name):
-    none = np.empty(0, np.int64)
-    points = Instances(
-        (4, 5), np.ones(2, np.int16), np.arange(2), none, none, none.astype(np.int32), point_yx=np.ones((2, 2))
-    )
+    points = points_of(np.ones((2, 2)), shape_yx=(4, 5))
     outlined = instances_of(SOMETHING, [1])
     sums = sums_of(outlined, points)
     cases = [count(SOMETHING, SOMETHING), {**sums, "points": np.array(1)}]

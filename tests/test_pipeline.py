@@ -9,7 +9,7 @@ import pytest
 from every_format import write_challenge
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from literal import instances_of, pairs_of_images
+from literal import instances_of, pairs_of_images, points_of
 
 from benchmarks.label_maps import draw_label_maps
 from evaluation import (
@@ -487,11 +487,7 @@ def test_a_match_stays_however_much_of_it_lies_in_an_ignore_region():
 def test_points_in_an_ignore_region_leave():
     """A reference of outlines with predictions of points."""
     region = Region(np.array([0]), np.array([5]))
-    none = np.empty(0, np.int64)
-    points = Instances(
-        (4, 10), np.ones(3, np.int16), np.arange(3), none, none, none.astype(np.int32),
-        point_yx=np.array([[0.2, 2.0], [0.2, 7.0], [-3.0, 2.0]]),
-    )  # fmt: skip
+    points = points_of([(0.2, 2.0), (0.2, 7.0), (-3.0, 2.0)], shape_yx=(4, 10))
     for policy in ("clip", "drop_centroid", "drop_overlapping", "drop_unmatched"):
         assert apply_ignore_region(points, region, policy, 0.5).source_id.tolist() == [1, 2]
 
