@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from grand_challenge_metrics.scorers import score_detection
+from literal import points_of
 
 from evaluation import Challenge, score_instances, score_submission
 from evaluation.challenge.matching_rules import InFileOrder, Sides
