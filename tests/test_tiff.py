@@ -16,15 +16,13 @@ import imagecodecs
 import numpy as np
 import pytest
 import tifffile
-from hypothesis import given
-from hypothesis import strategies as st
 from test_hostile_labels import CUT_OFF, little_memory, read, refusal
 from test_label_formats import INTEGERS, LABELS, SHAPE, case_of, image_of, request, tiff_file
 
 from evaluation.decoding import tiff
 from evaluation.decoding.pixels import read_image_size
 from evaluation.decoding.streams import CutOff
-from evaluation.decoding.tiff import LZW, PACKBITS, decompress
+from evaluation.decoding.tiff import LZW, decompress
 from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations
 
@@ -166,18 +164,6 @@ def test_what_lies_behind_the_last_row_of_a_strip_is_left_alone() -> None:
     content = bytearray(tiff_file(padded, compression="zlib", rowsperstrip=7, metadata=None).getvalue())
     set_entry(content, 257, (3, 20))
     np.testing.assert_array_equal(read(bytes(content), ".tif"), LABELS)
-
-
-@given(st.binary(max_size=3000) | st.binary(max_size=40).map(lambda part: part * 200))
-def test_lzw_and_packbits_give_back_what_imagecodecs_wrote(data: bytes) -> None:
-    assert decompress(imagecodecs.lzw_encode(data), LZW, len(data)) == data
-    assert decompress(imagecodecs.packbits_encode(data), PACKBITS, len(data)) == data
-
-
-@pytest.mark.parametrize("values", [1, 2, 256])
-def test_lzw_gives_back_data_that_fill_its_table_many_times(values: int) -> None:
-    data = np.random.default_rng(values).integers(0, values, 200_000).astype(np.uint8).tobytes()
-    assert decompress(imagecodecs.lzw_encode(data), LZW, len(data)) == data
 
 
 def test_lzw_gives_no_more_than_a_table_entry_above_the_limit() -> None:

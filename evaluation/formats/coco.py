@@ -187,18 +187,18 @@ class Places:
 
     def find(self, image: str) -> int:
         """The number of the case that an image is, or NO_CASE."""
-        if image not in self.number_of_image:
+        if (number := self.number_of_image.get(image)) is None:
             case_by_name = None if self.only is not None else self.document.find_case(image, self.known)
-            self.add(image, case_by_name or self.of_id.get(image))
-        return self.number_of_image[image]
+            number = self.add(image, case_by_name or self.of_id.get(image))
+        return number
 
-    def add(self, image: str, case: Case | None) -> None:
-        """Note that an image is a case, or none."""
+    def add(self, image: str, case: Case | None) -> int:
+        """Note that an image is a case, or none; its number."""
         name, entry = self.document.names(image)[0], self.document.images.get(image)
         if case is None:
             self.number_of_image[image] = NO_CASE
             self.unknown[name] += 0
-            return
+            return NO_CASE
         place = f"image {quote(image)}" if entry is None else entry.place
         if self.image_of_case.setdefault(case.name, image) != image:
             self.faults.fault("invalid-annotation", place, wording="case-again", image=name, case=case.name)
@@ -206,6 +206,7 @@ class Places:
             self.check_shape(place, entry.height, entry.width, case)
         self.number_of_image[image] = len(self.cases)
         self.cases.append(case)
+        return self.number_of_image[image]
 
     def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
         """The number of the case of an annotation, or NO_CASE, which is counted or noted."""
@@ -307,9 +308,10 @@ class CategoryClasses:
 
     def look_up(self, category: str) -> int:
         """The class id of a category, by its id as text, "" for none; or SKIPPED or UNKNOWN."""
-        if category not in self.found:
-            self.found[category] = self.resolve(category)
-        return self.found[category]
+        class_id = self.found.get(category)
+        if class_id is None:
+            class_id = self.found[category] = self.resolve(category)
+        return class_id
 
     def resolve(self, category: str) -> int:
         is_number = CATEGORY_NUMBER.fullmatch(category) is not None
@@ -385,12 +387,16 @@ class Nuclei(ABC):
         """Note what is wrong with an annotation."""
         self.faults.fault(code, self.place(number), **words)
 
+    def wrong_value(self, number: int, entry: Mapping[str, Any], key: str, expected: str) -> None:
+        """Note what stands under a key of an annotation, and what should."""
+        wrong_value(self.faults, self.place(number), entry, key, expected)
+
     def class_of(self, number: int, entry: Mapping[str, Any]) -> int:
         """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
-                wrong_value(self.faults, self.place(number), entry, "category_id", "a whole number or a name")
+                self.wrong_value(number, entry, "category_id", "a whole number or a name")
                 return 0
             category = ""
         class_id = self.classes.look_up(category)
@@ -491,37 +497,40 @@ class SegmentedNuclei(Nuclei):
         super().__init__(document, places, request)
         self.size = 0  # numbers in segmentations
         nothing = np.empty(0, np.int64)
-        self.polygons: list[tuple[int, list[list[Any]]]] = []  # of the piece at hand, with their rows
+        self.polygon_rows: list[int] = []  # of the polygons of the piece at hand
+        self.polygons: list[list[list[Any]]] = []
         self.outlines = [(nothing, nothing, nothing, np.empty(0))]  # rows, their rings, vertices of these, coordinates
-        self.codes: list[tuple[int, list[Any] | str]] = []  # of the piece at hand, with their rows
+        self.code_rows: list[int] = []  # of the codes of the piece at hand
+        self.codes: list[list[Any] | str] = []
         self.coded: list[int] = []  # the rows of those that have runs
         self.runs = [CodeRuns(nothing, nothing, np.empty(0, np.int32))]
 
     def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
-        segmentation, row, place = entry.get("segmentation"), len(self.number) - 1, self.place(number)
+        segmentation, row = entry.get("segmentation"), len(self.number) - 1
         if type(segmentation) is dict and segmentation:
             size, counts = segmentation.get("size"), segmentation.get("counts")
-            said = {"size": size, "counts": counts}
             if type(size) is not list or len(size) != 2 or set(map(type, size)) != {int}:
-                wrong_value(self.faults, place, said, "size", "[height, width] of the image")
+                self.wrong_value(number, segmentation, "size", "[height, width] of the image")
             elif type(counts) is not list and type(counts) is not str:
-                wrong_value(self.faults, place, said, "counts", "a list of numbers, or a text")
-            elif self.places.check_shape(place, size[0], size[1], self.places.cases[self.case[row]]):
+                self.wrong_value(number, segmentation, "counts", "a list of numbers, or a text")
+            elif self.places.check_shape(self.place(number), size[0], size[1], self.places.cases[self.case[row]]):
                 self.size += len(counts)
-                self.codes.append((row, counts))
+                self.code_rows.append(row)
+                self.codes.append(counts)
         elif type(segmentation) is list and any(segmentation):
-            are_lists = all(type(ring) is list for ring in segmentation)
-            if not are_lists or (len(segmentation) > 2 and all(len(ring) == 2 for ring in segmentation)):
+            are_lists = set(map(type, segmentation)) == {list}
+            if not are_lists or (len(segmentation) > 2 and set(map(len, segmentation)) == {2}):
                 what = f"{len(segmentation):,} pairs" if are_lists else "other things than lists"
                 got = f"'segmentation' is a list of {what}"
                 self.fault("invalid-annotation", number, got=got, expected=SEGMENTATION)
             else:
                 self.size += sum(map(len, segmentation))
-                self.polygons.append((row, segmentation))
+                self.polygon_rows.append(row)
+                self.polygons.append(segmentation)
         elif segmentation is None or type(segmentation) is list or segmentation == {}:
             self.fault("unsupported-shape", number, wording="no-segmentation", expected=SEGMENTATION)
         else:
-            wrong_value(self.faults, place, entry, "segmentation", SEGMENTATION)
+            self.wrong_value(number, entry, "segmentation", SEGMENTATION)
 
     def settle(self) -> None:
         """Make arrays of the segmentations that have come since the last time."""
@@ -531,9 +540,9 @@ class SegmentedNuclei(Nuclei):
         self.settle_codes()
 
     def settle_polygons(self) -> None:
-        rows = np.array([row for row, _ in self.polygons], np.int64)
-        ring_count = np.array([len(of_row) for _, of_row in self.polygons], np.int64)
-        rings = list(chain.from_iterable(of_row for _, of_row in self.polygons))
+        rows = np.array(self.polygon_rows, np.int64)
+        ring_count = np.fromiter(map(len, self.polygons), np.int64, len(self.polygons))
+        rings = list(chain.from_iterable(self.polygons))
         size = np.fromiter(map(len, rings), np.int64, len(rings))
         flat: Iterable[Any] = chain.from_iterable(rings)
         if not NUMBERS.issuperset(map(type, chain.from_iterable(rings))):
@@ -551,15 +560,14 @@ class SegmentedNuclei(Nuclei):
         self.faults.count_rest("invalid-coordinate", len(odd))
         self.faults.count_rest("invalid-coordinate", len(bad))
         self.outlines.append((rows, ring_count, size // 2, numbers))
+        self.polygon_rows.clear()
         self.polygons.clear()
 
     def settle_codes(self) -> None:
         """Codes without a pixel are left out, or noted as faults."""
-        fresh = [row for row, _ in self.codes]
+        fresh, codes, self.code_rows, self.codes = self.code_rows, self.codes, [], []
         shapes = [self.places.cases[self.case[row]].shape_yx for row in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
-        codes = [code for _, code in self.codes]
-        self.codes.clear()
         try:
             runs = runs_of_counts(codes, lambda index: self.place(self.number[fresh[index]]), pixels=pixels)
         except InputFault as error:
@@ -667,7 +675,7 @@ class BoxedNuclei(Nuclei):
         if box is None:
             self.fault("invalid-annotation", number, got="no 'bbox'", expected=BOX_WORDS)
         elif type(box) is not list or len(box) != 4 or not NUMBERS.issuperset(map(type, box)):
-            wrong_value(self.faults, self.place(number), entry, "bbox", BOX_WORDS)
+            self.wrong_value(number, entry, "bbox", BOX_WORDS)
         else:
             self.rows.append(len(self.number) - 1)
             self.pending.append(box)
