@@ -100,7 +100,7 @@ def id_of(entry: Mapping[str, Any], key: str) -> str | None:
 
 def wrong_value(faults: Faults, place: str, entry: Mapping[str, Any], key: str, expected: str) -> None:
     """Note what stands under a key of an entry, and what should."""
-    faults.fault("invalid-annotation", place, expected=expected, of=f"{quote(key)} is", value=entry[key])
+    faults.fault("invalid-annotation", place, expected=expected, of=f"{quote(key)} is", value=entry.get(key))
 
 
 def read_document(stream: BinaryIO, request: Request) -> Document:
