@@ -39,6 +39,7 @@ class Regions:
 
     def __init__(self, dialect: Dialect, region: str, vertex: str, request: Request) -> None:
         self.region, self.vertex, self.request = region, vertex, request
+        self.counted = f"{region}s", "instances_per_case", request.where, request.limits
         self.vertices = Vertices(dialect.columns, request.where, request.limits)
         self.start: list[int] = []
         self.owner: list[int] = []
@@ -47,7 +48,7 @@ class Regions:
 
     def open(self, owner: int, type: str) -> None:
         """The element of a region begins."""
-        self.check_number(len(self.start), f"{self.region}s")
+        check_number(len(self.start) + 1, *self.counted)
         self.start.append(len(self.vertices))
         self.owner.append(owner)
         self.type.append(self.types.setdefault(type.strip(), len(self.types)))
@@ -405,7 +406,7 @@ def nuclei_drawn(
         return outlines_of_rings(points_xy, count, class_id=class_id, source_id=source_id)
     check_number(int(count.sum()), "points", "instances_per_case", request.where, request.limits)
     names: list[str] = []
-    for name, dot, number in zip(source_id, is_dot[nucleus].tolist(), count.tolist(), strict=True):
+    for name, dot, number in zip(source_id.tolist(), is_dot[nucleus].tolist(), count.tolist(), strict=True):
         names += [name] if dot else [f"{name}/{point}" for point in range(1, number + 1)]
     return Points(points_xy, np.repeat(class_id, count), np.array([*names, None], object)[:-1])
 
