@@ -1237,6 +1237,7 @@ RECORDS = [
         [RECORDS],
         THREE[None],
         THREE[None, ..., None],
+        np.dstack([THREE] * 3),
     ],
 )
 def test_masks_of_nuclei_are_taken_as_labels_are(prediction):
@@ -1296,6 +1297,7 @@ def test_ids_and_classes_may_be_two_channels():
     [
         (np.stack([FOUR, FOUR // 2 * 2, FOUR]), "'prediction', image: an array of shape (3, 60, 90) is a volume"),
         (np.kron(FOUR, np.ones((3, 1, 1), int)), "has images that the reference has not"),
+        (np.stack([FOUR, FOUR * (FOUR > 1)]), "labels of two kinds in two channels, as InstanSeg's and Mesmer's"),
         (MASKS * 0.7, "'prediction', image: labels of shape (3, 60, 90) are not all whole numbers; of probabilities"),
         ([*(MASKS * 0.7)], "; masks of single nuclei are arrays of True and False"),
         ([{"area": 5}], "'prediction', image: record 1 has no 'segmentation'; expected masks (N, H, W)"),

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from evaluation.authoring.class_plan import Plan, distinct, named_class, parsed_classes
 from evaluation.authoring.compare import Comparison, compare_paths, comparison_of, model_names
 from evaluation.authoring.made_challenge import CONFIDENCE, Wanted
-from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, class_channel, goes_on, is_picture
+from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, meaning_of
 from evaluation.authoring.source import NAMELESS, Size
 from evaluation.challenge import Challenge, LimitRules, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED
@@ -498,17 +498,18 @@ def unstacked(array: Array, sizes: Collection[Size]) -> Any:
             got = f"labels of shape {shape} are not all whole numbers"
             raise ValueError(f"{got}; of probabilities of masks give masks > 0.5")
         array = array.astype(np.int64)
-    if (axis := axis_of_masks(array, sizes)) is not None:
-        return Masks(np.moveaxis(array, axis, 0))
-    if (channel := class_channel(array)) is not None:
-        planes = np.moveaxis(array, channel[0], 0)
-        return planes[1 - channel[1]], planes[channel[1]]
-    if is_picture(array) or shape[2] in (3, 4):
-        raise ValueError(f"an array of shape {shape} is a picture; expected labels (H, W), a number for each nucleus")
-    if goes_on(array, equal_too=False):
-        one = "evaluation.instances_from_masks makes masks of single nuclei that overlap one image"
-        raise ValueError(f"an array of shape {shape} is a volume, and {VOLUMES}; {one}, a list of its planes several")
-    return list(array)
+    meaning, content = meaning_of(array, sizes)
+    if meaning == "nothing":
+        words = f"an array of shape {shape} is {content}"
+        if VOLUMES in content:
+            words += (
+                "; evaluation.instances_from_masks makes masks of single nuclei that overlap one image, a list of its"
+            )
+            words += " planes several"
+        raise ValueError(f"{words}; expected labels (H, W), a number for each nucleus")
+    if meaning == "channels":
+        content = np.moveaxis(array, 2, 0)
+    return Masks(content) if meaning in ("masks", "channels") else content
 
 
 def long_sides(array: Any) -> tuple[int, ...]:

@@ -429,64 +429,77 @@ def foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
 
 def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size], *, alone: bool) -> None:
     """Put what an image file with several planes holds among the files that were found, or why it is left out."""
-    if one.suffix == ".mha":
-        files.left_out.append((one.name, f"an image of three axes; {VOLUMES}"))
-        return
     whole, has_channels = pixels_of(one), one.detected.format == "pannuke_masks"
-    if has_channels and is_picture(whole if whole is None or whole.ndim < 4 else whole[0]):
-        files.left_out.append((one.name, GREY_PICTURE))
-        return
     array: Array = np.empty(0) if whole is None else whole.reshape([side for side in whole.shape if side != 1])
-    if whole is None or array.ndim != 3 or (has_channels and whole.ndim == 4 and 1 not in whole.shape[1:]):
+    content: Any = None
+    meaning = "channels"
+    if one.suffix == ".mha":
+        meaning, content = "nothing", f"an image of three axes; {VOLUMES}"
+    elif has_channels and is_picture(whole if whole is None or whole.ndim < 4 else whole[0]):
+        meaning, content = "nothing", GREY_PICTURE
+    elif whole is not None and array.ndim == 3 and not (has_channels and whole.ndim == 4 and 1 not in whole.shape[1:]):
+        is_open = has_channels and whole.ndim == 3
+        meaning, content = meaning_of(array, sizes, equal_too=one.suffix == ".tif", has_channels=is_open)
+    said = quote(one.name, 80) + (f" ({' x '.join(map(str, whole.shape))})" if whole is not None else "")
+    if meaning == "nothing":
+        files.left_out.append((one.name, content))
+    elif meaning == "channels":
         files.read.append(one)
-        return
-    shape, has_channels = " x ".join(map(str, whole.shape)), has_channels and whole.ndim == 3
-    if (axis := axis_of_masks(array, sizes)) is not None and not (axis == 2 and is_background_last(array)):
-        masks = np.moveaxis(array, axis, 0) != 0
-        files.read.append(write_masks(stem_of(one), masks, folder))
+    elif meaning == "labels":
+        files.read.append(one_channel(one, content, files, folder))
+    elif meaning == "masks":
+        files.read.append(write_masks(stem_of(one), content != 0, folder))
         files.forms.add(EACH_A_MASK)
-        files.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {len(masks)} masks of a nucleus each.")
-        return
-    if axis is not None:
-        files.read.append(one)
-        return
-    last_equal = array.shape[2] in (2, *COLOURS) and (array[..., :1] == array).all()
-    if last_equal or (len(array) == 2 and one.suffix != ".npy" and (array[0] == array[1]).all()):
-        plane = array[..., 0] if last_equal else array[0]
-        if is_picture(plane):
-            files.left_out.append((one.name, GREY_PICTURE))
-        else:
-            files.read.append(one_channel(one, plane, files, folder))
-        return
-    if (channel := class_channel(array)) is not None:
-        files.read.append(write_channels(one, array, channel, folder, shape))
-        files.notes.append(
-            f"{quote(one.name, 80)} ({shape}) has the ids of nuclei in channel {1 - channel[1]} and their classes in "
-            f"channel {channel[1]}."
+        files.notes.append(f"{said} is read as {len(content)} masks of a nucleus each.")
+    elif meaning == "classes":
+        ids, classes = (
+            write_array(folder, stem_of(one) + end, plane) for end, plane in zip(("", "_class"), content, strict=True)
         )
-        return
-    if has_channels and (array.shape[2] not in COLOURS or array.dtype != np.uint8 or is_background_last(array)):
-        files.read.append(one)
-        return
-    if not are_whole(array):
-        files.left_out.append((one.name, FRACTIONS))
-        return
-    if is_picture(array) or (array.shape[2] in COLOURS and array.shape[0] > COLOURS[1]):
-        files.left_out.append((one.name, GREY_PICTURE if is_picture(array) else COLOURED))
-        return
-    if are_two_kinds(array, 0) or are_two_kinds(array, 2):
-        files.left_out.append((one.name, TWO_KINDS))
-        return
-    if goes_on(array, equal_too=one.suffix == ".tif"):
-        files.left_out.append((one.name, VOLUME.format(planes=len(array))))
-        return
-    digits = len(str(len(array) - 1))
-    for index, plane in enumerate(array):
-        name = f"image_{index:0{digits}}" if alone else f"{stem_of(one)}_{index:0{digits}}"
-        path = write_array(folder, name, plane)
-        files.read.append(SourceFile(f"{name}.npy", path, Detected("label_image", sign=f"a plane of {shape}"), ".npy"))
-    files.is_stack = True
-    files.notes.append(f"{quote(one.name, 80)} ({shape}) is read as {counted(len(array), 'image')}, in their order.")
+        files.read.append(SourceFile(one.name, ids, Detected("label_image", sign="ids and classes"), ".npy", classes))
+        files.notes.append(f"{said} has the ids of nuclei in one channel and their classes in another.")
+    else:
+        for index, plane in enumerate(content):
+            number = f"{index:0{len(str(len(content) - 1))}}"
+            name = f"image_{number}" if alone else f"{stem_of(one)}_{number}"
+            path, sign = write_array(folder, name, plane), f"a plane of {said}"
+            files.read.append(SourceFile(f"{name}.npy", path, Detected("label_image", sign=sign), ".npy"))
+        files.is_stack = True
+        files.notes.append(f"{said} is read as {counted(len(content), 'image')}, in their order.")
+
+
+def meaning_of(
+    array: Array, sizes: Collection[Size], *, equal_too: bool = False, has_channels: bool = False
+) -> tuple[str, Any]:
+    """What an array of three axes is by the first sign that is met, and its content.
+
+    "masks" (N, H, W) of a nucleus each; "labels" of equal planes; "classes", a pair of ids and classes; "channels" of
+    classes; "images", a list of labels; or "nothing" that is scored, with the reason.
+
+    equal_too     planes that are all the same are one image, or a volume
+    has_channels  it may be one image with a channel of ids for each class, as PanNuke's are
+    """
+    axis, channel = axis_of_masks(array, sizes), class_channel(array)
+    has_background = is_background_last(array)
+    if axis is not None:
+        return ("channels", None) if axis == 2 and has_background else ("masks", np.moveaxis(array, axis, 0))
+    is_grey = array.shape[2] in (2, *COLOURS) and (array[..., :1] == array).all()
+    if is_grey or (equal_too and len(array) == 2 and (array[0] == array[1]).all()):
+        plane = array[..., 0] if is_grey else array[0]
+        return ("nothing", GREY_PICTURE) if is_picture(plane) else ("labels", plane)
+    if channel is not None:
+        planes = np.moveaxis(array, channel[0], 0)
+        return "classes", (planes[1 - channel[1]], planes[channel[1]])
+    if has_channels and (array.shape[2] not in COLOURS or array.dtype != np.uint8 or has_background):
+        return "channels", None
+    signs: dict[str, Callable[[], bool]] = {
+        FRACTIONS: lambda: not are_whole(array),
+        GREY_PICTURE: lambda: is_picture(array),
+        COLOURED: lambda: array.shape[2] in COLOURS and array.shape[0] > COLOURS[1],
+        TWO_KINDS: lambda: are_two_kinds(array, 0) or are_two_kinds(array, 2),
+        VOLUME.format(planes=len(array)): lambda: goes_on(array, equal_too=equal_too),
+    }
+    why = next((why for why, is_so in signs.items() if is_so()), None)
+    return ("images", list(array)) if why is None else ("nothing", why)
 
 
 def with_one_suffix(images: list[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
@@ -595,14 +608,6 @@ def class_channel(array: Array) -> tuple[int, int] | None:
                 return axis, int(numbers[1] < numbers[0])
             return axis, int(values[0][-1] == numbers[0] or values[1][-1] != numbers[1])  # ids are 1, 2, 3, …
     return None
-
-
-def write_channels(one: SourceFile, array: Array, channel: tuple[int, int], folder: Path, shape: str) -> SourceFile:
-    axis, of_classes = channel
-    planes = np.moveaxis(array, axis, 0)
-    ids = write_array(folder, stem_of(one), planes[1 - of_classes])
-    classes = write_array(folder, f"{stem_of(one)}_class", planes[of_classes])
-    return SourceFile(one.name, ids, Detected("label_image", sign=f"ids and classes ({shape})"), ".npy", classes)
 
 
 def goes_on(array: Array, *, equal_too: bool) -> bool:
