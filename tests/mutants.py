@@ -327,7 +327,7 @@ MUTANTS: Sequence[Mutant] = [
     ),
     *of("distances", "centroid_matching matching_rules", ("limit = squared_limit(radius_px)", "limit = radius_px")),
     *of("greedy", "matching_rules centroid_matching", ("if free_left[i] and free_right[j]:", "if free_left[i]:")),
-    *of("hausdorff_first", "matching_rules", ("limit = radius_px * ROUNDING", "limit = 2 * radius_px")),
+    *of("hausdorff_first", "matching_rules", ("limit = radius_px * RADIUS_ROUNDING", "limit = 2 * radius_px")),
     *of("instances", "matching matching_rules",
         ("order = np.lexsort((areas, first))", "order = np.lexsort((-areas, first))"),
         ("keys.insert(0, -instances.probability)", "keys.insert(0, instances.probability)")),
@@ -398,7 +398,7 @@ MUTANTS: Sequence[Mutant] = [
     ),
     *of(
         "surfaces", "boundaries",
-        ("tolerance_px**2 * (1 + ROUNDING)", "tolerance_px**2"),
+        ("tolerance_px**2 * (1 + TOLERANCE_ROUNDING)", "tolerance_px**2"),
         ("np.maximum(there.percentile(percentile), back.percentile(percentile))", "there.percentile(percentile)"),
         ("total[batch] = there.sum() + back.sum()", "total[batch] = 2 * there.sum()"),
     ),
@@ -476,7 +476,7 @@ MUTANTS: Sequence[Mutant] = [
         ("in_order[np.isnan(ordered)] = np.nan", "in_order[np.isnan(ordered)] = 0"),
         ("np.where(np.isnan(upper), ~np.isnan(lower), apart)", "apart"),
         ("apart = upper - lower > tolerance * size", "apart = upper - lower > tolerance"),
-        ("below > half * (1 + ROUNDING))", "below >= half * (1 - ROUNDING))"),
+        ("below > half * (1 + SCORE_ROUNDING))", "below >= half * (1 - SCORE_ROUNDING))"),
     ),
     *of(
         "methods", "ranking_methods ranks_of_teams",

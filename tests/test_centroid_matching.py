@@ -60,7 +60,7 @@ def split(side):
 @given(nuclei, nuclei, radii, st.booleans(), st.sampled_from([1, 1 << 21]))
 def test_closest_first_equals_its_definition(reference, prediction, radius, class_aware, at_once):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rules, "PAIRS_AT_ONCE", at_once)
+        patch.setattr(rules, "CLOSE_PAIRS_AT_ONCE", at_once)
         matches = match_centroid_closest_first(
             split(reference), split(prediction), radius_px=radius, class_aware=class_aware
         )
@@ -89,7 +89,7 @@ few_nuclei = st.lists(st.tuples(places, st.integers(1, 2)), max_size=5)
 def test_assignment_is_the_best_of_all(reference, prediction, radius, class_aware, dense, at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assignment, "DENSE_ENTRIES", dense)
-        patch.setattr(rules, "PAIRS_AT_ONCE", at_once)
+        patch.setattr(rules, "CLOSE_PAIRS_AT_ONCE", at_once)
         matches = match_centroid_assignment(
             split(reference), split(prediction), radius_px=radius, class_aware=class_aware
         )

@@ -481,7 +481,7 @@ def test_hausdorff_closest_first_equals_its_definition(pair, radius, class_aware
     (reference, classes), (prediction, prediction_classes) = pair
     left, right = instances_of(reference, classes), instances_of(prediction, prediction_classes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching_rules, "PAIRS_AT_ONCE", at_once)
+        patch.setattr(matching_rules, "CLOSE_PAIRS_AT_ONCE", at_once)
         matches = apply(
             "hausdorff_closest_first", {"radius_px": radius}, left, right, class_aware=class_aware, border=border
         )
@@ -553,7 +553,7 @@ def test_confidence_first_equals_its_definition(reference, prediction, radius, c
     probability = [p for *_, p in prediction] if told else None
     right = points_of([place for place, *_ in prediction], [c for _, c, _ in prediction], probability)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching_rules, "PAIRS_AT_ONCE", at_once)
+        patch.setattr(matching_rules, "CLOSE_PAIRS_AT_ONCE", at_once)
         matches = match_confidence_first(left, right, radius_px=radius, class_aware=class_aware)
     free, expected = set(range(len(reference))), []
     for j in sorted(range(len(prediction)), key=lambda j: (-prediction[j][2] * told, *prediction[j][:2])):

@@ -329,7 +329,7 @@ def test_images_measured_together_are_measured_as_if_alone(monkeypatch):
     images = [draw_label_maps(rng, (150, 130), 12, Mistakes(grow_px=1, missed=0.1, shift_px=1)) for _ in range(5)]
     alone = [count_label_maps([maps])[0] for maps in images]
     for pairs in (1, 7, 2048):
-        monkeypatch.setattr(measuring, "PAIRS_AT_ONCE", pairs)
+        monkeypatch.setattr(measuring, "OUTLINES_AT_ONCE", pairs)
         for one, together in zip(alone, count_label_maps(images), strict=True):
             for measure in ("hausdorff_px", "hausdorff95_px"):
                 assert one.measures[measure].tolist() == together.measures[measure].tolist()

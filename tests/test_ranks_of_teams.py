@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from evaluation.challenge.rules import RankingRules
 from evaluation.model import Missing, MissingValues, Ties
-from evaluation.ranking.methods import ROUNDING, rank_values, weighted_median
+from evaluation.ranking.methods import SCORE_ROUNDING, rank_values, weighted_median
 
 TIES = get_args(Ties)
 NAN = math.nan
@@ -75,7 +75,7 @@ def test_a_missing_value_is_worse_than_an_infinite_one():
 @pytest.mark.parametrize("ties", TIES)
 def test_leading_axes_are_ranked_one_by_one(ties):
     values = np.random.default_rng(3).choice([0.1, 0.2, 0.3, np.nan], (4, 3, 2, 9))
-    found = rank_values(values, higher_is_better=True, ties=ties, missing="worst", tolerance=ROUNDING)
+    found = rank_values(values, higher_is_better=True, ties=ties, missing="worst", tolerance=SCORE_ROUNDING)
     for place in np.ndindex(4, 3, 2):
         np.testing.assert_array_equal(found[place], literal_ranks((-values[place]).tolist(), ties, "worst"))
 
@@ -83,30 +83,30 @@ def test_leading_axes_are_ranked_one_by_one(ties):
 def test_sums_that_differ_by_rounding_are_equal_only_with_a_tolerance():
     values = np.array([0.1 + 0.2, 0.3])
     assert rank_values(values, higher_is_better=False, ties="min").tolist() == [2, 1]
-    assert rank_values(values, higher_is_better=False, ties="min", tolerance=ROUNDING).tolist() == [1, 1]
+    assert rank_values(values, higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [1, 1]
 
 
 def test_the_tolerance_grows_with_values_above_one():
     values = np.array([1e6 + 5e-4, 1e6, 0.0, 2e-9])
-    assert rank_values(values, higher_is_better=False, ties="min", tolerance=ROUNDING).tolist() == [3, 3, 1, 2]
+    assert rank_values(values, higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [3, 3, 1, 2]
 
 
 def test_means_of_a_thousand_ranks_are_not_cut_off_at_a_decimal():
     # k / 1024 has ten decimals and ends with 5: to round to nine of them would part what differs by rounding
     values = np.array([1 / 1024 - 1e-13, 1 / 1024 + 1e-13, 2 / 1024])
-    assert rank_values(values, higher_is_better=False, ties="min", tolerance=ROUNDING).tolist() == [1, 1, 3]
+    assert rank_values(values, higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [1, 1, 3]
 
 
 def test_the_tolerance_parts_infinities_from_numbers_and_from_each_other():
     values = np.array([-np.inf, 0.0, np.inf, np.inf, -np.inf])
-    assert rank_values(values, higher_is_better=False, ties="min", tolerance=ROUNDING).tolist() == [1, 3, 4, 4, 1]
-    assert rank_values(values[[0, 2]], higher_is_better=False, ties="min", tolerance=ROUNDING).tolist() == [1, 2]
+    assert rank_values(values, higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [1, 3, 4, 4, 1]
+    assert rank_values(values[[0, 2]], higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
 def test_no_teams_and_no_samples_have_no_ranks(ties, shape):
-    assert rank_values(np.empty(shape), higher_is_better=True, ties=ties, tolerance=ROUNDING).shape == shape
+    assert rank_values(np.empty(shape), higher_is_better=True, ties=ties, tolerance=SCORE_ROUNDING).shape == shape
 
 
 # --- weighted medians -------------------------------------------------------------------------------------------------

@@ -384,7 +384,7 @@ def lonely_overlaps(
     (g, g_inner), (p, p_inner) = (
         [(begin[rows], end[rows]) for begin, end in side] for side, rows in zip(sides, (i, j), strict=True)
     )
-    shared = shared_px(g, p) - shared_px(g_inner, p) - shared_px(g, p_inner) + shared_px(g_inner, p_inner)
+    shared = common_px(g, p) - common_px(g_inner, p) - common_px(g, p_inner) + common_px(g_inner, p_inner)
     intersection = sum_by_entry(reference.entry[i], shared, entries)
     return BandOverlaps(intersection, areas[0] + areas[1] - intersection)
 
@@ -441,7 +441,7 @@ def equal_values(a: Int64, b: Int64) -> tuple[Int64, Int64]:
     return order[same], order[same + 1] - len(a)
 
 
-def shared_px(a: Ends, b: Ends) -> npt.NDArray[Any]:
+def common_px(a: Ends, b: Ends) -> npt.NDArray[Any]:
     """Pixels that two runs of a row share."""
     return np.asarray(np.maximum(np.minimum(a[1], b[1]) - np.maximum(a[0], b[0]), 0))
 

@@ -11,7 +11,7 @@ from evaluation.findings.errors import TooManyPairs
 from evaluation.matching.table import has_rival
 from evaluation.model import Bool, Float64, Int64
 
-ROUNDING = 1e-9  # of sums of values
+SUM_ROUNDING = 1e-9  # of sums of values
 DENSE_ENTRIES = 1 << 14  # groups with a larger table of all pairs are solved without it,
 MOST_STEPS = 20_000_000_000  # of a table: at worst 12 s, where one side lies beside the other; among each other 0.2 s
 DENSE_SHARE = 4  # unless the table is at most this many times what the pairs themselves take
@@ -72,7 +72,7 @@ def outweighs_rivals(left: Int64, right: Int64, value: Float64) -> Bool:
     if len(value) == 0:
         return np.zeros(0, np.bool_)
     with_rivals = np.bincount(left, value)[left] + np.bincount(right, value)[right]
-    return np.asarray(3 * value > with_rivals * (1 + ROUNDING))
+    return np.asarray(3 * value > with_rivals * (1 + SUM_ROUNDING))
 
 
 def outweigh(value: Float64, most: int) -> Float64:

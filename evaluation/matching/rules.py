@@ -303,7 +303,7 @@ def match_in_file_order(
     """
     from grand_challenge_metrics.scorers import find_hits_for_targets  # slow to import: scikit-learn
 
-    radius_px *= ROUNDING
+    radius_px *= RADIUS_ROUNDING
     left, right = (in_order(centroid_places(side)) for side in (reference, prediction))
     count = scipy.spatial.cKDTree(right.at).query_ball_point(left.at, radius_px, return_length=True)
     refuse_too_many(count, left.at, radius_px)
@@ -457,7 +457,7 @@ def match_hausdorff_closest_first(
     def distances(i: Int64, j: Int64) -> Float64:
         return distances_of(*runs, left.index[i].astype(np.int32), right.index[j].astype(np.int32), border)
 
-    limit = radius_px * ROUNDING
+    limit = radius_px * RADIUS_ROUNDING
     pairs = close_pairs((left, right), radius_px, distances, norm=np.inf, limit=limit, class_aware=class_aware)
     taken = take_in_order(pairs.reference, pairs.prediction, [pairs.prediction, pairs.reference, pairs.closeness])
     return pairs.matches(taken, reference, prediction, table)
@@ -615,8 +615,8 @@ def confidences(prediction: Instances) -> Float64:
 # --- pairs that are close to each other -------------------------------------------------------------------------------
 
 
-PAIRS_AT_ONCE = 1 << 21  # pairs that are held before those that cannot match are left out
-ROUNDING = 1 + 1e-9  # exactly the radius is near enough, though coordinates and radius / spacing are rounded numbers
+CLOSE_PAIRS_AT_ONCE = 1 << 21  # pairs that are held before those that cannot match are left out
+RADIUS_ROUNDING = 1 + 1e-9  # exactly the radius is near enough, though coordinates and radii in px are rounded numbers
 MOST_CLOSE = 200_000_000  # pairs within a radius that are looked at; a slide of a million nuclei has some ten million
 MARGIN = 1 + 3e-9  # of the search, whose rounding is not ours; every pair it finds is compared again
 
@@ -704,7 +704,7 @@ def close_pairs(
 
     A reference that shares predictions with k - 1 others never needs more than its k closest ones: whatever the others
     take, one of these is left for it. So the pairs that are kept are bounded by the references and their density,
-    whatever the predictions are; at most about ``PAIRS_AT_ONCE``, or those of one reference, are held besides.
+    whatever the predictions are; at most about ``CLOSE_PAIRS_AT_ONCE``, or those of one reference, are held besides.
     Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` above ``MOST_CLOSE``.
     """
     check_radius(radius_px)
@@ -750,7 +750,7 @@ def without_rounding(closeness: Float64) -> Float64:
 
 def squared_limit(radius_px: float) -> float:
     """The largest squared distance within a radius."""
-    return (radius_px * ROUNDING) ** 2
+    return (radius_px * RADIUS_ROUNDING) ** 2
 
 
 def check_radius(radius_px: float) -> None:
@@ -764,7 +764,7 @@ def batches(count: Int64) -> Iterator[slice]:
     first = 0
     while first < len(count):
         before = total[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(total, before + PAIRS_AT_ONCE, side="right")))
+        last = max(first + 1, int(np.searchsorted(total, before + CLOSE_PAIRS_AT_ONCE, side="right")))
         yield slice(first, last)
         first = last
 

@@ -353,7 +353,7 @@ OBJECTS = (
 # objects are looked for inside a case; weights run over all objects of the unit, as published for each test part.
 
 DISTANCES_AT_ONCE = 1 << 20  # bounds the memory
-PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in the cache
+OBJECT_PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in the cache
 RUNS_AT_ONCE = 1 << 18  # of pairs of objects with very many; bounds the memory
 COARSE, FINE = (-2, 2), (-1, 1, -3, 3, -6, 6)  # runs of an object that are tried, from the one in the same row
 DIRECTIONS = ((1, 0), (0, 1), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1))  # y, x
@@ -632,7 +632,7 @@ def hausdorff_squared(shapes: Shapes, one: Int64, other: Int64, *, enough: Whole
     squared, boxes = np.zeros(len(one), shapes.row.dtype), shapes.boxes()
     runs = np.diff(shapes.bound)
     of_pairs = np.cumsum(runs[one] + runs[other]) // RUNS_AT_ONCE
-    cuts = np.flatnonzero((np.diff(of_pairs) > 0) | (np.arange(1, len(one)) % PAIRS_AT_ONCE == 0)) + 1
+    cuts = np.flatnonzero((np.diff(of_pairs) > 0) | (np.arange(1, len(one)) % OBJECT_PAIRS_AT_ONCE == 0)) + 1
     for begin, end in pairwise([0, *cuts.tolist(), len(one)]):
         part = slice(begin, end)
         ends = np.stack([one[part], other[part]], axis=1)

@@ -285,7 +285,7 @@ def count_sizes(cases: JoinedCases, sizes_px: Sequence[Range], *, classes: int) 
     counts = np.zeros((len(cases), len(sizes_px), classes), np.int64)
     area, case = cases.table.reference_area_px, cases.reference_case()
     for size, limits in enumerate(sizes_px):
-        chosen = inside(area, limits)
+        chosen = has_size(area, limits)
         of_class = cases.reference.class_id[chosen].astype(np.int64) - 1
         key = case[chosen] * classes + of_class
         counts[:, size] = np.bincount(key, minlength=len(cases) * classes).reshape(-1, classes)
@@ -302,14 +302,14 @@ def hits_by_size(
     area = cases.table.prediction_area_px
     hits = np.empty((len(area), len(sizes_px), len(matches[0])), np.int8)
     for size, limits in enumerate(sizes_px):
-        hits[:, size] = np.where(inside(area, limits), 0, -1)[:, None]
+        hits[:, size] = np.where(has_size(area, limits), 0, -1)[:, None]
         for index, (right, ignored) in enumerate(matches[size]):
             hits[ignored.prediction_index, size, index] = -1
             hits[right.prediction_index, size, index] = 1
     return hits
 
 
-def inside(area_px: Int64 | Float64, limits: Range) -> Bool:
+def has_size(area_px: Int64 | Float64, limits: Range) -> Bool:
     """Whether each area lies in a range of sizes, both limits included, as in COCO."""
     return np.asarray((area_px >= limits[0]) & (area_px <= limits[1]))
 
@@ -378,7 +378,7 @@ def pairs_inside(units: Units, limits: Range, values: Float64 | None = None) -> 
     pairs = units.table.pairs
     if pairs.area_px is None:
         return np.zeros(len(units))
-    chosen = inside(pairs.area_px, limits)
+    chosen = has_size(pairs.area_px, limits)
     case, values = pairs.case[chosen], (np.ones(len(pairs.case)) if values is None else values)[chosen]
     order = np.lexsort((values, case))
     return np.asarray(units.weights @ np.bincount(case[order], values[order], minlength=len(units.table)))

@@ -13,7 +13,7 @@ import scipy
 
 from evaluation.model import Boundaries, Contours, Float64, Int64
 
-ROUNDING = 1e-12  # of a squared tolerance: 0.6 um at 0.2 um/px are three pixels, whatever the division says
+TOLERANCE_ROUNDING = 1e-12  # of a squared tolerance: 0.6 um at 0.2 um/px are three pixels, whatever the division says
 FARTHEST_SQUARED = 2.0**62  # no squared distance is larger
 
 
@@ -95,7 +95,7 @@ def surface_measures(
 
 def squared_limit(tolerance_px: Float64) -> Int64:
     """The largest squared distance within each tolerance, px^2."""
-    return np.minimum(np.floor(tolerance_px**2 * (1 + ROUNDING)), FARTHEST_SQUARED).astype(np.int64)
+    return np.minimum(np.floor(tolerance_px**2 * (1 + TOLERANCE_ROUNDING)), FARTHEST_SQUARED).astype(np.int64)
 
 
 def length_within(reference: Contours, prediction: Contours, tolerance_px: Float64) -> Float64:

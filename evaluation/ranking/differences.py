@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.model import Float64, Int64
-from evaluation.ranking.methods import ROUNDING
+from evaluation.ranking.methods import SCORE_ROUNDING
 from evaluation.ranking.significance import Comparison
 
 FEWEST_UNITS = 5  # in common, for an interval
@@ -18,7 +18,7 @@ UNDECIDED, EQUIVALENT, BETTER, WORSE = 0, 1, 2, 3
 VERDICTS = ("undecided", "equivalent", "better", "worse")
 POWER = 0.8  # of the number of units that would decide a pair
 UNITS_WORKED_OUT = 2_000  # of more the approximation to Student's noncentral distribution is off by less than one
-PAIRS_AT_ONCE = 256
+TEAM_PAIRS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ def paired_differences(
         off = np.where(known, apart - mean[row][:, None], 0.0)
         spread[row] = np.where(number > 1, np.sqrt((off**2).sum(axis=1) / np.maximum(number - 1, 1)), np.nan)
         size = np.clip(np.abs(np.where(known, signed[team], 0.0)), 1, np.finfo(np.float64).max)
-        apart = np.where(np.abs(apart) <= ROUNDING * size, 0.0, apart)
+        apart = np.where(np.abs(apart) <= SCORE_ROUNDING * size, 0.0, apart)
         ahead[row] = np.where(number > 0, (known * (np.sign(apart) + 1) / 2).sum(axis=1) / enough, np.nan)
     least = 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
     spread = np.where(spread <= least, 0.0, spread)
@@ -161,8 +161,8 @@ def better_in_samples(
         drawn = weights.astype(np.float64)
         found = np.where(drawn @ known.T > 0, 0.0, np.nan)
         of_team = drawn @ np.nan_to_num(values).T * (1.0 if higher_is_better else -1.0)
-        for begin in range(0, len(first), PAIRS_AT_ONCE):
-            one, other = (of[begin : begin + PAIRS_AT_ONCE] for of in (first, second))
+        for begin in range(0, len(first), TEAM_PAIRS_AT_ONCE):
+            one, other = (of[begin : begin + TEAM_PAIRS_AT_ONCE] for of in (first, second))
             both = known[one] & known[other]
             apart = np.where(both, values[one] - values[other], 0.0) * (1.0 if higher_is_better else -1.0)
             centre = apart.sum(axis=1) / np.maximum(both.sum(axis=1), 1)

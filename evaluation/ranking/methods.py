@@ -17,7 +17,7 @@ from evaluation.model.arrays import Bool, Float64, Int64
 from evaluation.model.cases import Aggregate, Missing, MissingValues, RankingMethod, Ties
 from evaluation.model.counts import Gaps, ScoreTable
 
-ROUNDING = 1e-9  # what may lie between two numbers that were added up in another order, and are equal
+SCORE_ROUNDING = 1e-9  # what may lie between two numbers that were added up in another order, and are equal
 
 
 def rank_values(
@@ -30,7 +30,7 @@ def rank_values(
                which all NaN share by the tie rule (if all are NaN, they share the first)
     tolerance  0: values are equal if they are the same number, as on the platform. Above: two neighbours in the order
                are equal if they lie no further apart than this, times their size where that is above 1. Take
-               ``ROUNDING`` for whatever was added up
+               ``SCORE_ROUNDING`` for whatever was added up
 
     Nothing but the order counts, and no rank depends on the order of the teams.
 
@@ -105,7 +105,7 @@ def weighted_median(values: Float64, weights: Float64) -> Float64:
     half = below[..., -1:] / 2
     lower, upper = (
         np.take_along_axis(ordered, np.argmax(reached, axis=-1)[..., None], axis=-1)[..., 0]
-        for reached in (below >= half * (1 - ROUNDING), below > half * (1 + ROUNDING))
+        for reached in (below >= half * (1 - SCORE_ROUNDING), below > half * (1 + SCORE_ROUNDING))
     )
     return np.where(half[..., 0] > 0, (lower + upper) / 2, np.nan)
 
@@ -296,7 +296,7 @@ def rank_teams(
     better_teams          the place in a column is one more than the number of teams that are better there by
                           ``paired_differences``, whatever the tie rule; with several columns the mean is ranked
 
-    Every other rank, also that of the result, follows the tie rule. What was added up is equal up to ``ROUNDING``.
+    Every other rank, also that of the result, follows the tie rule. Sums are equal up to ``SCORE_ROUNDING``.
 
     missing      what happens to a team without a value in a column. "worst": it ranks after all others there. In
                  rank_then_aggregate and ranked_pairs this holds in each unit. "unranked": it is not ranked at all, and
@@ -330,7 +330,7 @@ def rank_teams(
     elif needs_units(method):
         units = unit_values(table, method=method, ties=ties, missing=missing)
         values, higher_is_better = aggregate_units(units.by_unit, aggregate), units.higher_is_better
-        tolerance = ROUNDING
+        tolerance = SCORE_ROUNDING
         if method == "ranked_pairs":
             ahead = lock_pairs(majority_margins(units.by_unit, table.weights)).sum(axis=0).astype(np.float64)
     else:
@@ -365,7 +365,7 @@ def positions_of(
     method: RankingMethod,
     ties: Ties,
     missing: Missing,
-    tolerance: float = ROUNDING,
+    tolerance: float = SCORE_ROUNDING,
 ) -> Float64:
     """Positions of the teams, float64 (..., T), from values in columns (..., T, K); NaN for teams not ranked.
 
@@ -387,7 +387,7 @@ def rank_combined(combined: Float64, columns: int, *, method: RankingMethod, tie
     """The rank of the combined number; of better_teams in one column it is the rank already, a whole number."""
     if method == "better_teams" and columns == 1:
         return np.round(combined)
-    return rank_values(combined, higher_is_better=False, ties=ties, tolerance=ROUNDING)
+    return rank_values(combined, higher_is_better=False, ties=ties, tolerance=SCORE_ROUNDING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -418,7 +418,7 @@ def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing
     if missing == "unranked":
         values[find_gaps(table).any(axis=(1, 2))] = np.nan
     in_unit = np.moveaxis(values, 0, -1)
-    found = rank_values(in_unit, higher_is_better=False, ties=ties, missing=missing, tolerance=ROUNDING)
+    found = rank_values(in_unit, higher_is_better=False, ties=ties, missing=missing, tolerance=SCORE_ROUNDING)
     ranks = np.where(np.isnan(in_unit).all(axis=-1, keepdims=True), np.nan, found)
     return UnitValues(np.moveaxis(ranks, -1, 0), np.zeros(len(table.columns), np.bool_))
 

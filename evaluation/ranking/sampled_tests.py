@@ -27,7 +27,7 @@ Wins = Callable[[Int64], Int64]
 
 DRAWS = 999  # of orders in each sample; the published test has more
 BYTES_KEPT = 1_000_000_000  # of what is known of all pairs of teams, over all columns
-PAIRS_AT_ONCE = 256
+TEAM_PAIRS_AT_ONCE = 256
 
 
 def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, level: float, columns: int = 1) -> Wins:
@@ -114,7 +114,7 @@ class WilcoxonWins:
         self.cost, self.level, self.is_small = cost, level, cost.shape[1] <= UNITS
         self.first, self.second = np.triu_indices(len(cost), 1)
         self.rounding = rounding_of(cost)
-        size = max(1, 2**20 // cost.shape[1] ** 2) if self.is_small else PAIRS_AT_ONCE
+        size = max(1, 2**20 // cost.shape[1] ** 2) if self.is_small else TEAM_PAIRS_AT_ONCE
         self.blocks = [slice(begin, begin + size) for begin in range(0, len(self.first), size)]
         self.kept = [self.linear(block) for block in self.blocks] if keep and not self.is_small else []
 

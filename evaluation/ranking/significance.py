@@ -31,7 +31,7 @@ AT_LEVEL = 1 + 1e-9  # times the level: probabilities that were added up are equ
 Test = Literal["friedman_nemenyi", "wilcoxon_holm", "wilcoxon_one_sided"]
 NoTest = Literal["one-team", "no-complete-unit", "one-unit"]
 
-ROUNDING = 1e-12  # of the largest value: values that differ by less are equal, and so are differences
+VALUE_ROUNDING = 1e-12  # of the largest value: values that differ by less are equal, and so are differences
 EXACT_UNITS = 50  # up to so many units in which two teams differ signed ranks have their exact distribution
 NORMAL_END, NORMAL_STEP = 9.0, 1 / 16  # of the integral in ``range_tail``
 TAILS_AT_ONCE = 1024
@@ -535,7 +535,7 @@ def correct_holm(p_values: Float64) -> Float64:
 
 def rounding_of(cost: Float64) -> float:
     """By how much equal values, or equal differences of values, may differ."""
-    return ROUNDING * float(np.abs(cost).max())
+    return VALUE_ROUNDING * float(np.abs(cost).max())
 
 
 def begin_groups(ordered: Float64, rounding: float) -> Bool:

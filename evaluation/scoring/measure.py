@@ -28,7 +28,7 @@ from evaluation.matching import match_confidence_first_iou_many, match_iou_above
 from evaluation.metrics.counts import JoinedCases, count_matches, join_cases, overlap_measures, shape_measures
 from evaluation.metrics.detection import count_errors, count_threshold_nuclei, count_threshold_pairs
 from evaluation.metrics.overlap import count_objects, count_overlaps
-from evaluation.metrics.segmentation import Range, count_sizes, hits_by_size, inside
+from evaluation.metrics.segmentation import Range, count_sizes, has_size, hits_by_size
 from evaluation.metrics.surfaces import length_within, surface_measures
 from evaluation.model.arrays import Bool, Float64, Int64
 from evaluation.model.cases import BorderRule, Case
@@ -37,7 +37,7 @@ from evaluation.model.instances import Instances
 from evaluation.model.intervals import distinct
 from evaluation.scoring.match import MatchedCase
 
-PAIRS_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache
+OUTLINES_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache
 INSTANCES_AT_ONCE = 4096  # of cases that are counted together
 OF_SURFACES: Mapping[str, str] = {  # fields of SurfaceMeasures
     "hausdorff_px": "hausdorff_px",
@@ -168,7 +168,7 @@ def outlined_image(reference: Instances, prediction: Instances, matchings: Seque
 
 
 def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iterator[list[tuple[int, slice]]]:
-    """The pairs of the chosen images, about ``PAIRS_AT_ONCE`` at a time: small images together, large ones in parts.
+    """The pairs of the chosen images, about ``OUTLINES_AT_ONCE`` at a time: small images together, large ones in parts.
 
     So small images cost no more than large ones, and what is made of a large one is never in memory as a whole.
     """
@@ -176,11 +176,11 @@ def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iter
     held = 0
     for image in chosen:
         number = len(images[image].pairs.reference_index)
-        for first in range(0, number, PAIRS_AT_ONCE):
-            last = min(first + PAIRS_AT_ONCE, number)
+        for first in range(0, number, OUTLINES_AT_ONCE):
+            last = min(first + OUTLINES_AT_ONCE, number)
             batch.append((image, slice(first, last)))
             held += last - first
-            if held >= PAIRS_AT_ONCE:
+            if held >= OUTLINES_AT_ONCE:
                 yield batch
                 batch, held = [], 0
     if batch:
@@ -331,7 +331,7 @@ def count_together(
 def matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[float]) -> list[tuple[Matches, Matches]]:
     """At each threshold, the most confident first: pairs with nuclei of a size; and what is left with other nuclei."""
     sides, table = (cases.reference, cases.prediction), cases.table
-    of_size = inside(table.reference_area_px[table.reference_index], limits)
+    of_size = has_size(table.reference_area_px[table.reference_index], limits)
     first = match_confidence_first_iou_many(table.part(of_size), *sides, thresholds, class_aware=True)
     matches = []
     for threshold, right in zip(thresholds, first, strict=True):

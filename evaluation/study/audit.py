@@ -130,7 +130,7 @@ def methods_of(
     if audit.methods is not None:
         if several and "absolute" in audit.methods:
             got = f"'absolute' with {len(rules.columns)} columns"
-            raise contradiction("audit.methods", got, "methods for several columns")
+            raise contradictory("audit.methods", got, "methods for several columns")
         return own_first(rules.method, audit.methods)
     found = board.places_by_methods(own.table, rules, tests) if own.table.teams else {}
     unable = [name for name in get_args(RankingMethod) if name not in found and (name != "absolute" or not several)]
@@ -288,11 +288,11 @@ def plan_audit(challenge: Challenge, rules: RankingRules) -> Plan:
     if (tables := len(runs) * len(columns) * len(units)) > TABLES_UP_TO:
         got = f"{tables:,} tables of scores, from {len(runs):,} runs of each team"
         fix = "List fewer values: a list with the challenge's own value alone varies nothing."
-        raise contradiction("audit", got, f"at most {TABLES_UP_TO:,}", fix)
+        raise contradictory("audit", got, f"at most {TABLES_UP_TO:,}", fix)
     return Plan(challenge, rules, runs, columns, units, tuple(notes))
 
 
-def contradiction(key: str, got: str, expected: str, fix: str = "") -> ChallengeBroken:
+def contradictory(key: str, got: str, expected: str, fix: str = "") -> ChallengeBroken:
     return ChallengeBroken(
         fault("contradictory-rules", f"{CHALLENGE_FILE}: {key}", got=got, expected=expected, fix=fix)
     )
@@ -310,10 +310,10 @@ def plan_matching(
     names = [rule.name for rule in (*own, *extra)]
     if len(set(names)) < len(names):
         expected = "a name of its own for each rule, other than those under [matching]"
-        raise contradiction("audit.matching", "two rules with the same name", expected)
+        raise contradictory("audit.matching", "two rules with the same name", expected)
     if extra and not own:
         expected = "no matching, since numbers cannot be paired"
-        raise contradiction("audit.matching", "given beside numbers of nuclei", expected)
+        raise contradictory("audit.matching", "given beside numbers of nuclei", expected)
     paths = tuple(column.path for column in rules.columns)
     columns: dict[Matching, tuple[str, ...]] = {}
     added: list[AnyMatchingRule] = []
@@ -403,7 +403,7 @@ def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: lis
 def tried(key: str, own: str | None, wanted: Sequence[str] | None, suggested: Sequence[str]) -> tuple[str | None, ...]:
     """The challenge's own value, and others: those that [audit] lists, or else those that are suggested."""
     if own is None and wanted:
-        raise contradiction(f"audit.{key}", f"a list of {key}", f"no such key, since the reference has no {key} rule")
+        raise contradictory(f"audit.{key}", f"a list of {key}", f"no such key, since the reference has no {key} rule")
     return own_first(own, suggested if wanted is None else wanted)
 
 

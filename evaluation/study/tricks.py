@@ -357,7 +357,7 @@ def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     return select_instances(joined, ~mutual)
 
 
-def inside(nuclei: Instances, case: TrickCase) -> Instances:
+def without_border(nuclei: Instances, case: TrickCase) -> Instances:
     """Only nuclei that do not touch the border of the image."""
     height, width = nuclei.shape_yx
     row, column = np.divmod(nuclei.run_start, width)
@@ -429,7 +429,7 @@ TRICKS: tuple[Trick, ...] = (
     Trick("one_per_class", "keep the largest nucleus of each class in each image", each(one_of_each_class)),
     Trick("no_small_20", "drop the smallest fifth of all nuclei", cut_smallest(0.2)),
     Trick("no_small_50", "drop the smaller half of all nuclei", cut_smallest(0.5)),
-    Trick("no_border", "drop nuclei that touch the border of the image", each(inside)),
+    Trick("no_border", "drop nuclei that touch the border of the image", each(without_border)),
     Trick("empty_few", "empty the 30 % of the images with the fewest nuclei", silence(few_predicted), points=True),
     Trick("empty_many", "empty the 30 % of the images with the most nuclei", silence(number_predicted), points=True),
     Trick(

@@ -19,14 +19,14 @@ import numpy.typing as npt
 from evaluation.findings import counted, quote
 from evaluation.leaderboard.team_scores import Unranked
 from evaluation.model import Bool, Float64, Int64, Ties
-from evaluation.ranking.methods import ROUNDING, rank_values
+from evaluation.ranking.methods import SCORE_ROUNDING, rank_values
 from evaluation.ranking.stability import count_pairs
 from evaluation.results.csv_files import csv_table
 from evaluation.results.documents import as_json, encoded, number
 from evaluation.results.version import __version__
 
 NAMED_UP_TO = 3  # teams, changes of the rules
-PAIRS_AT_ONCE = 4096
+VARIANTS_AT_ONCE = 4096
 
 Verdict = Literal["yes", "untested", "undecided", "shared", "no", "one-team", "nothing-varied", "no-teams"]
 
@@ -163,7 +163,7 @@ def audit_scores(
     >>> audit_scores(["A", "B"], conditions, [[0], [1]], np.array([[0.6, 0.5], [0.6, 0.7]])).verdict
     'no'
     """
-    position = rank_values(scores, higher_is_better=higher_is_better, ties=ties, tolerance=ROUNDING)
+    position = rank_values(scores, higher_is_better=higher_is_better, ties=ties, tolerance=SCORE_ROUNDING)
     return audit_positions(teams, dimensions, settings, position, position, published=published)
 
 
@@ -248,7 +248,7 @@ def effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> Effect
         return Effect(name, 0)
     last = np.where(np.isnan(position), np.inf, position)
     changed = []
-    for part in np.split(pairs, range(PAIRS_AT_ONCE, len(pairs), PAIRS_AT_ONCE)):
+    for part in np.split(pairs, range(VARIANTS_AT_ONCE, len(pairs), VARIANTS_AT_ONCE)):
         counts = count_pairs(last[part[:, 0]], last[part[:, 1]])
         changed += (counts.changed() / np.maximum(counts.pairs, 1)).tolist()
     changes = (first[pairs[:, 0]] != first[pairs[:, 1]]).any(axis=1).sum()
