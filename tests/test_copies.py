@@ -17,7 +17,7 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.documents import overlaps_of, preset_names, resolve_preset
 from evaluation.challenge.formats import FormatRules, Overlaps
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.formats import example
+from evaluation.formats import format as formats
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.metrics.registry import metrics_of
 from evaluation.model import Case, Instances
@@ -103,7 +103,7 @@ def write_copy(
     published = [table["format"] for table in (preset["reference"], preset["submission"])]
     if [rules.format for rules in sides] == published:  # its rules of overlaps are those of the reference alone
         most = Overlaps.NONE
-    patch.setattr(example, "example_instances", SCENES[most])
+    patch.setattr(formats, "example_instances", SCENES[most])
     of_reference, of_submission = (
         folder / f"{side} {kind} {most.name}" for kind, side in zip(kinds, ("reference", "submission"), strict=True)
     )
