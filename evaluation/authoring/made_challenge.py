@@ -356,9 +356,10 @@ def pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
     fix = several_of_each(reference) or several_of_each(prediction)
     if are_ids:
         fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
-    named = {"reference": list(reference.cases), "prediction": list(prediction.cases)}
-    where = f"prediction {quote(model)}"
-    raise WrongUsage(fault("nothing-to-compare", where, wording="nothing-paired", fix=fix, **named))  # type: ignore[arg-type]
+    where, own, others = f"prediction {quote(model)}", list(reference.cases), list(prediction.cases)
+    raise WrongUsage(
+        fault("nothing-to-compare", where, wording="nothing-paired", fix=fix, reference=own, prediction=others)
+    )
 
 
 def check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
