@@ -87,8 +87,9 @@ def test_every_page_spells_a_metric_in_one_way(pages: dict[str, Path]) -> None:
     keys = {name for path in result.paths if "_" in (name := path.rpartition(".")[2])}
     short = {name.lower(): name for name in NAMES.values() if re.fullmatch(r"[A-Z][A-Za-z]*[A-Z0-9]\w*", name)}
     seen, wrong = set(), set()
+    as_written = ", ".join(result.rules["metrics"]["measures"])  # in challenge.toml, in the table of rules
     for kind, path in pages.items():
-        for text in ShownTexts(path.read_text(encoding="utf-8")).texts:
+        for text in set(ShownTexts(path.read_text(encoding="utf-8")).texts) - {as_written}:
             for name in long_names:
                 for found in re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
                     seen.add(name)

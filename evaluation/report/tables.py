@@ -81,7 +81,7 @@ def record_table(
     """Records of a document as they stand there: a column for each key, which heads it in words."""
     chosen = keys or list(records[0] if records else ())
     rows = [[in_cell(record[key]) for key in chosen] for record in records]
-    return table_of(anchor, caption, [key.replace("_", " ") for key in chosen], rows, rest=rest)
+    return table_of(anchor, caption, [key.replace("_", " ").replace("f1", "F1") for key in chosen], rows, rest=rest)
 
 
 def in_cell(value: Any) -> Value:
