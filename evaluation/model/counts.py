@@ -34,7 +34,7 @@ Measure = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MetricChoice:
     """What is to be measured: the table ``metrics`` of a challenge, in the words of the engine.
 
@@ -70,8 +70,11 @@ class MetricChoice:
     distance_cap_um: float | None = None
     guessed: int | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same in the same order, which is that of the results."""
+        return isinstance(other, MetricChoice) and repr(self) == repr(other)
+
     def __hash__(self) -> int:
-        """Of what it says, in its order: dictionaries have no hash of their own."""
         return hash(repr(self))
 
 
