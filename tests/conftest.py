@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {meaning}")
     config.stash[LEFT_OUT] = Counter()
     if config.getoption("--fast"):
-        settings.load_profile("fast")  # a property that says no number of its own is tried 30 times, else 100 times
+        settings.load_profile("fast")  # a property that says no number of its own is tried 20 times, else 100 times
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, interrupt)  # so that what tests have started ends with them
 
@@ -145,5 +145,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 # Machines are noisy: how long an example takes decides nothing.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fast", settings.get_profile("patient"), max_examples=30)
+settings.register_profile("fast", settings.get_profile("patient"), max_examples=20)
 settings.load_profile("patient")
