@@ -1280,7 +1280,7 @@ def test_confidences_of_records_are_used():
 def test_classes_of_masks_are_in_their_order_also_where_one_is_empty():
     reference = (FOUR, ["T", "T", "S", "S"])
     masks = [MASKS[0], np.zeros_like(MASKS[0]), MASKS[1], MASKS[2]]
-    found = evaluation.compare(reference, (masks, ["T", "S", "S", "S"]))
+    found = evaluation.compare(reference, (masks, ["T", "T", "S", "S"]))
     assert found.value("classification.accuracy.pooled") == 0.666667
     with pytest.raises(ValueError, match=r"classes of shape \(2,\) for 4 masks; expected one for each"):
         evaluation.compare(reference, (masks, ["T", "S"]))

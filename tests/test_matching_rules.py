@@ -571,6 +571,13 @@ def test_confidence_first_equals_its_definition(reference, prediction, radius, c
     assert sorted((reference[i], prediction[j][: 2 + told]) for i, j in pairs_of(matches)) == sorted(expected)
 
 
+def test_the_most_confident_prediction_chooses_first_and_takes_what_is_nearest_to_it():
+    left = points_of([(0, 2), (0, 4)])
+    right = points_of([(0, 0), (0, 1)], probability=[0.9, 0.8])  # the second one is nearer to the only one near both
+    assert pairs_of(match_confidence_first(left, right, radius_px=2, class_aware=False)) == [(0, 0)]
+    assert pairs_of(match_confidence_first(left, right, radius_px=4, class_aware=False)) == [(0, 0), (1, 1)]
+
+
 @pytest.mark.parametrize("radius", [-1, float("inf"), float("nan")])
 def test_confidence_first_refuses_a_radius_that_is_none(radius):
     with pytest.raises(ValueError, match="radius"):
