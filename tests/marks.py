@@ -99,7 +99,6 @@ OF_TEST = {
         "test_worker_pools.py::test_an_audit_by_an_executor_is_that_of_one_process",
         "test_worker_pools.py::test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on",
         "test_worker_pools.py::test_any_executor_makes_the_bytes_of_one_process",
-        "test_worker_pools.py::test_behind_what_spends_the_last_of_a_budget_nothing_is_worked_on",
         "test_worker_pools.py::test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new",
         "test_worker_pools.py::test_the_commands_take_the_address_of_a_cluster",
         "test_worker_pools.py::test_the_expected_board_has_all_that_matters",
