@@ -308,12 +308,12 @@ def test_what_a_pickle_calls_is_not_called() -> None:
     for masks in (Evil(), [1], None, np.array([[None]]), complexes, texts, records):
         with pytest.raises(InputFault, match=r"\[wrong-format\] 'a': what cannot be read: "):
             here({"masks": masks})
-    for other in (Evil(), [1], {"inst_map": LABELS}):
+    for other in (Evil(), [1], {"inst_map": LABELS}, [LABELS, None]):
         with pytest.raises(InputFault) as fault:
             here(other)
         assert str(fault.value) == (
-            "[wrong-format] 'a': what cannot be read: no dictionary with 'masks' in it; expected a pickled .npy, as "
-            "cellpose's '_seg.npy' is. Write or copy the file again."
+            "[pickle] 'a': pickled Python objects without 'masks', as cellpose's '_seg.npy' has them; expected an "
+            "array of whole numbers. Save the label image alone, such as numpy.save('name.npy', labels)."
         )
 
 

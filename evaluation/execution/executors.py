@@ -154,7 +154,7 @@ class Watch:
         except OSError:
             threads = None
         if threads is None:
-            raise WorkersLost(scheduler_lost(self.address)) from None
+            raise WorkersLost(scheduler_lost(self.address))
         if threads:
             self.since = None
             return True

@@ -316,9 +316,9 @@ class Inert(pickle._Unpickler):
 def read_cellpose(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     """The array ``masks`` of the dictionary in a .npy file, made of the bytes that it has there."""
     read_npy_header(Plain(stream))
-    (held,) = Inert(stream).load().state[4]
-    if not isinstance(held, dict) or "masks" not in held:
-        raise Damaged("no dictionary with 'masks' in it")
+    held, *others = Inert(stream).load().state[4]
+    if others or not isinstance(held, dict) or "masks" not in held:
+        raise refused("pickle", asked.where, wording="without-masks")
     call = held["masks"]
     _, shape, dtype, fortran, data = call.state
     _, order, *_ = dtype.state

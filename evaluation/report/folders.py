@@ -172,10 +172,8 @@ def write_page(page: Page, path: Path) -> None:
 def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
     """Raise WrongUsage if a folder of images that was named has none of any case."""
     if not find_images(challenge, folder, images):
-        what, example = (
-            "no image of any case" if images.is_dir() else "no such folder",
-            f"{challenge.cases[0].name}.svs",
-        )
+        what = "no image of any case" if images.is_dir() else "no such folder"
+        example = f"{challenge.cases[0].name}.svs"
         raise WrongUsage(fault("missing-file", quote(images, 120), wording="no-images", got=what, example=example))
 
 
