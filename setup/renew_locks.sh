@@ -25,4 +25,4 @@ compile "$@" --constraint test.lock --extra report --extra imports --output-file
 compile "$@" --extra benchmark --output-file benchmark.lock pyproject.toml
 cp -- run.lock report.lock imports.lock test.lock benchmark.lock "$root/requirements"
 
-exec "$root/test.sh" tests/test_golden.py tests/test_hashes.py tests/test_forms.py
+exec "$root/test.sh" tests/test_golden.py tests/test_results_files.py

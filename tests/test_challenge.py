@@ -1,24 +1,32 @@
-"""challenge.toml and cases.csv: what is accepted, what is refused, and that a refusal names the key."""
+"""Challenges, from the rules of a file or of a preset."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
+import tomllib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from every_format import challenge_document
+from every_format import CASES, SIDES, challenge_document, toml
+from preset_files import score, squares_xml, write
 from pydantic import ValidationError
 
-from evaluation.challenge import Challenge, preset_names, preset_text, read_cases
+from evaluation import Challenge, score_submission
+from evaluation.authoring.kit import example_files, write_kit
+from evaluation.challenge import preset_names, preset_text, read_cases
 from evaluation.challenge.base import faults_of
 from evaluation.challenge.formats import FORMATS
+from evaluation.commands.main import run
 from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
-from evaluation.findings.errors import ChallengeBroken
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.leaderboard.rank_given import parse_settings
 from evaluation.model import Case
 
-CASES = "case,group,height,width\nb,P2,20,10\na,P1,30,40\n"
+THREE_CASES = "case,group,height,width\nb,P2,20,10\na,P1,30,40\n"
 
 
 def refusal(**rules) -> list[str]:
@@ -35,7 +43,7 @@ def refused_cases(text: str) -> list[str]:
 
 def test_three_keys_and_a_list_of_cases_are_a_challenge(tmp_path):
     (tmp_path / "challenge.toml").write_text('format_version = 1\nname = "mine"\npreset = "monusac2020"\n')
-    (tmp_path / "cases.csv").write_text(CASES)
+    (tmp_path / "cases.csv").write_text(THREE_CASES)
     challenge = Challenge.load(tmp_path)
     assert [rule.rule for rule in challenge.matching.rules] == ["iou_above", "best_iou_centroid_inside"]
     assert challenge.cases == (Case("a", "P1", 30, 40), Case("b", "P2", 20, 10))
@@ -182,9 +190,9 @@ def test_another_ranking_leaves_the_hash_alone_since_it_changes_no_score():
 
 
 def test_the_hash_knows_every_rule_and_every_case_but_not_their_order():
-    cases = read_cases(CASES)
+    cases = read_cases(THREE_CASES)
     plain = Challenge.from_preset("monusac2020", name="x", cases=cases)
-    header, *rows = CASES.splitlines()
+    header, *rows = THREE_CASES.splitlines()
     reordered = read_cases("\n".join([header, *rows[::-1]]))
     assert Challenge.from_preset("monusac2020", name="x", cases=reordered).hash == plain.hash
     others = [
@@ -302,7 +310,7 @@ def test_suggestions_ignore_case_and_stay_silent_when_nothing_is_close():
 )
 def test_hostile_toml_is_refused_by_a_finding(toml, tmp_path):
     (tmp_path / "challenge.toml").write_text(f'name = "x"\npreset = "monusac2020"\n{toml}\n')
-    (tmp_path / "cases.csv").write_text(CASES)
+    (tmp_path / "cases.csv").write_text(THREE_CASES)
     with pytest.raises(ChallengeBroken):
         Challenge.load(tmp_path)
 
@@ -370,3 +378,219 @@ def test_a_size_that_no_image_has_is_refused_before_it_overflows(column, size):
 def test_sizes_at_their_bounds_are_taken():
     for size in ("0.000001", "1000000"):
         assert read_cases(f"case,height,width,spacing_um\na,10,10,{size}\n")[0].spacing_um == float(size)
+
+
+# --- every preset loads, is taken over by its name, and scores a perfect submission -----------------------------------
+
+
+MADE = (
+    Case("c1", "P1", 20, 30, 0.25, 0, stratum="one", area_mm2=0.02),
+    Case("c2", "P1", 20, 30, 0.25, 1, stratum="one", area_mm2=0.03),
+    Case("c3", "P2", 20, 30, 0.25, 2, stratum="two", area_mm2=0.02),
+)
+
+
+def copied_preset(preset: str, folder: Path) -> Challenge:
+    """A challenge as ``evaluation init`` writes it, with the made cases."""
+    assert run(["init", "--preset", preset, str(folder)]) == 0
+    header = "case,group,height,width,spacing_um,index,stratum,area_mm2"
+    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index},{c.stratum},{c.area_mm2}" for c in MADE]
+    (folder / "cases.csv").write_text("\n".join([header, *rows, ""]))
+    return Challenge.load(folder)
+
+
+def example_squares(challenge: Challenge) -> list[tuple[str, list[tuple[int, int, int, int]]]]:
+    """The three nuclei of the example files: squares of 6 px in a row, of the classes in turn."""
+    classes = challenge.class_names
+    squares = [(0, 5, 6 * index, 6 * index + 5) for index in range(3)]
+    return [(name, [s for i, s in enumerate(squares) if i % len(classes) == k]) for k, name in enumerate(classes)]
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_a_preset_is_taken_over_by_its_name_and_scores_a_perfect_submission(preset, tmp_path):
+    challenge = copied_preset(preset, tmp_path / "challenge")
+    assert challenge.cases == MADE
+    written = tomllib.loads((tmp_path / "challenge" / "challenge.toml").read_text())
+    assert set(written) <= {"format_version", "name", "version", "preset", "publish"}
+    left_out = {"cases", "name", "publish"}  # init publishes what ranks
+    of_preset = Challenge.from_preset(preset, name="x")
+    assert challenge.model_dump(exclude=left_out) == of_preset.model_dump(exclude=left_out)
+    for side, root in ((challenge.reference, "challenge"), (challenge.submission, "submission")):
+        for name, content in example_files(challenge, side, challenge.cases).items():
+            truncated = side.value("vertices") == "truncate"  # the squares of the examples lie on edges of pixels
+            write(tmp_path / root / name, squares_xml(example_squares(challenge)) if truncated else content)
+    result = score((tmp_path / "challenge", tmp_path / "submission"))
+    assert challenge.ranking is not None and challenge.ranking.columns
+    for column in challenge.ranking.columns:
+        value = result.value(column.path)
+        if value is None:
+            node: Any = result.metrics["undefined"]
+            for key in column.path.split("."):
+                node = node[key]
+            assert node in ("no-probability", "one-class", "constant-reference"), column.path
+        else:
+            best = 1.0 if column.direction == "descending" else 0.0
+            assert value == pytest.approx(best, abs=1e-9), column.path
+
+
+# --- several numbers for a class: types of the files are merged while they are read -----------------------------------
+
+
+NUMBERED = [kind for kind, rules in SIDES.items() if "class_values" in rules]
+ONE = {"Epithelial": 1, "Lymphocyte": 4}
+OTHER = {"Epithelial": 3, "Lymphocyte": 2}
+BOTH = {"Epithelial": [1, 3], "Lymphocyte": [4, 2]}
+
+
+def with_values(kind: str, reference: Any, submission: Any) -> dict[str, Any]:
+    document = challenge_document(kind)
+    document["reference"]["class_values"], document["submission"]["class_values"] = reference, submission
+    return document
+
+
+def write_below(folder: Path, files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def write_challenge(document: dict[str, Any], folder: Path) -> Path:
+    challenge = Challenge.build(document)
+    write_below(folder, example_files(challenge, challenge.reference, CASES))
+    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index}" for c in CASES]
+    (folder / "cases.csv").write_text("\n".join(["case,group,height,width,spacing_um,index", *rows, ""]))
+    (folder / "challenge.toml").write_text(toml({key: value for key, value in document.items() if key != "cases"}))
+    return folder
+
+
+@pytest.mark.parametrize("kind", NUMBERED)
+def test_every_number_of_a_class_stands_for_it(kind, tmp_path):
+    """The reference is written with the first numbers of the classes, the submission with others."""
+    challenge = write_challenge(with_values(kind, BOTH, BOTH), tmp_path / "challenge")
+    other = Challenge.build(with_values(kind, OTHER, OTHER))
+    write_below(tmp_path / "submission", example_files(other, other.submission, CASES))
+    result = score_submission(challenge, tmp_path / "submission", workers=1)
+    assert result.value("classification.accuracy.pooled") == 1.0
+    assert result.value("detection.f1.pooled") == 1.0
+
+
+@pytest.mark.parametrize("kind", NUMBERED)
+def test_examples_are_written_with_the_first_number(kind):
+    several, first = (Challenge.build(with_values(kind, values, values)) for values in (BOTH, ONE))
+    written = [example_files(challenge, challenge.submission, CASES) for challenge in (several, first)]
+    # The header of a .mat file holds the time at which it was written.
+    found = [{name: data[128:] if name.endswith(".mat") else data for name, data in files.items()} for files in written]
+    assert found[0] == found[1]
+
+
+def test_the_numbered_formats_are_those_that_know_class_values():
+    formats = {name for name, rules in FORMATS.items() if "class_values" in rules.model_fields}
+    by_name = {"midog_json", "coco_json"}  # their examples have names of classes
+    assert {kind.split()[0] for kind in NUMBERED} | by_name == formats
+
+
+def test_pixels_of_merged_types_vote_together(tmp_path):
+    """A nucleus of 3 pixels of a, 2 of b and 2 of c, where b and c are one class."""
+    labels = np.ones((1, 7), np.uint16)
+    types = np.array([[1, 1, 1, 2, 2, 3, 3]], np.uint16)
+    rules = {"format": "label_image", "files": "{case}.npy", "class_map": "{case}_class.npy"}
+    values = {"Epithelial": 1, "Lymphocyte": [2, 3]}
+    np.save(tmp_path / "a.npy", labels)
+    np.save(tmp_path / "a_class.npy", types)
+    document = with_values("label_image class map npy", values, values)
+    document["reference"] |= rules
+    document["submission"] |= rules
+    (tmp_path / "challenge.toml").write_text(toml({key: value for key, value in document.items() if key != "cases"}))
+    (tmp_path / "cases.csv").write_text("case,height,width\na,1,7\n")
+    (tmp_path / "submission").mkdir()
+    for name in ("a.npy", "a_class.npy"):
+        (tmp_path / "submission" / name).write_bytes((tmp_path / name).read_bytes())
+    result = score_submission(tmp_path, tmp_path / "submission", workers=1)
+    counts = result.details["pooled"]["rules"]["iou_above"]["counts"]
+    assert counts["confusion_matrix"] == [[0, 0, 0], [0, 0, 0], [0, 0, 1]]
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+def fault_of(values: Any) -> str:
+    with pytest.raises(ChallengeBroken) as caught:
+        Challenge.build(with_values("hovernet_mat", values, ONE))
+    (line,) = render_findings(caught.value.findings)
+    return line
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({"Epithelial": [1, 2], "Lymphocyte": 2},
+         "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
+         "once, for one class."),
+        ({"Epithelial": [1, 1], "Lymphocyte": 2},
+         "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
+         "once, for one class."),
+        ({"Epithelial": [1, 0], "Lymphocyte": 2},
+         "[contradictory-rules] challenge.toml: reference.class_values: the value 0, which is the background; "
+         "expected values from 1."),
+        ({"Epithelial": [], "Lymphocyte": 2},
+         "[invalid-rule] challenge.toml: reference.class_values.Epithelial: '[]'; expected a whole number from 0 to "
+         "32,767, or a list of some."),
+        *(({"Epithelial": value, "Lymphocyte": 2},
+          f"[invalid-rule] challenge.toml: reference.class_values.Epithelial: {shown}; expected a whole number "
+          "from 0 to 32,767, or a list of some.") for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True,
+           "'True'"), ("a|b", "'a|b'"), (1.0, "'1.0'"))),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_numbers_is_told(values, line):
+    assert fault_of(values) == line
+
+
+def test_one_number_and_a_list_of_it_are_the_same_rules():
+    plain, listed = (
+        Challenge.build(with_values("hovernet_mat", {"Epithelial": 1, "Lymphocyte": value}, ONE)) for value in (2, [2])
+    )
+    assert plain == listed
+    assert plain.hash == listed.hash
+    assert plain.hash != Challenge.build(with_values("hovernet_mat", {"Epithelial": 1, "Lymphocyte": [2, 3]}, ONE)).hash
+    dumped = plain.model_dump(mode="json")["reference"]["class_values"]
+    assert dumped == {"Epithelial": 1, "Lymphocyte": 2}
+
+
+def test_dumped_rules_are_rules():
+    challenge = Challenge.build(with_values("hovernet_mat", BOTH, ONE))
+    rules = challenge.reference.model_dump(mode="json")
+    assert rules["class_values"] == BOTH
+    plain = {**rules, "skip_classes": (), "skip_cases": (), "ignore": {}}
+    assert type(challenge.reference).model_validate(plain) == challenge.reference
+
+
+def test_a_number_that_is_no_class_is_told_with_all_that_are(tmp_path):
+    challenge = write_challenge(with_values("hovernet_mat", BOTH, BOTH), tmp_path / "challenge")
+    other = Challenge.build(with_values("hovernet_mat", {"Epithelial": 9, "Lymphocyte": 2}, {**ONE, "Epithelial": 9}))
+    write_below(tmp_path / "submission", example_files(other, other.submission, CASES[:1]))
+    with pytest.raises(SubmissionRejected) as caught:
+        score_submission(challenge, tmp_path / "submission", workers=1)
+    line = render_findings(caught.value.findings)[0]
+    assert "the value 9 for 2 nuclei" in line
+    assert "0 for no class, 1 ('Epithelial'), 3 ('Epithelial'), 4 ('Lymphocyte'), 2 ('Lymphocyte')" in line
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_guide_of_the_kit_lists_every_number(tmp_path):
+    challenge = write_challenge(with_values("hovernet_mat", BOTH, BOTH), tmp_path / "challenge")
+    guide = (write_kit(challenge, tmp_path / "kit").folder / "GUIDE.md").read_text()
+    assert "- Epithelial = 1 or 3\n- Lymphocyte = 4 or 2\n" in guide
+
+
+def test_a_single_file_is_converted_with_merged_types(tmp_path, capsys):
+    (tmp_path / "nuclei.csv").write_text("x,y,class\n1,1,3\n5,2,4\n7,7,5\n")
+    options = ["--from", "points_csv", "--set", "class_values={a=[3, 4], b=5}", "--to", "platform"]
+    assert run(["convert", str(tmp_path / "nuclei.csv"), str(tmp_path / "out.json"), *options]) == 0
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert [point["name"] for point in found["points"]] == ["a", "a", "b"]
+    options[3] = "class_values={a=[3, 'x'], b=5}"
+    assert run(["convert", str(tmp_path / "nuclei.csv"), str(tmp_path / "out.json"), *options]) == 2
+    assert "[invalid-rule] --set class_values.a=: " in capsys.readouterr().err

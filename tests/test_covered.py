@@ -1,25 +1,33 @@
-"""Quality over the best share of the reference nuclei, and over all nuclei: against exact fractions, and what pays."""
+"""Scores over all nuclei or the best share of them, and the counts of a library that counts otherwise."""
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+from every_format import write_challenge
+from grand_challenge_metrics.scorers import score_detection
 from hypothesis import given
 from hypothesis import strategies as st
-from literal import instances_of
+from literal import instances_of, points_of
 from made_counts import counts_of, units_of
 from pictures import score_all, score_pictures
 from scipy.sparse import csr_array
 
-from evaluation import Challenge
-from evaluation.findings.errors import ChallengeBroken
+from evaluation import Challenge, score_submission
+from evaluation.challenge.matching_rules import InFileOrder, Sides
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
+from evaluation.matching import overlap_table
 from evaluation.metrics import every_nucleus
-from evaluation.model import Units
+from evaluation.model import Case, Units
 from evaluation.scoring.from_arrays import score_instances
+from evaluation.scoring.street import check_submission
 
 CAP = 3.0
 
@@ -371,3 +379,185 @@ def test_new_keys_leave_old_hashes_as_they_are():
     challenge = Challenge.from_preset("dsb2018", name="x")
     rules = challenge.model_dump(mode="json", exclude_defaults=True)
     assert not {"coverage", "distance_cap_px", "distance_cap_um"} & set(rules["metrics"])
+
+
+# --- every nucleus of a file counts once: none vanishes, counts twice, or is refused without being at fault -----------
+
+
+def change(challenge, old, new):
+    path = challenge / "challenge.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def move_polygons(folder, place):
+    """``place`` gives the vertices of nucleus k from those it has."""
+    for path in folder.glob("c*.json"):
+        document = json.loads(path.read_text())
+        for k, polygon in enumerate(document["polygons"]):
+            polygon["path_points"] = place(k, polygon["path_points"])
+        path.write_text(json.dumps(document))
+
+
+def test_outlines_that_get_their_nearest_pixel_are_not_outside(tmp_path):
+    challenge, submission = write_challenge("polygons_json", tmp_path)
+    change(challenge, 'vanished = "drop"', 'vanished = "pixel"')
+    for folder in (challenge / "reference", submission):
+        move_polygons(folder, lambda k, _: [[5 * k + 0.1, 3.1, 0], [5 * k + 0.3, 3.1, 0], [5 * k + 0.3, 3.3, 0]])
+    result = score_submission(challenge, submission, workers=1)
+    assert result.value("detection.f1.pooled") == 1.0
+    assert result.findings == ()
+
+
+def test_outlines_that_vanish_are_still_told(tmp_path):
+    challenge, submission = write_challenge("polygons_json", tmp_path)
+    move_polygons(submission, lambda k, _: [[5 * k + 0.1, 3.1, 0], [5 * k + 0.3, 3.1, 0], [5 * k + 0.3, 3.3, 0]])
+    with pytest.raises(SubmissionRejected, match="everything-outside"):
+        score_submission(challenge, submission, workers=1)
+
+
+@pytest.mark.parametrize("spelling", [str.lower, str.upper])
+def test_reference_files_of_a_class_in_other_letters_count(spelling, tmp_path):
+    challenge, submission = write_challenge("label_image by class", tmp_path)
+    for path in list((challenge / "reference").rglob("Epithelial.tif")):
+        path.rename(path.with_name(f"{spelling('Epithelial')}.tif"))
+    result = score_submission(challenge, submission, workers=1)
+    assert result.value("detection.f1.pooled") == 1.0
+
+
+def test_two_reference_files_of_a_class_are_refused(tmp_path):
+    challenge, submission = write_challenge("label_image by class", tmp_path)
+    change(challenge, '{name = "Epithelial"}', '{name = "Epithelial", aliases = ["Epi"]}')
+    file = challenge / "reference" / "c1" / "Epithelial.tif"
+    shutil.copy(file, file.with_name("Epi.tif"))
+    with pytest.raises(ChallengeBroken, match="duplicate-file"):
+        score_submission(challenge, submission, workers=1)
+    file.unlink()
+    assert score_submission(challenge, submission, workers=1).value("detection.f1.pooled") == 1.0
+
+
+def test_validate_says_no_more_than_is_known_when_a_case_cannot_be_read(tmp_path):
+    challenge, submission = write_challenge("polygons_json", tmp_path)
+    move_polygons(submission, lambda k, xyz: [[x + 900, y, z] for x, y, z in xyz])
+    _, before = check_submission(challenge, submission, workers=1)
+    assert "everything-outside" in {finding.code for finding in before}
+    (submission / "c1.json").write_text("{")
+    _, findings = check_submission(challenge, submission, workers=1)
+    assert {finding.code for finding in findings} == {"not-json", "outside-image"}
+
+
+@pytest.mark.parametrize("found", [score_submission, check_submission])
+def test_a_submission_of_which_all_is_left_out_is_refused(found, tmp_path):
+    challenge, submission = write_challenge("geojson points", tmp_path)
+    change(challenge, 'shape = "point"', 'shape = "point", other_shapes = "skip"')
+    assert found(challenge, submission, workers=1)
+    for path in submission.glob("*.geojson"):
+        text = json.loads(path.read_text())
+        for feature in text["features"]:
+            feature["geometry"] = {"type": "Polygon", "coordinates": [[[1, 1], [3, 1], [3, 3], [1, 1]]]}
+        path.write_text(json.dumps(text))
+    if found is score_submission:
+        with pytest.raises(SubmissionRejected, match=r"everything-outside.*no nucleus; .* annotations are left out"):
+            found(challenge, submission, workers=1)
+    else:
+        assert "everything-outside" in {finding.code for finding in found(challenge, submission, workers=1)[1]}
+
+
+@pytest.mark.parametrize("and_another", [False, True])
+def test_files_of_crowds_alone_hold_no_nucleus_and_are_scored(and_another, tmp_path):
+    challenge, submission = write_challenge("coco_json", tmp_path)
+    for path in submission.glob("*.json"):
+        document = json.loads(path.read_text())
+        for annotation in document["annotations"]:
+            annotation["iscrowd"] = 1
+        if and_another:
+            size = [document["images"][0][side] for side in ("height", "width")]
+            code = {"size": size, "counts": [size[0] * size[1]]}
+            document["annotations"].append({**document["annotations"][0], "segmentation": code, "iscrowd": 0, "id": 99})
+        path.write_text(json.dumps(document))
+    if and_another:
+        with pytest.raises(SubmissionRejected, match="everything-outside"):
+            score_submission(challenge, submission, workers=1)
+    else:
+        assert score_submission(challenge, submission, workers=1).value("detection.recall.pooled") == 0
+
+
+# --- the published fault ``file_order``: the counts of the library that MIDOG 2021 counted_by_the_library with, f -----
+
+
+MIDOG = {"matching": {"published_faults": ["file_order"]}}
+RULE = {"name": "a", "rule": "centroid_closest_first", "radius_px": 25, "ties": "first_pixel"}
+
+
+def crowd(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Mitoses, and a detection near each of them and ten elsewhere."""
+    reference = rng.uniform(0, 300, (rng.integers(0, 40), 2))
+    near = reference[rng.random(len(reference)) < 0.9] + rng.normal(0, 12, 2)
+    return reference, rng.permutation(np.concatenate([near, rng.uniform(0, 300, (rng.integers(0, 11), 2))]))
+
+
+def counted_by_the_library(reference: np.ndarray, prediction: np.ndarray) -> tuple[int, int, int]:
+    found = score_detection(
+        ground_truth=[tuple(at) for at in reference], predictions=[tuple(at) for at in prediction], radius=25
+    )
+    return found.true_positives, found.false_negatives, found.false_positives
+
+
+def test_the_pairs_are_as_many_as_the_library_counts_in_any_order_of_the_reference():
+    rng = np.random.default_rng(1)
+    rule = InFileOrder(**RULE, class_aware=False)
+    differ = 0
+    for _ in range(100):
+        reference, prediction = crowd(rng)
+        by_order = []
+        for points in (reference, reference[::-1]):
+            left, right = points_of(points), points_of(prediction)
+            sides = Sides(Case("a", "a", 300, 300), overlap_table(left, right), left, right, "open")
+            found = len(rule.match(sides))
+            assert (found, len(points) - found, len(prediction) - found) == counted_by_the_library(points, prediction)
+            by_order.append(found)
+        differ += by_order[0] != by_order[1]
+    assert differ > 20
+
+
+def test_class_aware_points_of_other_classes_stay_free():
+    left, right = points_of([(5, 5), (5, 6)], classes=[1, 2]), points_of([(5, 5)], classes=[2])
+    sides = Sides(Case("a", "a", 300, 300), overlap_table(left, right), left, right, "open")
+    assert [len(InFileOrder(**RULE, class_aware=aware).match(sides)) for aware in (False, True)] == [1, 1]
+    assert InFileOrder(**RULE, class_aware=True).match(sides).reference_index.tolist() == [1]
+
+
+@pytest.mark.parametrize(("order", "f1"), [((0, 8), 0.5), ((8, 0), 1.0)])
+def test_midog_with_the_fault_counts_by_the_order_of_the_file(order: tuple[int, int], f1: float, tmp_path: Path):
+    """Mitoses at 0 and 8 um, detections at 5 and -7 um: the first takes the one at 5, unless it comes last."""
+    (tmp_path / "reference").mkdir()
+    boxes = [[100 + x - 25, 75, 100 + x + 25, 125] for x in order]
+    images = [{"id": 1, "file_name": "001.tiff", "width": 300, "height": 300}]
+    annotations = [{"id": i, "image_id": 1, "category_id": 1, "bbox": box} for i, box in enumerate(boxes)]
+    categories = [{"id": 1, "name": "mitotic figure"}]
+    document = {"images": images, "annotations": annotations, "categories": categories}
+    (tmp_path / "reference" / "MIDOG.json").write_text(json.dumps(document))
+    (tmp_path / "cases.csv").write_text("case,group,height,width,spacing_um\n001,a,300,300,1\n")
+    points = [{"name": "mitotic figure", "point": [(100 + x) / 1000, 0.1, 0]} for x in (5, -7)]
+    (tmp_path / "sent").mkdir()
+    (tmp_path / "sent" / "001.json").write_text(json.dumps({"type": "Multiple points", "points": points}))
+    head = 'format_version = 1\nname = "a"\npreset = "midog2021"\n'
+    for text, expected in (("", 1.0), ('[matching]\npublished_faults = ["file_order"]\n', f1)):
+        (tmp_path / "challenge.toml").write_text(head + text)
+        result = score_submission(tmp_path, tmp_path / "sent")
+        assert result.value("detection.f1.pooled") == expected
+
+
+def test_the_fault_needs_the_rule_in_whose_place_it_stands():
+    with pytest.raises(ChallengeBroken, match="the first rule 'centroid_closest_first'"):
+        Challenge.from_preset("nucls", name="a", **MIDOG)
+    aware = Challenge.from_preset("midog2021", name="a", **MIDOG)
+    assert aware.hash != Challenge.from_preset("midog2021", name="a").hash
+
+
+def test_images_without_points_on_a_side_have_no_pair():
+    challenge = Challenge.from_preset("midog2021", name="a", **MIDOG)
+    images = {"a": (points_of([]), points_of([(1, 1)])), "b": (points_of([(1, 1)]), points_of([]))}
+    result = score_instances(challenge, images, spacing_um=1.0)
+    assert result.value("detection.f1.pooled") == 0

@@ -1,11 +1,15 @@
-"""The made challenge: the same bytes again, and all the difficulties it is there to show."""
+"""The made challenge, and the life of a challenge from command to command."""
 
 from __future__ import annotations
 
+import json
+import shlex
+import shutil
 from pathlib import Path
 
 from evaluation.authoring.demo import TEAMS, DemoPaths, run_demo, write_demo
 from evaluation.challenge import Challenge
+from evaluation.commands.main import run
 
 SHIPPED = Path(__file__).resolve().parents[1] / "ground_truth"
 
@@ -55,3 +59,98 @@ def test_challenge_loads_and_lists_every_reference(demo: DemoPaths) -> None:
     assert listed == {
         path.relative_to(demo.challenge / "reference").as_posix() for path in demo.challenge.glob("reference/*/*.xml")
     }
+
+
+# --- the life of a challenge: its commands, one after the other, and what they tell -----------------------------------
+
+
+ROOT = Path(__file__).resolve().parents[1]
+FROZEN = ROOT / "tests" / "golden" / "frozen"
+
+
+COMMANDS = """\
+sensitivity --challenge challenge --output studied
+leaderboard --challenge challenge --submissions submissions --output published
+audit --challenge challenge --submissions suspects --output suspicion --tricks
+leaderboard --challenge corrected --submissions submissions --output final --before published --report
+leaderboard --challenge corrected --submissions submissions --output final --before published
+leaderboard --challenge last --submissions last_submissions --output last_out
+archive --challenge corrected --results final --output private.zip --creator "Doe, Jane" --date 2026-06-01 --private
+archive --challenge corrected --results final --output public.zip --creator "Doe, Jane" --date 2026-06-01
+verify private.zip --submissions submissions
+verify public.zip
+"""
+
+
+def made_challenge(folder: Path, kept: slice) -> list[str]:
+    """Some cases of the frozen challenge, each a patient of its own; their names."""
+    header, *rows = (line.split(",") for line in (FROZEN / "challenge/cases.csv").read_text().splitlines())
+    rows = [header, *rows[kept]]
+    folder.mkdir()
+    shutil.copy(FROZEN / "challenge/challenge.toml", folder)
+    (folder / "cases.csv").write_text(
+        "\n".join(",".join([row[0], row[0] if n else row[1], *row[2:]]) for n, row in enumerate(rows)) + "\n"
+    )
+    for case, group in (row[:2] for row in rows[1:]):
+        (folder / "reference" / case).mkdir(parents=True)
+        shutil.copy(FROZEN / f"challenge/reference/{group}/{case}.xml", folder / "reference" / case)
+    return [row[0] for row in rows[1:]]
+
+
+def submit(folder: Path, team_of_case: dict[str, str]) -> None:
+    for case, team in team_of_case.items():
+        (source,) = (FROZEN / "submissions" / team).glob(f"*/{case}")
+        shutil.copytree(source, folder / case / case)
+
+
+def hand_in_weekly(cases: list[str], *, better: int) -> None:
+    """What the team ``weekly`` hands in: the better one of two methods in some of the cases."""
+    shutil.rmtree("submissions/weekly", ignore_errors=True)
+    submit(Path("submissions/weekly"), {case: "namer" if n < better else "outliner" for n, case in enumerate(cases)})
+
+
+def test_a_challenge_lives_from_plan_to_archive(tmp_path: Path, monkeypatch, capfd) -> None:
+    monkeypatch.chdir(tmp_path)
+    cases, last_cases = made_challenge(Path("challenge"), slice(0, 6)), made_challenge(Path("last"), slice(6, 8))
+    for team in ("finder", "namer", "outliner"):
+        submit(Path("submissions", team), dict.fromkeys(cases, team))
+    submit(Path("submissions/again"), dict.fromkeys(cases, "namer"))
+    hand_in_weekly(cases, better=0)
+    for team in ("again", "finder", "namer", "outliner"):
+        shutil.copytree(f"submissions/{team}", f"suspects/{team}")
+    shutil.copytree("challenge", "corrected")
+    path = Path("corrected/reference") / cases[0] / f"{cases[0]}.xml"
+    text = path.read_text()
+    start = text.index("<Region ", text.index("<Regions>"))
+    path.write_text(text[:start] + text[text.index("</Region>", start) + len("</Region>") :])
+
+    told: dict[str, str] = {}
+    for arguments in map(shlex.split, COMMANDS.splitlines()):
+        assert run(arguments) == 0, arguments
+        told[" ".join(arguments[:1] + arguments[-1:])] = capfd.readouterr().out
+        if arguments[-1] == "--report":
+            erratum = json.loads(Path("final/leaderboard.json").read_text())
+            hand_in_weekly(cases, better=6)
+            for team in Path("submissions").iterdir():
+                method = team.name if team.name in ("finder", "outliner") else "namer"
+                submit(Path("last_submissions", team.name), dict.fromkeys(last_cases, method))
+
+    assert Path("studied/sensitivity.json").is_file()
+    board = json.loads(Path("published/leaderboard.json").read_text())
+    place = {team["name"]: team["position"] for team in board["teams"]}
+    assert len(place) == 5 and place["again"] == place["namer"]
+    assert "of their outlines" not in told["leaderboard published"]  # with 'weekly', 3 of 10 pairs are
+    assert "'again' and 'namer' share 100 % of their outlines" in told["audit --tricks"]
+    entries = json.loads(Path("suspicion/tricks.json").read_text())["entries"]
+    copies = {of["team"]: of["shares_outlines_with"] for of in entries if of["shares_outlines_with"]}
+    assert copies == {"namer": ["again"], "again": ["namer"]}
+    assert erratum["before"] == {"challenge": erratum["challenge"], "teams": []}
+    assert "No team has another rank." in told["leaderboard --report"]
+    final = json.loads(Path("final/leaderboard.json").read_text())
+    moved = {team["name"]: (team["before"], team["now"]) for team in final["before"]["teams"]}
+    now = {team["name"]: team["position"] for team in final["teams"]}
+    assert moved == {name: (place[name], now[name]) for name in place if place[name] != now[name]} != {}
+    last = json.loads(Path("last_out/leaderboard.json").read_text())
+    assert len(last["teams"]) == 5
+    assert told["verify submissions"].count("same to the byte") == 4 + 5 + 5 + 5
+    assert "same to the digit: the ranking" in told["verify public.zip"]

@@ -1,18 +1,23 @@
-"""The documents agree with the program: commands run, rules, metrics, exit codes and public names are all described."""
+"""The documents agree with the program, and the rooms with the house that they describe."""
 
 from __future__ import annotations
 
 import ast
 import doctest
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from notebook import executed_notebook
@@ -20,6 +25,7 @@ from processes import run_in_group
 from pydantic import BaseModel
 
 import evaluation
+from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import MATCHING_RULES, Challenge, FormatRules, preset_names
 from evaluation.challenge.formats import FORMATS
 from evaluation.challenge.rules import (
@@ -37,9 +43,13 @@ from evaluation.challenge.rules import (
     SubmissionRules,
 )
 from evaluation.commands.main import run
+from evaluation.findings.errors import SubmissionRejected
+from evaluation.leaderboard.titles import NAMES, metric_title
 from evaluation.metrics import FAMILIES, metrics_of
 from evaluation.metrics.pages import anchor
 from evaluation.model import AGGREGATIONS, STRATUM_MEAN, UNDEFINED_REASONS, Case
+from evaluation.report.folders import read_result
+from evaluation.scoring.street import score_submission
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -255,3 +265,157 @@ def test_each_room_says_what_comes_in_what_goes_out_and_who_may_import_it() -> N
     for room, tree in rooms.items():
         words = ast.get_docstring(tree) or ""
         assert all(word in words for word in ("In: ", "Out: ", "import")), room
+
+
+# --- every page spells the name of a metric in one way, and shows no key of metrics.json in its place -----------------
+
+
+NOT_SHOWN = ("script", "style", "code")
+
+
+class ShownTexts(HTMLParser):
+    """What a page shows as text, and the words in its plots."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in NOT_SHOWN:
+            self.open.append("plots" if dict(attrs).get("id") == "page_figures" else tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in NOT_SHOWN:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self.open == ["plots"]:
+            self.texts += words_of_plots(json.loads(data))
+        elif not self.open:
+            self.texts.append(data)
+
+
+def words_of_plots(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from words_of_plots(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key not in ("id", "anchor", "name_of_file"):
+                yield from words_of_plots(item)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A page of each kind, of the demo."""
+    folder = tmp_path_factory.mktemp("spelling")
+    assert run(["demo", "--output", str(folder), "--workers", "1"]) == 0
+    challenge = ["--challenge", str(folder / "challenge")]
+    teams = [*challenge, "--submissions", str(folder / "submissions"), "--workers", "1", "--report"]
+    board = folder / "board"
+    assert run(["leaderboard", *teams, "--output", str(board)]) == 0
+    assert run(["audit", *teams, "--output", str(folder / "audit")]) == 0
+    assert run(["audit", "--tricks", *teams, "--output", str(folder / "audit")]) == 0
+    assert run(["sensitivity", *challenge, "--output", str(folder / "sensitivity"), "--report"]) == 0
+    public = ["report", "--results", str(board / "results/finder"), "--public", "--output", str(folder / "public.html")]
+    assert run(public) == 0
+    found = {
+        "board": board / "leaderboard.html",
+        "team": board / "results/finder/report.html",
+        "case": board / "cases/P1_1.html",
+        "audit": folder / "audit/audit.html",
+        "tricks": folder / "audit/tricks.html",
+        "sensitivity": folder / "sensitivity/sensitivity.html",
+        "public": folder / "public.html",
+    }
+    assert all(path.is_file() for path in found.values())
+    return found
+
+
+def test_every_page_spells_a_metric_in_one_way(pages: dict[str, Path]) -> None:
+    result = read_result(pages["team"].parent)
+    names = {metric_title(path) for path in result.paths if ".per_class." not in path}
+    long_names = [name for name in names if len(name) > 3]
+    keys = {name for path in result.paths if "_" in (name := path.rpartition(".")[2])}
+    short = {name.lower(): name for name in NAMES.values() if re.fullmatch(r"[A-Z][A-Za-z]*[A-Z0-9]\w*", name)}
+    seen, wrong = set(), set()
+    as_written = ", ".join(result.rules["metrics"]["measures"])  # in challenge.toml, in the table of rules
+    for kind, path in pages.items():
+        for text in set(ShownTexts(path.read_text(encoding="utf-8")).texts) - {as_written}:
+            for name in long_names:
+                for found in re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
+                    seen.add(name)
+                    if found[1:] != name[1:] or found[0].lower() != name[0].lower():
+                        wrong.add((kind, found, name))
+            for word in re.findall(r"(?<![\w./-])[A-Za-z]\w*(?![\w./-])", text):
+                if word in keys or (word.lower() in short and word != short[word.lower()]):
+                    wrong.add((kind, word, text[:80]))
+            for other in re.findall(r"class mean (?:IoU|Dice)|(?:IoU|Dice),? class mean|mean (?:IoU|Dice) of", text):
+                wrong.add((kind, other, text[:80]))
+    assert wrong == set()
+    assert {"detection F1", "balanced accuracy", "IoU (class mean)", "detection macro F1"} <= seen
+
+
+# --- a submission goes down the house: few calls lead from a room up to one above it, and each has a reason -----------
+
+
+LAYERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer.split(" | ")}
+CLIMBS = {
+    ("execution", "scoring"),  # workers do what scoring gives them
+    ("decoding", "formats"),  # the XML parser hands each element to the reader of the format
+    ("scoring", "leaderboard"),  # of a challenge with a leaderboard, the result's metrics have the rank
+}
+
+
+class Trace:
+    """The calls between functions of the program while it runs: which of them go up."""
+
+    def __init__(self) -> None:
+        self.functions: set[tuple[str, str]] = set()
+        self.climbs: set[tuple[str, str, str, str]] = set()
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        room = room_of(frame) if event == "call" else None
+        if room is None or frame.f_code.co_name == "<module>":
+            return
+        self.functions.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+        caller = frame.f_back
+        while caller is not None and room_of(caller) is None:
+            caller = caller.f_back
+        above = None if caller is None else room_of(caller)
+        if caller is not None and above is not None and DEPTH[room] < DEPTH[above]:
+            self.climbs.add((above, caller.f_code.co_qualname, room, frame.f_code.co_qualname))
+
+
+def room_of(frame: FrameType) -> str | None:
+    path = Path(frame.f_code.co_filename)
+    return path.relative_to(ROOT / "evaluation").parts[0] if path.is_relative_to(ROOT / "evaluation") else None
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_a_submission_goes_up_at_most_fifteen_times(own_demo: DemoPaths, rejected: bool, tmp_path: Path) -> None:
+    submission = next(iter(sorted(own_demo.challenge.parent.glob("submissions/*"))))
+    cases = own_demo.challenge / "cases.csv"
+    cases.write_text("".join(cases.read_text().splitlines(True)[:4]))
+    for patient in ("P3", "P4"):
+        shutil.rmtree(submission / patient)
+    if rejected:
+        next(path for path in submission.rglob("*") if path.is_file()).write_text("[")
+    trace = Trace()
+    sys.setprofile(trace)
+    try:
+        score_submission(own_demo.challenge, submission, workers=1)
+    except SubmissionRejected:
+        assert rejected
+    else:
+        assert not rejected
+    finally:
+        sys.setprofile(None)
+    assert len(trace.functions) > 300
+    assert len(trace.climbs) <= 15
+    assert {(caller, room) for caller, _, room, _ in trace.climbs} <= CLIMBS

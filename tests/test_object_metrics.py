@@ -1,24 +1,38 @@
-"""Object F1, Dice and Hausdorff distance of GlaS 2015 against their definitions on dense masks, by hand, and scipy."""
+"""Metrics of objects, of cases counted as one image, and of units that hold cases once."""
 
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images, points_of
 from scipy.ndimage import distance_transform_edt
 from scipy.sparse import csr_array
 
 from evaluation.findings.errors import TooManyPairs
+from evaluation.instances.boundary import (
+    band_overlaps,
+    boundaries_of_runs,
+    choose_runs,
+    instance_boundaries,
+    join_runs,
+    runs_by_instance,
+)
+from evaluation.instances.labels import instances_from_labels
+from evaluation.matching import match_iou_above_many, match_iou_assignment
 from evaluation.matching.table import overlap_table
 from evaluation.metrics import overlap
-from evaluation.metrics.counts import join_cases
+from evaluation.metrics.counts import JoinedCases, join_cases
+from evaluation.metrics.detection import count_threshold_nuclei, count_threshold_pairs
 from evaluation.metrics.metric import of_outlines
-from evaluation.metrics.overlap import count_objects, hausdorff_squared, shapes_of
-from evaluation.model import CaseTable, Instances, Units
+from evaluation.metrics.overlap import count_objects, count_overlaps, hausdorff_squared, shapes_of
+from evaluation.model import CaseTable, Instances, Unions, Units
 
 SCORES = {"f1": overlap.object_f1, "dice": overlap.object_dice, "hausdorff": overlap.object_hausdorff}
 
@@ -287,3 +301,146 @@ def test_objects_that_are_too_far_and_too_many_are_counted_and_refused(monkeypat
     monkeypatch.setattr(overlap, "MOST_MEASURED", 20)
     with pytest.raises(TooManyPairs, match=r"pairs of distant objects; at most 20$"):
         count(reference, prediction)
+
+
+# --- several cases counted as one image give each case what it has alone, digit by digit ------------------------------
+
+
+several_pairs = st.lists(
+    pairs_of_images(overlap=True) | pairs_of_images(overlap=False, most=7, largest=12), min_size=2, max_size=4
+)
+NO_MASK = np.zeros((0, 3, 5), bool)
+SOME_MASK = np.zeros((1, 3, 5), bool)
+SOME_MASK[0, 1:, :2] = True
+
+
+def cases_of(pairs) -> list[tuple[Instances, Instances]]:
+    return [(instances_of(*reference), instances_of(*prediction)) for reference, prediction in pairs]
+
+
+def join(cases) -> JoinedCases:
+    return join_cases([(*sides, overlap_table(*sides)) for sides in cases])
+
+
+def sums_of_joined(cases: JoinedCases, runs=()) -> dict[str, np.ndarray]:
+    sides = cases.table, cases.reference, cases.prediction
+    found = match_iou_above_many(*sides, [0.2, 0.5], class_aware=False)
+    return {
+        "pairs": count_threshold_pairs(cases, found, classes=3),
+        "nuclei": count_threshold_nuclei(cases, classes=3),
+        **count_overlaps(cases, match_iou_assignment(*sides, threshold=0.0, class_aware=False)),
+        **count_objects(cases, runs),
+    }
+
+
+def check(cases) -> None:
+    together = sums_of_joined(join(cases))
+    alone = [sums_of_joined(join([sides])) for sides in cases]
+    for name, values in together.items():
+        assert values.tolist() == [of_case[name][0].tolist() for of_case in alone], name
+
+
+@given(several_pairs)
+def test_the_sums_of_each_case_are_those_of_the_case_alone(pairs):
+    check(cases_of(pairs))
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_case_without_nuclei_on_a_side_leaves_the_others_as_they_are(place):
+    cases = [[instances_of(masks, [1] * len(masks)) for masks in (SOME_MASK, SOME_MASK)] for _ in range(3)]
+    nothing = instances_of(NO_MASK, [])
+    for sides in ((nothing, cases[0][1]), (cases[0][0], nothing), (nothing, nothing)):
+        check([tuple(sides) if k == place else tuple(case) for k, case in enumerate(cases)])
+
+
+@given(several_pairs)
+def test_runs_that_are_sorted_already_change_no_digit(pairs):
+    cases = cases_of(pairs)
+    runs = [runs_by_instance(sides[side]) for side in (0, 1) for sides in cases]
+    joined = join(cases)
+    sorted_here, sorted_before = sums_of_joined(joined), sums_of_joined(joined, runs)
+    assert {name: sums.tolist() for name, sums in sorted_before.items()} == {
+        name: sums.tolist() for name, sums in sorted_here.items()
+    }
+
+
+@settings(max_examples=30)
+@given(several_pairs, st.integers(1, 3), st.sampled_from(["open", "closed"]))
+def test_bands_of_several_images_are_those_of_each(pairs, width_px, border):
+    """Open borders are those of each image, however large the others are."""
+    rules = {"width_px": width_px, "border": border}
+    chosen: tuple[list, list] = ([], [])
+    expected = []
+    for sides in cases_of(pairs):
+        runs = [runs_by_instance(side) for side in sides]
+        index = [indices.ravel() for indices in np.indices([len(side) for side in sides])]
+        alone = band_overlaps(*map(choose_runs, runs, index), **rules)
+        expected += zip(alone.intersection_px.tolist(), alone.union_px.tolist(), strict=True)
+        for parts, of_side, of_index in zip(chosen, runs, index, strict=True):
+            parts.append(choose_runs(of_side, of_index))
+    together = band_overlaps(*map(join_runs, chosen), **rules)
+    assert list(zip(together.intersection_px.tolist(), together.union_px.tolist(), strict=True)) == expected
+
+
+@settings(max_examples=30)
+@given(several_pairs, st.sampled_from(["open", "closed"]))
+def test_boundaries_of_several_images_are_those_of_each(pairs, border):
+    images = [
+        *(side for sides in cases_of(pairs) for side in sides),
+        instances_from_labels(np.ones((2, 3), int), class_id=1),
+    ]
+    every = [np.arange(len(image)) for image in images]
+    alone = [instance_boundaries(image, index, border=border) for image, index in zip(images, every, strict=True)]
+    runs = [choose_runs(runs_by_instance(image), index) for image, index in zip(images, every, strict=True)]
+    together = boundaries_of_runs(join_runs(runs), border=border)
+    expected = [part.points_of(entry).tolist() for part in alone for entry in range(len(part.size))]
+    assert [together.points_of(entry).tolist() for entry in range(len(together.size))] == expected
+
+
+def test_the_order_in_a_file_decides_nothing_among_nuclei_of_one_first_pixel_and_area():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        sides = np.zeros((2, 3, 12), bool)
+        for mask in sides.reshape(6, 12):
+            mask[[0, *(1 + rng.permutation(11)[:3])]] = True
+        masks = sides.reshape(2, 3, 3, 4)
+        before, after = (
+            sums_of_joined(join(cases_of([[(side[::step], [1] * 3) for side in masks]]))) for step in (1, -1)
+        )
+        for name, values in before.items():
+            assert values.tolist() == after[name].tolist(), name
+
+
+# --- units that hold cases once, against scipy's sparse products ------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shape", [(), (1,), (7,)])
+def test_sums_are_those_of_scipy_to_the_last_bit(seed: int, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(seed)
+    cases, sizes = 30, rng.integers(1, 30, 12)
+    indices = np.concatenate([np.sort(rng.permutation(cases)[:size]) for size in sizes])
+    unions = Unions(indices, np.concatenate([[0], np.cumsum(sizes)]), cases)
+    numbers = rng.normal(size=(cases, *shape)) * 10.0 ** rng.integers(-9, 9, (cases, *shape))
+    numbers[3] = np.nan
+    for values in (numbers, rng.integers(-9, 9, (cases, *shape)), numbers > 0):
+        for part in (slice(None), slice(4, 9), slice(11, 12)):
+            expected = unions.tocsr()[part] @ values
+            found = unions[part] @ values
+            assert found.dtype == expected.dtype and found.shape == expected.shape
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_the_median_of_units_needs_no_scipy_sparse() -> None:
+    """Importing it takes longer than pooling all scores of a small data set."""
+    program = """
+import sys
+import numpy as np
+from evaluation.metrics.order_statistics import median_of_units
+from evaluation.model import Unions, Units
+
+units = Units(None, Unions(np.array([0, 1, 1]), np.array([0, 2, 3]), 2))
+print(median_of_units(np.array([1.0, 5.0, 2.0]), np.array([0, 0, 1]), units).tolist(), "scipy.sparse" in sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[2.0, 2.0] False"

@@ -1,9 +1,13 @@
-"""Drawings of tiny cases: what QuPath is told of every nucleus."""
+"""Drawings and pictures of a scored submission."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import shutil
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,16 +15,35 @@ import numpy.typing as npt
 import pytest
 import shapely
 import shapely.geometry
+import tifffile
+from every_format import toml
+from findings.bench import Bench
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from imagecodecs import png_encode, webp_decode
 
+from evaluation import score_submission
+from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import Challenge
+from evaluation.commands.main import run
+from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
+from evaluation.metrics.errors import KINDS
 from evaluation.model import Case, Instances, Points
-from evaluation.report.pictures import STATE_COLOURS, State, overlay_geojson
-from evaluation.report.scenes import JudgedCase, View, judge_case
+from evaluation.report.pictures import (
+    STATE_COLOURS,
+    SecondPass,
+    State,
+    find_images,
+    illustrate_cases,
+    label_tiffs,
+    overlay_geojson,
+)
+from evaluation.report.scenes import WINDOW_PX, JudgedCase, View, judge_case, lost_in_rows, outline_texts, scene_of
+from evaluation.report.scenes import rows_of as rows_of_case
 from evaluation.scoring.match import match_case
+from evaluation.scoring.score import Result
 
 CLASSES = ("small", "LARGE")
 
@@ -283,3 +306,324 @@ def test_ten_thousand_nuclei_in_one_go() -> None:
     prepared = prepared_of(labels)
     case = judged(challenge_of(), prepared, prepared.instances)
     assert overlay_geojson(case, CLASSES).count(b'"Matched: reference"') == 10_000
+
+
+# --- the second pass over a scored submission, from files to pictures -------------------------------------------------
+
+
+TEAM = "finder"
+ENDS = (".geojson", "_prediction.tif", "_reference.tif")
+
+
+@pytest.fixture(scope="module")
+def scored(demo: DemoPaths) -> Result:
+    return score_submission(demo.challenge, demo.submissions[TEAM], workers=1)
+
+
+@pytest.fixture(scope="module")
+def overlays(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("overlays")
+
+
+@pytest.fixture(scope="module")
+def seen(demo: DemoPaths, overlays: Path) -> SecondPass:
+    names = ["P3_2", "P1_1", "no such case", "P3_2"]
+    return illustrate_cases(demo.challenge, demo.submissions[TEAM], drawn=names, overlays=overlays, workers=1)
+
+
+def rows_of(result: Result) -> list[dict[str, str]]:
+    return [row for row in csv.DictReader(io.StringIO(result.objects)) if row["rule"] == "iou_above"]
+
+
+# --- what is counted --------------------------------------------------------------------------------------------------
+
+
+def test_the_rows_of_scenes_are_those_of_objects_csv(seen: SecondPass, scored: Result) -> None:
+    assert [*seen.scenes] == ["P1_1", "P3_2"]
+    for name, scene in seen.scenes.items():
+        rows = [row for row in rows_of(scored) if row["case"] == name]
+        for side, texts in (("reference", scene.reference), ("prediction", scene.prediction)):
+            areas = [int(row[f"{side}_area_px"] or 0) for row in rows]
+            assert [area_of(text) for text in texts] == areas
+        assert {kind for kind, row in zip(scene.kinds, rows, strict=True) if row["outcome"] == "matched"} <= {
+            "right",
+            "wrong_class",
+        }
+
+
+def area_of(text: str) -> int:
+    """Pixels inside an outline as the page has it, by the shoelace formula."""
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    twice = 0
+    for ring in filter(None, text.split(";")):
+        x, y, steps = ring.split(" ")
+        place = [int(x), int(y)]
+        for turn, letter in enumerate(steps):
+            before, length = tuple(place), letters.index(letter) - 32
+            place[turn % 2] += length
+            twice += before[0] * place[1] - place[0] * before[1]
+        assert place == [int(x), int(y)]
+    return twice // 2
+
+
+def test_long_borders_take_more_letters() -> None:
+    labels = np.zeros((90, 150), np.int64)
+    labels[3:80, 5:140] = 1
+    labels[10:70, 20:100] = 0
+    (text,) = outline_texts(instances_from_labels(labels), np.array([True]))
+    assert area_of(text) == 77 * 135 - 60 * 80
+
+
+def test_the_errors_of_every_case_are_sorted(seen: SecondPass, scored: Result) -> None:
+    for errors, case in zip(seen.errors, scored.cases, strict=True):
+        assert errors.case == case.case
+        np.testing.assert_array_equal(errors.counts.confusion, case.counts["iou_above"].confusion)
+        assert errors.reference.sum() == len(case.reference.class_id)
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_rows_cost_is_what_the_pixels_say() -> None:
+    """Pixels on one side only of two pairs, one with a poor outline; what is missed and spurious costs its area."""
+    case = judged_case("aaaaaa.bbbb.cc....", ".aaaaaabbbbb....dd")
+    assert lost_in_rows(case, rows_of_case(case)).tolist() == [2, 1, 2, 2]
+    poor = judged_case("aaaa......", ".ddddddd..")
+    assert lost_in_rows(poor, rows_of_case(poor)).tolist() == [4, 7]
+
+
+def test_of_a_large_case_the_worst_nuclei_have_windows() -> None:
+    labels = np.zeros((1500, 2100), np.int64)
+    for number, (y, x) in enumerate([(100, 100), (700, 900), (1300, 2000), (50, 1900)], start=1):
+        labels[y : y + 10 * number, x : x + 10 * number] = number
+    case = judged(challenge_of(), prepared_of(labels), None)  # all are missed
+    scene = scene_of(case, lambda view: None, 2 * WINDOW_PX**2)
+    assert not scene.is_whole
+    assert [(0 <= of.y0 <= y and y + size <= of.y1, 0 <= of.x0 <= x and x + size <= of.x1)
+            for of, (y, x, size) in zip(scene.windows, [(50, 1900, 40), (1300, 2000, 30)], strict=True)] == [
+        (True, True)] * 2  # fmt: skip
+    assert [bool(text) for text in scene.reference] == [False, False, True, True]
+    half = scene_of(case, lambda view: np.zeros((*view.shape_yx, 3), np.uint8), 750 * 1050)
+    assert half.is_whole and webp_decode(half.windows[0].webp).shape == (750, 1050, 3)
+
+
+def test_label_images_give_both_nuclei_of_a_pair_the_same_number() -> None:
+    case = judged_case("aaa.bb..", "ccc....d")
+    reference, prediction = (tifffile.imread(io.BytesIO(content)) for content in label_tiffs(case).values())
+    assert reference.tolist() == [[1, 1, 1, 0, 2, 2, 0, 0]]
+    assert prediction.tolist() == [[1, 1, 1, 0, 0, 0, 0, 4]]
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_workers_change_no_byte(demo: DemoPaths, seen: SecondPass, overlays: Path, tmp_path: Path) -> None:
+    again = illustrate_cases(
+        demo.challenge, demo.submissions[TEAM], drawn=["P3_2", "P1_1"], overlays=tmp_path, workers=2
+    )
+    assert tuple(overlays / path.name for path in again.files) == seen.files
+    for name, scene in seen.scenes.items():
+        other = again.scenes[name]
+        assert (other.windows, other.reference, other.prediction, other.kinds) == (
+            scene.windows, scene.reference, scene.prediction, scene.kinds
+        )  # fmt: skip
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        path.name: path.read_bytes() for path in overlays.iterdir()
+    }
+
+
+def test_overlays_of_every_case_are_written(demo: DemoPaths, seen: SecondPass, overlays: Path) -> None:
+    cases = Challenge.load(demo.challenge).cases
+    assert sorted(path.name for path in overlays.iterdir()) == sorted(c.name + end for c in cases for end in ENDS)
+    assert sorted(seen.files) == sorted(overlays.iterdir())
+
+
+def test_our_own_reader_reads_an_overlay_back(overlays: Path, seen: SecondPass, scored: Result, tmp_path: Path) -> None:
+    """As QuPath sees it: classes are what became of the nuclei."""
+    names = ["Matched: reference", "Matched: prediction", "False negative", "False positive", "Wrong class: reference",
+             "Wrong class: prediction", "Ignored", "Ignore region", "Contested"]  # fmt: skip
+    source = overlays / "P1_1.geojson"
+    target = ["--to", "geojson", "--classes", ",".join(names)]
+    assert run(["convert", str(source), str(tmp_path / "drawn.geojson"), *target]) == 0
+    features = json.loads((tmp_path / "drawn.geojson").read_text())["features"]
+    row = Counter(feature["properties"]["classification"]["name"] for feature in features)
+    (case,) = (case for case in scored.cases if case.case.name == "P1_1")
+    counts = case.counts["iou_above"]
+    right = int(np.trace(counts.confusion))
+    assert int(row["False negative"]) == counts.false_negatives
+    assert int(row["Matched: reference"]) == int(row["Matched: prediction"]) == right
+    assert int(row["Wrong class: prediction"]) == counts.true_positives - right
+    assert int(row["False positive"]) == counts.false_positives
+    assert int(row["Ignored"]) == case.ignored_predictions == 1
+
+
+def test_shapes_of_an_overlay_are_valid_and_have_the_areas_of_objects_csv(overlays: Path, scored: Result) -> None:
+    rows = [row for row in rows_of(scored) if row["case"] == "P2_1"]
+    features = json.loads((overlays / "P2_1.geojson").read_bytes())["features"]
+    shapes = {f["id"]: shapely.geometry.shape(f["geometry"]) for f in features if "id" in f}
+    assert all(shape.is_valid for shape in shapes.values())
+    assert {f"{side} {row[f'{side}_id']}": float(row[f"{side}_area_px"])
+            for row in rows for side in ("reference", "prediction") if row[f"{side}_id"]} == {
+        name: shape.area for name, shape in shapes.items()
+    }  # fmt: skip
+
+
+# --- images -----------------------------------------------------------------------------------------------------------
+
+
+def tiny(bench: Bench) -> tuple[str, str]:
+    """A challenge of two cases of 20 x 30 px and a perfect submission, in the working directory."""
+    bench.make("geojson outlines")
+    return "challenge", "submission"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "challenge/images/case_017.png", "challenge/images/P1/case_017.png", "challenge/reference/case_017.png",
+        "pictures/case_017.png", "pictures/P1/case_017.png",
+    ],
+)  # fmt: skip
+def test_an_image_is_found_and_shown(bench: Bench, name: str) -> None:
+    folders = tiny(bench)
+    (reference,) = {path.parent for path in Path("challenge").rglob("case_017.geojson")}
+    name = name.replace("challenge/reference", str(reference))
+    bench.write(name, np.full((20, 30, 3), (10, 200, 90), np.uint8))
+    images = Path("pictures") if name.startswith("pictures") else None
+    seen = illustrate_cases(*folders, drawn=["case_017", "case_018"], images=images)
+    assert [has_tissue(seen, name) for name in ("case_017", "case_018")] == [True, False]
+    assert not seen.findings
+    pixels = webp_decode(seen.scenes["case_017"].windows[0].webp)
+    assert pixels.shape == (20, 30, 3) and abs(pixels.astype(int) - (10, 200, 90)).max() < 5
+
+
+def has_tissue(seen: SecondPass, name: str = "case_017") -> bool:
+    return any(window.webp for window in seen.scenes[name].windows)
+
+
+def test_elsewhere_no_image_is_looked_for_if_a_folder_is_given(bench: Bench) -> None:
+    folders = tiny(bench)
+    bench.write("challenge/images/case_017.png", np.zeros((20, 30, 3), np.uint8))
+    Path("empty").mkdir()
+    seen = illustrate_cases(*folders, drawn=["case_017"], images=Path("empty"))
+    assert not has_tissue(seen)
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a", b"II*\0\x08\0\0\0\xff\xff", b"\x89PNG\r\n\x1a\n"])
+def test_an_image_that_cannot_be_read_is_told_and_left_out(bench: Bench, content: bytes) -> None:
+    folders = tiny(bench)
+    bench.write("challenge/images/case_017.tif", content)
+    seen = illustrate_cases(*folders, drawn=["case_017"])
+    assert [finding.code for finding in seen.findings] == ["image-left-out"]
+    assert not has_tissue(seen)
+
+
+def test_an_image_whose_pixels_are_damaged_is_told_once(bench: Bench) -> None:
+    folders = tiny(bench)
+    image = bytearray(png_encode(np.zeros((20, 30, 3), np.uint8)))
+    image[-20] ^= 255
+    bench.write("challenge/images/case_017.png", bytes(image))
+    seen = illustrate_cases(*folders, drawn=["case_017"], overlays=Path("out"))
+    assert [finding.code for finding in seen.findings] == ["image-left-out"]
+    assert not has_tissue(seen)
+
+
+def test_label_images_of_the_reference_are_no_images_of_tissue(bench: Bench) -> None:
+    bench.make("label_image class map png", reference={"files": "{case}.png", "class_map": "{case}_class.png"})
+    challenge = Challenge.load("challenge")
+    assert find_images(challenge, Path("challenge")) == {}
+    bench.write("challenge/images/case_018.TIF", np.zeros((20, 30), np.uint8))
+    assert find_images(challenge, Path("challenge")) == {"case_018": Path("challenge/images/case_018.TIF")}
+
+
+# --- other challenges, other submissions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind", ["points_csv", "points_json by class", "coco_json shared", "rle_csv", "asap_xml points"]
+)
+def test_other_kinds_of_nuclei_are_drawn(bench: Bench, kind: str) -> None:
+    bench.make(kind)
+    seen = illustrate_cases("challenge", "submission", drawn=["case_017"], overlays=Path("out"))
+    assert "right" in seen.scenes["case_017"].kinds and all(map(any, zip(*rows_of_scene(seen), strict=True)))
+    ends = ENDS if "points" not in kind else ENDS[:1]
+    written = sorted(path.name for path in Path("out").iterdir())
+    assert written == sorted(f"case_01{i}{end}" for i in "78" for end in ends)
+
+
+def rows_of_scene(seen: SecondPass) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    scene = seen.scenes["case_017"]
+    return scene.reference, scene.prediction
+
+
+def test_of_numbers_of_nuclei_there_are_no_pictures(tmp_path: Path) -> None:
+    for folder in ("challenge/reference", "submission"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "counts.csv").write_text("case,small\na,3\n")
+    table = {"format": "counts_csv", "files": "counts.csv"}
+    rules = {
+        "format_version": 1,
+        "name": "numbers",
+        "classes": [{"name": "small"}],
+        "reference": {**table, "files": "reference/counts.csv"},
+        "submission": {**table, "missing_case": "worst", "missing_class_file": "empty"},
+        "metrics": {"families": ["counting"], "boundary": "closed"},
+        "aggregation": {"unit": "pooled", "undefined": "skip"},
+    }
+    (tmp_path / "challenge/challenge.toml").write_text(toml(rules))
+    (tmp_path / "challenge/cases.csv").write_text("case,height,width\na,9,9\n")
+    seen = illustrate_cases(tmp_path / "challenge", tmp_path / "submission", drawn=["a"], overlays=tmp_path / "o")
+    assert seen.scenes == {} and seen.files == seen.errors == ()
+
+
+def test_a_case_that_was_not_submitted_is_all_missed_and_said_so(demo: DemoPaths, tmp_path: Path) -> None:
+    shutil.copytree(demo.submissions[TEAM], tmp_path / "team")
+    shutil.rmtree(tmp_path / "team/P2/P2_1")
+    seen = illustrate_cases(demo.challenge, tmp_path / "team", drawn=["P2_1"], workers=1)
+    scene = seen.scenes["P2_1"]
+    assert set(scene.kinds) == {"missed"} and len(scene.kinds) > 20
+    assert not any(scene.prediction)
+
+
+def test_faults_are_raised_as_when_it_is_scored(bench: Bench) -> None:
+    challenge, submission = tiny(bench)
+    original = Path(submission, "case_017.geojson").read_bytes()
+    Path(submission, "case_017.geojson").write_bytes(b"{")
+    with pytest.raises(SubmissionRejected, match="not-json"):
+        illustrate_cases(challenge, submission)
+    Path(submission, "case_017.geojson").write_bytes(original)
+    (reference,) = Path(challenge).rglob("case_018.geojson")
+    reference.write_bytes(b"{")
+    with pytest.raises(ChallengeBroken, match="not-json"):
+        illustrate_cases(challenge, submission)
+
+
+# --- real data --------------------------------------------------------------------------------------------------------
+
+
+def test_real_tissue_lies_under_the_outlines(shared_data: Path, tmp_path: Path) -> None:
+    """P1_1 was made of A9K0_1: inside the outlines lie nuclei, which haematoxylin makes dark."""
+    challenge = tmp_path / "challenge"
+    shutil.copytree(shared_data / "monusac_challenge/ground_truth", challenge, copy_function=shutil.copyfile)
+    (challenge / "challenge.toml").write_text('format_version = 1\nname = "real"\npreset = "monusac2020"\n')
+    (challenge / "images/P1").mkdir(parents=True)
+    slide = shared_data / "monusac/A9K0_1.svs"
+    (challenge / "images/P1/P1_1.svs").symlink_to(slide)
+    (challenge / "images/P1_2.svs").symlink_to(shared_data / "monusac/A9K0_3.svs")  # another image
+    submission = shared_data / "monusac_challenge/submission"
+    seen = illustrate_cases(challenge, submission, drawn=["P1_1", "P1_2"], overlays=tmp_path / "out", workers=1)
+    assert [finding.where for finding in seen.findings] == ["case 'P1_2', 'P1_2.svs'"]
+
+    whole = tifffile.imread(slide, key=0).astype(int)
+    features = json.loads((tmp_path / "out/P1_1.geojson").read_bytes())["features"]
+    epithelial = [
+        f for f in features if f["properties"].get("name") == "Epithelial" and f["id"].startswith("reference")
+    ]
+    assert len(epithelial) > 250
+    centres = [shapely.geometry.shape(f["geometry"]).representative_point() for f in epithelial]
+    inside = np.array([whole[int(point.y), int(point.x)].sum() for point in centres])
+    assert np.median(inside) < 0.75 * np.median(whole.sum(axis=2))
+    missed = [f for f in features if f["properties"]["classification"]["name"] == "False negative"]
+    sides = zip(seen.scenes["P1_1"].reference, seen.scenes["P1_1"].prediction, strict=True)
+    assert len(missed) == sum(bool(reference) and not prediction for reference, prediction in sides)
+    assert len(set(KINDS) & set(seen.scenes["P1_1"].kinds)) > 2

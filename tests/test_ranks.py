@@ -1,19 +1,184 @@
-"""Medians and areas under ROC curves of weighted unions of cases, against the unions written out."""
+"""Ranks, medians and areas of weighted unions, and the methods that rank by pairs of teams."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations, product
+from typing import Any, get_args
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
+from test_leaderboard import ranked, table_of
+from test_ranking_methods import INDEPENDENT, independence, units_only
 
+from evaluation.challenge.rules import RankingRules
+from evaluation.leaderboard.board import apply_method, build_board, sample_ranker
+from evaluation.leaderboard.document import Board
 from evaluation.metrics import order_statistics
 from evaluation.metrics.order_statistics import Blocks, median_of_units, rank, tie_numbers, weighted_auroc, write_out
-from evaluation.model import Units
+from evaluation.model import Float64, Missing, MissingValues, ScoreTable, Ties, Units
+from evaluation.ranking.methods import (
+    SCORE_ROUNDING,
+    keep_complete_units,
+    lock_pairs,
+    majority_margins,
+    rank_teams,
+    rank_values,
+    weighted_median,
+)
+
+TIES = get_args(Ties)
+NAN = math.nan
+
+with_gaps = st.lists(st.sampled_from([NAN, -1.5, 0.0, 0.25, 0.5]), max_size=12)
+any_values = st.lists(st.floats(allow_nan=False, allow_infinity=True), max_size=12)
+
+
+def literal_ranks(values, ties: str, missing: str) -> list[float]:
+    """Ranks of a list in which the lowest is best, from the definitions; NaN is nobody's neighbour but NaN's."""
+
+    def key(value):
+        return (math.isnan(value), 0.0 if math.isnan(value) else value)
+
+    keys = [key(value) for value in values]
+    ranks = []
+    for own in keys:
+        better = sum(other < own for other in keys)
+        equal = sum(other == own for other in keys)
+        rank = {
+            "min": better + 1,
+            "average": better + (equal + 1) / 2,
+            "dense": len({other for other in keys if other < own}) + 1,
+        }[ties]
+        ranks.append(NAN if own[0] and missing == "unranked" else float(rank))
+    return ranks
+
+
+def test_the_names_of_the_rules_are_those_of_the_challenge():
+    rules = RankingRules.model_fields
+    assert rules["ties"].annotation == Ties
+    assert rules["missing"].annotation == MissingValues
+
+
+@pytest.mark.parametrize("ties", TIES)
+@given(values=any_values, higher=st.booleans())
+def test_ranks_are_those_of_scipy(ties, values, higher):
+    array = np.array(values, np.float64)
+    expected = rankdata(-array if higher else array, method=ties)
+    assert rank_values(array, higher_is_better=higher, ties=ties).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("missing", get_args(Missing))
+@given(values=with_gaps, higher=st.booleans())
+def test_values_that_are_missing_rank_after_all_others_or_not_at_all(ties, missing, values, higher):
+    found = rank_values(np.array(values, np.float64), higher_is_better=higher, ties=ties, missing=missing)
+    expected = literal_ranks([-value for value in values] if higher else values, ties, missing)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_missing_value_is_worse_than_an_infinite_one():
+    values = np.array([np.inf, NAN, 3.0])
+    assert rank_values(values, higher_is_better=False, ties="min", missing="worst").tolist() == [2, 3, 1]
+    assert rank_values(-values, higher_is_better=True, ties="min", missing="worst").tolist() == [2, 3, 1]
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_leading_axes_are_ranked_one_by_one(ties):
+    values = np.random.default_rng(3).choice([0.1, 0.2, 0.3, np.nan], (4, 3, 2, 9))
+    found = rank_values(values, higher_is_better=True, ties=ties, missing="worst", tolerance=SCORE_ROUNDING)
+    for place in np.ndindex(4, 3, 2):
+        np.testing.assert_array_equal(found[place], literal_ranks((-values[place]).tolist(), ties, "worst"))
+
+
+def test_sums_that_differ_by_rounding_are_equal_only_with_a_tolerance():
+    values = np.array([0.1 + 0.2, 0.3])
+    assert rank_values(values, higher_is_better=False, ties="min").tolist() == [2, 1]
+    assert rank_values(values, higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [1, 1]
+
+
+def test_the_tolerance_grows_with_values_above_one():
+    values = np.array([1e6 + 5e-4, 1e6, 0.0, 2e-9])
+    assert rank_values(values, higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [3, 3, 1, 2]
+
+
+def test_means_of_a_thousand_ranks_are_not_cut_off_at_a_decimal():
+    # k / 1024 has ten decimals and ends with 5: to round to nine of them would part what differs by rounding
+    values = np.array([1 / 1024 - 1e-13, 1 / 1024 + 1e-13, 2 / 1024])
+    assert rank_values(values, higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [1, 1, 3]
+
+
+def test_the_tolerance_parts_infinities_from_numbers_and_from_each_other():
+    values = np.array([-np.inf, 0.0, np.inf, np.inf, -np.inf])
+    assert rank_values(values, higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [1, 3, 4, 4, 1]
+    assert rank_values(values[[0, 2]], higher_is_better=False, ties="min", tolerance=SCORE_ROUNDING).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_no_teams_and_no_samples_have_no_ranks(ties, shape):
+    assert rank_values(np.empty(shape), higher_is_better=True, ties=ties, tolerance=SCORE_ROUNDING).shape == shape
+
+
+# --- weighted medians -------------------------------------------------------------------------------------------------
+
+
+def literal_median(pairs: list[tuple[float, Fraction]]) -> float:
+    """The middle of all m with as much weight below as above: the definition, in fractions."""
+    pairs = sorted((value, weight) for value, weight in pairs if weight > 0)
+    half = sum(weight for _, weight in pairs) / 2
+    reached = [(value, sum(w for v, w in pairs if v <= value)) for value, _ in pairs]
+    low = next(value for value, below in reached if below >= half)
+    high = next(value for value, below in reached if below > half)
+    return (low + high) / 2
+
+
+weighted = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 12)), min_size=1, max_size=9)
+
+
+@given(pairs=weighted, scale=st.sampled_from([1, 3, 7, 10, 1000]))
+def test_a_weighted_median_has_half_of_the_weight_on_either_side(pairs, scale):
+    values, weights = (np.array(column, np.float64) for column in zip(*pairs, strict=True))
+    expected = literal_median([(value, Fraction(weight)) for value, weight in pairs])
+    assert weighted_median(values, weights / scale).item() == expected
+
+
+@given(values=st.lists(st.integers(1, 9), min_size=1, max_size=9))
+def test_with_equal_weights_it_is_the_median(values):
+    array = np.array(values, np.float64)
+    for weight in (1.0, 0.1, 1 / 3):
+        assert weighted_median(array, np.full(len(values), weight)).item() == np.median(array)
+
+
+@given(pairs=weighted)
+def test_whole_weights_are_repetitions(pairs):
+    values, weights = (np.array(column) for column in zip(*pairs, strict=True))
+    found = weighted_median(values.astype(np.float64), weights.astype(np.float64)).item()
+    assert found == np.median(np.repeat(values, weights))
+
+
+@pytest.mark.parametrize("weights", [[0.1, 0.2, 0.3], [0.1, 0.7, 0.8]])
+def test_exactly_half_is_found_although_tenths_do_not_add_up(weights):
+    # 0.1 + 0.2 is above 0.6 / 2 in floating point, and 0.1 + 0.7 below 1.6 / 2
+    assert weighted_median(np.array([1.0, 2.0, 5.0]), np.array(weights)).item() == 3.5
+
+
+def test_missing_values_have_no_weight():
+    values = np.array([[np.nan, 1.0, 4.0], [np.nan] * 3])
+    np.testing.assert_array_equal(weighted_median(values, np.array([5.0, 1.0, 1.0])), [2.5, np.nan])
+    np.testing.assert_array_equal(weighted_median(np.empty((2, 0)), np.empty(0)), [np.nan, np.nan])
+
+
+# --- medians and areas under ROC curves of weighted unions of cases, against the unions written out -------------------
+
 
 KINDS = ("cases", "groups", "pooled", "bootstrap", "leave one out")
 
@@ -205,3 +370,293 @@ def test_kinds_are_the_distinct_columns(columns):
     weights, kind = units_of(np.array(columns).T).kinds
     assert weights.toarray().T[kind].tolist() == columns
     assert len({tuple(column) for column in columns}) == weights.shape[1]
+
+
+# --- ``better_teams``: the place is one more than the number of teams that are better. Intervals are scipy's ----------
+
+
+GAP = np.nan
+STEPS = np.linspace(-0.02, 0.02, 8)  # of the patients, the same for all teams but for noise
+NOISE = np.array([1, -1, 2, -2, 1, -1, 0, 0]) * 1e-3
+
+
+def table_with_gaps(by_unit: Any, *, higher: bool = True) -> ScoreTable:
+    """by_unit[column][team][unit]"""
+    values = np.moveaxis(np.array(by_unit, float), 0, 1)
+    teams, columns, units = values.shape
+    known = ~np.isnan(values)
+    overall = np.where(known.any(axis=2), np.nansum(values, axis=2) / np.maximum(known.sum(axis=2), 1), GAP)
+    return ScoreTable(
+        teams=tuple(f"T{team}" for team in range(teams)),
+        columns=tuple(f"a.m{column}.group_mean" for column in range(columns)),
+        higher_is_better=np.full(columns, higher),
+        weights=np.ones(columns),
+        overall=overall,
+        units=tuple(f"P{unit}" for unit in range(units)),
+        by_unit=values,
+    )
+
+
+def rules_of(table: ScoreTable, **more: Any) -> RankingRules:
+    direction = "descending" if table.higher_is_better[0] else "ascending"
+    columns = tuple({"path": path, "direction": direction} for path in table.columns)
+    given = {"method": "better_teams", "ties": "min", "significance_level": 0.05, "columns": columns, "samples": 100}
+    return RankingRules.model_validate({**given, **more})
+
+
+def board_of(table: ScoreTable, **more: Any) -> Board:
+    return build_board(table, rules_of(table, **more))
+
+
+def literal_places(values: Float64, *, higher: bool, level: float, margin: float) -> list[float]:
+    """By scipy's paired intervals, one pair after the other."""
+    teams = range(len(values))
+    pairs = max(len(values) * (len(values) - 1) // 2, 1)
+    places = [1.0] * len(values)
+    for one, other in product(teams, teams):
+        both = ~np.isnan(values[one]) & ~np.isnan(values[other])
+        if one == other or both.sum() < 5:
+            continue
+        sides = values[other, both], values[one, both]
+        found = scipy.stats.ttest_rel(*(sides if higher else sides[::-1])).confidence_interval(1 - level / pairs)
+        places[one] += bool(found.low > 0 and found.high > margin)
+    return places
+
+
+@pytest.mark.parametrize("higher", [True, False])
+@pytest.mark.parametrize("margin", [0.0, 0.02])
+def test_places_are_those_of_scipys_intervals(higher: bool, margin: float) -> None:
+    random = np.random.default_rng(7)
+    seen = set()
+    for _ in range(40):
+        teams, units = random.integers(2, 7), random.integers(5, 15)
+        values = 0.5 + random.normal(0, 0.02, (teams, units)) + random.normal(0, 0.02, (teams, 1))
+        values[random.random(values.shape) < 0.05] = GAP
+        if np.isnan(values).all(axis=1).any():
+            continue
+        table = table_with_gaps([values], higher=higher)
+        expected = literal_places(values, higher=higher, level=0.05, margin=margin)
+        found = apply_method(table, rules_of(table, margin=margin))
+        assert found.position.tolist() == expected
+        seen.update(expected)
+    assert len(seen) >= 4
+
+
+def test_teams_that_nobody_is_better_than_share_the_first_place_and_places_are_left_out_behind_them() -> None:
+    """A and B are alike, C is behind both, D behind all: 1, 1, 3, 4 also where ties are dense."""
+    values = [0.9 + STEPS + NOISE, 0.9 + STEPS - NOISE, 0.8 + STEPS, 0.7 + STEPS + NOISE]
+    for ties in ("min", "dense", "average"):
+        board = board_of(table_with_gaps([values]), ties=ties)
+        assert [(team.name, team.position) for team in board.teams] == [("T0", 1), ("T1", 1), ("T2", 3), ("T3", 4)]
+
+
+def test_what_lies_inside_the_margin_is_not_better() -> None:
+    table = table_with_gaps([[0.9 + STEPS + NOISE, 0.89 + STEPS, 0.8 + STEPS]])
+    assert apply_method(table, rules_of(table)).position.tolist() == [1, 2, 3]
+    assert apply_method(table, rules_of(table, margin=0.05)).position.tolist() == [1, 1, 3]
+    own = ({"path": table.columns[0], "direction": "descending", "margin": 0.05},)
+    assert apply_method(table, rules_of(table, columns=own)).position.tolist() == [1, 1, 3]
+
+
+def test_the_mean_of_the_places_in_several_columns_is_ranked() -> None:
+    first, second = [0.9 + STEPS, 0.8 + STEPS + NOISE, 0.7 + STEPS], [0.5 + STEPS, 0.5 + STEPS + NOISE, 0.4 + STEPS]
+    found = apply_method(table := table_with_gaps([first, second]), rules_of(table))
+    assert found.rank_by_column.tolist() == [[1, 1], [2, 1], [3, 3]]
+    assert (found.combined.tolist(), found.position.tolist()) == ([1, 1.5, 3], [1, 2, 3])
+
+
+def test_fewer_than_five_patients_leave_all_first() -> None:
+    assert [team.position for team in board_of(table_with_gaps([[[0.9] * 4, [0.1] * 4]])).teams] == [1, 1]
+
+
+def test_a_team_without_a_value_is_last_or_not_ranked() -> None:
+    table = table_with_gaps([[0.9 + STEPS, 0.8 + STEPS + NOISE, [GAP] * 8]])
+    assert apply_method(table, rules_of(table)).position.tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(apply_method(table, rules_of(table, missing="unranked")).position, [1, 2, GAP])
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("floors", [False, True])
+def test_a_sample_is_ranked_as_the_table_that_is_drawn(floors: bool, gaps: bool) -> None:
+    random = np.random.default_rng(3)
+    values = 0.5 + random.normal(0, 0.02, (2, 6, 9)) + random.normal(0, 0.02, (2, 6, 1))
+    if gaps:
+        values[random.random(values.shape) < 0.05] = GAP
+    values[:, 1] = values[:, 0]  # equal teams
+    values[:, 2] = values[:, 0] + 0.01  # always ahead by the same
+    table = table_with_gaps(values)
+    if floors:
+        below = np.nanmean(table.by_unit[:, :1], axis=2)
+        table = ScoreTable(
+            **{key: getattr(table, key) for key in ("teams", "columns", "higher_is_better", "weights", "overall")},
+            units=table.units,
+            by_unit=table.by_unit,
+            floors=(table.columns[0],),
+            at_least=(float(np.median(below)),),
+            floor_values=below,
+        )
+    rules = rules_of(table, margin=0.002)
+    weights = random.multinomial(9, [1 / 9] * 9, 30)
+    found = sample_ranker(table, rules)(weights)
+    for positions, times in zip(found, weights, strict=True):
+        drawn = np.repeat(table.by_unit, times, axis=2)
+        floor = {"floor_values": np.round(np.nanmean(drawn[:, :1], axis=2), 6)} if floors else {}
+        again = replace(table, by_unit=drawn, units=("",) * 9, **floor)
+        np.testing.assert_array_equal(positions, apply_method(again, rules).position)
+    assert len(np.unique(found)) > 3
+
+
+def test_complete_units_and_words() -> None:
+    values = np.array([0.9 + STEPS, 0.8 + STEPS + NOISE, 0.7 + STEPS])
+    values[0, 0] = GAP
+    table = keep_complete_units(table_with_gaps([values]))
+    assert apply_method(table, rules_of(table, missing="complete_cases")).position.tolist() == [1, 2, 3]
+    assert "one more than the number of teams that are better" in board_of(table_with_gaps([values])).words
+
+
+# --- ranked pairs: worked by hand, against Tideman's words step by step, and independent of clones --------------------
+
+
+RULES = {"ties": "min", "missing": "worst"}
+
+
+def ballots_of(*votes: tuple[int, str], teams: str) -> np.ndarray:
+    """Ranks (T, 1, G) from ballots such as (42, "MNCK"), as often as they were cast."""
+    each = [[ballot.index(team) + 1 for team in teams] for times, ballot in votes for _ in range(times)]
+    return np.array(each, np.float64).T[:, None, :]
+
+
+def order_of(ranks: np.ndarray, teams: str) -> str:
+    """The teams in their order, those that share a place in brackets."""
+    before = lock_pairs(majority_margins(ranks, np.ones(1))).sum(axis=0)
+    places = sorted(set(before.tolist()))
+    return "".join(
+        names if len(names) == 1 else f"({names})"
+        for names in ("".join(t for t, n in zip(teams, before, strict=True) if n == place) for place in places)
+    )
+
+
+def literal_order(margins: np.ndarray) -> np.ndarray:
+    """Tideman's method where no two margins are equal: lock the duels one by one, skip those that close a cycle."""
+    teams = len(margins)
+    duels = sorted(((margins[a, b], a, b) for a, b in permutations(range(teams), 2) if margins[a, b] > 0), reverse=True)
+    locked: set[tuple[int, int]] = set()
+
+    def leads(start: int, end: int) -> bool:
+        seen, todo = {start}, [start]
+        while todo:
+            team = todo.pop()
+            fresh = {b for a, b in locked if a == team} - seen
+            seen |= fresh
+            todo += fresh
+        return end in seen
+
+    for _, a, b in duels:
+        if not leads(b, a):
+            locked.add((a, b))
+    found = np.zeros((teams, teams), bool)
+    for a, b in permutations(range(teams), 2):
+        found[a, b] = leads(a, b)
+    return found
+
+
+def test_the_capital_of_tennessee() -> None:
+    """The textbook's ballots: Nashville beats every other city, Memphis loses to every other."""
+    votes = [(42, "MNCK"), (26, "NCKM"), (15, "CKNM"), (17, "KCNM")]
+    assert order_of(ballots_of(*votes, teams="MNCK"), "MNCK") == "NCKM"
+
+
+def test_the_weakest_duel_of_a_cycle_is_left_out() -> None:
+    """Nine ballots: A beats B by 7 to 2, B beats C by 6 to 3, C beats A by 5 to 4. The last one is left out."""
+    ranks = ballots_of((4, "ABC"), (3, "CAB"), (2, "BCA"), teams="ABC")
+    assert majority_margins(ranks, np.ones(1)).tolist() == [[0, 5, -1], [-5, 0, 3], [1, -3, 0]]
+    assert order_of(ranks, "ABC") == "ABC"
+
+
+def test_a_cycle_of_equal_duels_leaves_all_in_one_place() -> None:
+    assert order_of(ballots_of((1, "ABC"), (1, "BCA"), (1, "CAB"), teams="ABC"), "ABC") == "(ABC)"
+    assert order_of(ballots_of((2, "ABCD"), (2, "BCAD"), (2, "CABD"), teams="ABCD"), "ABCD") == "(ABC)D"
+
+
+@given(st.integers(2, 7), st.randoms(use_true_random=False))
+def test_without_equal_margins_it_is_the_literal_method(teams: int, random) -> None:
+    upper = random.sample(range(1, 100), teams * (teams - 1) // 2)
+    margins = np.zeros((teams, teams))
+    margins[np.triu_indices(teams, 1)] = [value * random.choice([-1, 1]) for value in upper]
+    margins -= margins.T
+    assert lock_pairs(margins).tolist() == literal_order(margins).tolist()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 3), st.integers(1, 8))
+def test_it_is_an_order_and_names_play_no_part(seed: int, teams: int, columns: int, units: int) -> None:
+    random = np.random.default_rng(seed)
+    ranks = random.integers(1, 4, (teams, columns, units)).astype(np.float64)
+    before = lock_pairs(majority_margins(ranks, np.ones(columns)))
+    assert not (before & before.T).any()
+    assert not np.diagonal(before).any()
+    assert ((before.astype(int) @ before.astype(int) > 0) <= before).all(), "what stands before that stands before too"
+    order = random.permutation(teams)
+    again = lock_pairs(majority_margins(ranks[order], np.ones(columns)))
+    assert again.tolist() == before[np.ix_(order, order)].tolist()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 3), st.integers(1, 8), st.integers(1, 3))
+def test_clones_change_nothing_between_others_nor_who_is_first(
+    seed: int, teams: int, columns: int, units: int, clones: int
+) -> None:
+    """Entries of a team that stand beside it on every ballot, in any order among themselves; or are just the same."""
+    random = np.random.default_rng(seed)
+    values = random.integers(0, 6, (teams, columns, units)).astype(np.float64)
+    team = int(random.integers(teams))
+    entries = np.repeat(values[team][None], clones, axis=0)
+    if random.random() < 0.7:
+        values[team] += 0.5  # no other team is equal, so that there is room beside it
+        entries += 0.5 + random.integers(-2, 3, (clones, columns, units)) / 10
+    weights = random.integers(1, 3, columns).astype(np.float64)
+    before = lock_pairs(majority_margins(-values, weights))
+    cloned = lock_pairs(majority_margins(-np.concatenate([values, entries]), weights))
+    group = np.array([*range(teams), *[team] * clones])
+    others = np.flatnonzero(group != team)
+    assert cloned[np.ix_(others, others)].tolist() == before[np.ix_(others, others)].tolist()
+    for entry in np.flatnonzero(group == team):
+        assert cloned[entry, others].tolist() == before[team, others].tolist()
+        assert cloned[others, entry].tolist() == before[others, team].tolist()
+    first = set(np.flatnonzero(~before.any(axis=0)).tolist())
+    assert set(group[~cloned.any(axis=0)].tolist()) == first
+
+
+def test_a_sum_of_ranks_is_turned_by_clones_and_ranked_pairs_are_not() -> None:
+    """A beats B in four of six patients; entries behind B that beat A in the other two make B first by ranks."""
+    alone, among_others = independence("ranked_pairs", INDEPENDENT)
+    assert alone == among_others == [1, 2]
+    alone, among_others = independence("rank_then_aggregate", INDEPENDENT)
+    assert (alone, among_others) == ([1, 2], [2, 1])
+
+
+def test_weights_of_columns_are_weights_of_their_ballots() -> None:
+    values = np.array([[[0.9, 0.9], [0.1, 0.1]], [[0.5, 0.5], [0.5, 0.5]]])
+    table = units_only(values)
+    for weights, expected in [([1, 1], [1, 1]), ([2, 1], [1, 2]), ([1, 3], [2, 1])]:
+        found = rank_teams(replace(table, weights=np.array(weights, float)), method="ranked_pairs", **RULES)
+        assert found.position.tolist() == expected
+
+
+def test_a_team_without_a_value_loses_the_ballot_or_is_not_ranked() -> None:
+    table = units_only(np.array([[[0.9, np.nan, np.nan]], [[0.5, 0.5, np.nan]], [[0.4, 0.6, np.nan]]]))
+    found = rank_teams(table, method="ranked_pairs", **RULES)
+    assert found.combined.tolist() == [0, 0, 0], "one ballot each, and the third patient says nothing"
+    found = rank_teams(table, method="ranked_pairs", ties="min", missing="unranked")
+    assert found.position.tolist()[1:] == [1, 1]
+    assert np.isnan(found.position[0])
+
+
+def test_a_board_by_ranked_pairs_has_samples_and_words() -> None:
+    board = ranked(table_of([[[0.9] * 8, [0.1] * 8, [0.5] * 8]]), method="ranked_pairs", samples=100)
+    assert [(row.name, row.position, row.combined, row.first) for row in board.teams] == [
+        ("team 0", 1, 0, 1),
+        ("team 2", 2, 1, 0),
+        ("team 1", 3, 2, 0),
+    ]
+    assert "ballot" in board.words
+    with pytest.raises(ValueError, match="units"):
+        rank_teams(replace(units_only([[[1.0]]]), by_unit=None), method="ranked_pairs", **RULES)

@@ -1,11 +1,13 @@
-"""Workers by processors and memory: what is left, what a case needs, and what happens where memory is too small."""
+"""Workers, what they share, and what they keep between submissions: no byte depends on it."""
 
 from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,14 +29,20 @@ from evaluation.execution.workers import (
     Work,
     batches,
     plan_workers,
+    run_job,
     run_tasks,
     run_work,
 )
-from evaluation.findings.errors import WorkerDied
+from evaluation.findings.errors import WorkerDied, refused
 from evaluation.formats.format import image_bytes
-from evaluation.model import Annotations, Outlines
+from evaluation.model import Annotations, CaseResult, Outlines
+from evaluation.scoring import read as module
+from evaluation.scoring import street
+from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.memory import memory_needs
-from evaluation.scoring.read import SharedCases
+from evaluation.scoring.read import KeptReferences, SharedCases, file_states, rules_of_references
+from evaluation.scoring.receive import receive_submission
+from evaluation.scoring.street import score_submission
 from evaluation.submission import CaseFile, open_submission
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -522,3 +530,144 @@ def test_a_limit_that_hardly_holds_the_program_is_told_at_once(large_images, tmp
     assert done.returncode == 70, done.stderr
     assert "ran out of memory; expected enough memory for the largest case" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+# --- which cases a worker takes together decides nothing: neither what is scored nor what is told ---------------------
+
+
+FROZEN = Path(__file__).parent / "golden/frozen"
+
+
+@pytest.mark.parametrize("together", [1, 2, 8])
+def test_a_fault_found_while_measuring_and_one_found_while_reading_are_both_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    own = street.measure_cases
+
+    def measure(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
+        if any(case.case.name == "P2_1" for case in matched):
+            raise refused("case-too-costly", "case 'P2_1'", predictions=3)
+        return own(challenge, matched)
+
+    monkeypatch.setattr(street, "measure_cases", measure)
+    submission = Path(shutil.copytree(FROZEN / "submissions/namer", tmp_path / "submission"))
+    next((submission / "P2/P2_2").rglob("*.mat")).write_bytes(b"no MATLAB file")
+    challenge, folder = Challenge.load(FROZEN / "challenge"), FROZEN / "challenge"
+    received = receive_submission(challenge, submission, folder)
+    cases = run_job(street.sort_cases(challenge, folder, received), 1)
+    outcomes = [
+        outcome
+        for first in range(0, len(cases.inputs), together)
+        for outcome in street.score_cases(
+            cases.challenge, folder, received.files, cases.inputs[first : first + together]
+        )
+    ]
+    faults = [{finding.code for finding in outcome.prediction_faults} for outcome in outcomes]
+    names = [case.case.name for case in cases.inputs]
+    assert dict(zip(names, faults, strict=True)) == {
+        name: {"P2_1": {"case-too-costly"}, "P2_2": {"wrong-format"}}.get(name, set()) for name in names
+    }
+    assert [outcome.result is None for outcome in outcomes] == [name in ("P2_1", "P2_2") for name in names]
+
+
+# --- references that are kept between submissions: the same bytes, and nothing is used that changed -------------------
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The cases whose reference is read from now on, with nothing kept."""
+    monkeypatch.setattr(module, "SETTLED_SECONDS", 0)
+    monkeypatch.setattr(module, "kept_references", KeptReferences())
+    monkeypatch.setattr("evaluation.scoring.street.kept_references", module.kept_references)
+    found: list[str] = []
+    own = module.read_reference
+    monkeypatch.setattr(module, "read_reference", lambda *of: (found.append(of[2].name), own(*of))[1])
+    return found
+
+
+def challenge(folder: Path) -> Path:
+    shutil.copytree(FROZEN / "challenge", folder / "challenge")
+    return folder / "challenge"
+
+
+def score_with_kept(folder: Path, team: str) -> dict[str, str]:
+    return score_submission(folder, FROZEN / "submissions" / team, workers=1).texts()
+
+
+def test_a_third_submission_reads_no_reference_and_has_the_same_bytes(tmp_path: Path, read: list[str]) -> None:
+    folder = challenge(tmp_path)
+    alone = {team: score_with_kept(folder, team) for team in ("finder", "namer", "outliner")}
+    cases = len(read) // 2
+    assert sorted(read[:cases]) == sorted(read[cases:])  # the first two submissions
+    assert {team: score_with_kept(folder, team) for team in alone} == alone and len(read) == 2 * cases
+    module.kept_references.pickled.clear()
+    assert {team: score_with_kept(folder, team) for team in alone} == alone
+
+
+def test_what_changed_is_read_again(tmp_path: Path, read: list[str]) -> None:
+    folder = challenge(tmp_path)
+    first, *_ = [score_with_kept(folder, "finder") for _ in range(3)]
+    read.clear()
+    path = sorted((folder / "reference").rglob("*.xml"))[0]
+    before, text = path.stat(), path.read_text()
+    path.write_text(text.replace('X="1', 'X="2'))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # the same size and time of change
+    assert score_with_kept(folder, "finder") != first and read == [path.stem]
+    path.write_text(text)
+    assert score_with_kept(folder, "finder") == first
+
+
+def test_other_rules_of_the_reference_have_other_entries(tmp_path: Path, read: list[str]) -> None:
+    folder = challenge(tmp_path)
+    for _ in range(3):
+        score_with_kept(folder, "finder")
+    loaded = Challenge.load(folder)
+    other = loaded.model_copy(update={"reference": loaded.reference.model_copy(update={"overlap": "smallest"})})
+    assert rules_of_references(other) != rules_of_references(loaded)
+    read.clear()
+    score_submission(folder, FROZEN / "submissions/finder", workers=1, challenge=other)
+    assert len(read) == len(loaded.cases)
+
+
+def test_what_has_just_changed_is_not_kept(tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SETTLED_SECONDS", 3600)
+    folder = challenge(tmp_path)
+    for _ in range(3):
+        score_with_kept(folder, "finder")
+    assert module.kept_references.pickled == {} and len(read) == 3 * len(Challenge.load(folder).cases)
+
+
+def test_the_memory_is_bounded_and_goes_to_the_rules_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEPT_BYTES", 100)
+    kept = KeptReferences()
+    for case in "abc":
+        kept.add(("rules", "folder", case, "state"), bytes(40))
+    assert [key[2] for key in kept.pickled] == ["a", "b"] and kept.size == 80
+    kept.add(("others", "folder", "c", "state"), bytes(40))
+    assert [key[2] for key in kept.pickled] == ["c"] and kept.size == 40
+
+
+def test_a_reference_that_may_change_unseen_is_never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "reference_files", lambda *case: ())
+    monkeypatch.setattr(module, "read_reference", lambda *case: "read")
+    case = Case("a", "a", 5, 5)
+    for state, entries in (("", 0), ("a state", 1)):
+        monkeypatch.setattr(module, "file_states", lambda *case, state=state: state)
+        kept = KeptReferences()
+        assert [kept.read(None, Path("folder"), case, "rules") for _ in range(3)] == ["read"] * 3  # type: ignore[arg-type]
+        assert len(kept.pickled) == entries
+
+
+def test_another_file_with_the_size_and_the_time_of_the_old_one_has_another_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SETTLED_SECONDS", 0)
+    files = [CaseFile("a.xml", 0)]
+    for name, text in (("a.xml", "old"), ("b.xml", "new")):
+        (tmp_path / name).write_text(text)
+        os.utime(tmp_path / name, ns=(0, 10**18))
+    before = file_states(tmp_path, files)
+    (tmp_path / "b.xml").replace(tmp_path / "a.xml")
+    assert "" != before != file_states(tmp_path, files)
+    monkeypatch.setattr(module, "SETTLED_SECONDS", 3600)
+    assert file_states(tmp_path, files) == ""

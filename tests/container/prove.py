@@ -24,7 +24,7 @@ from typing import Any
 import real_challenges as real
 from signals import End, chosen
 from test_leaks import planted_in
-from test_signals import faults_of_end
+from test_progress import faults_of_end
 
 from container import machines, submissions
 from container.engine import GROUND_TRUTH, MEMORY, SUBMISSION, Ended, Engine
@@ -283,7 +283,7 @@ class Proof:
         self.check("memory for fewer workers", faults, f"{LITTLE_MEMORY // 10**6} MB, {ended.seconds:.1f} s")
 
     def signals(self) -> None:
-        """A third of the signals of tests/signals.py, in the image; all of them are in tests/test_signals.py."""
+        """A third of the signals of tests/signals.py, in the image; all of them are in tests/test_progress.py."""
         demo = write_demo(self.scratch / "signals")
         ended = self.engine.run(
             ["/tests/signals.py", "/given/challenge", "/given/submission", "/tmp"], entrypoint=PYTHON,
