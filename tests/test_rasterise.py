@@ -387,7 +387,7 @@ def test_polygons_are_valid_and_as_large_as_their_parts(labels):
         assert traced.area == mask.sum()
         assert np.array_equal(shapely.contains_xy(traced, x, y), mask)
         background = label(np.pad(~mask, 1, constant_values=True), connectivity=1)
-        assert len(polygon.interiors) == background.max() - 1
+        assert len(traced.interiors) == background.max() - 1
 
 
 @given(label_maps)
