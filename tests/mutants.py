@@ -260,12 +260,11 @@ MUTANTS: Sequence[Mutant] = [
     ),
     *of(
         "annotation_xml", "xml_formats",
-        ("check_number(len(self.start) + 1, ", "check_number(len(self.start), "),
         ("order[1:] > order[:-1]", "order[1:] < order[:-1]"),
-        ("order = in_order(regions.vertices.column(\"Order\"), drawn.start)", "order = slice(None)"),
+        ("order = in_order(regions.vertices.column(\"Order\"), regions.start)", "order = slice(None)"),
         ("check_number(present + 1, ", "check_number(present, "),
         ('in ("", DEFAULT_ATTRIBUTE)', 'in ("",)'),
-        ("~is_hole & (drawn.count >= 3)", "~is_hole"),
+        ("~is_hole & (regions.count >= 3)", "~is_hole"),
     ),
     *of(
         "coco_json", "coco",

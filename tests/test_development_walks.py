@@ -255,7 +255,7 @@ def said_by(code: str, root: Path) -> dict[str, str]:
 
 def test_the_walk_through_a_format_adds_one(copy):
     touched = follow(walk("Adding a format"), copy)
-    assert len(touched) == 2  # a new file, and the rules with their line in the list; docs/formats.md comes on top
+    assert len(touched) == 3  # a new file, the rules with their line in the list, the words; docs/formats.md on top
     assert said_by(FORMAT, copy) == {
         "points": "[[3.5, 3.5], [9.5, 3.5], [15.5, 3.5]] [1, 2, 1]",
         "faults": "['invalid-annotation', 'unknown-class']",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -512,9 +513,13 @@ def test_a_class_in_a_channel_that_is_not_known_is_told_with_the_channel() -> No
         )
 
 
+def table_of(rows: str) -> tuple[io.BytesIO, str]:
+    return io.BytesIO(f"id,class\n{rows}".encode()), "'a.csv'"
+
+
 @pytest.mark.parametrize("factor", [1, 10**15])
 def test_a_table_gives_each_id_its_class(factor: int) -> None:
-    table = {7 * factor: 2, 300 * factor: -1, 2 * factor: 1, 5: 2}
+    table = table_of(f"{7 * factor},stroma\n{300 * factor},debris\n{2 * factor},tumour\n5,stroma\n")
     asked = request(".npy", TWO_CLASSES, class_table="{case}.csv")
     image = image_of(
         read_label_image(npy_file(LABELS.astype(np.int64) * factor), asked, case_of(SHAPE), class_table=table)
@@ -526,7 +531,9 @@ def test_a_table_gives_each_id_its_class(factor: int) -> None:
 
 
 def test_labels_of_a_skipped_class_in_the_table_become_background() -> None:
-    found = read_label_image(npy_file(LABELS), request(".npy"), case_of(SHAPE), class_table={7: 0, 300: 1, 2: 1})
+    asked = request(".npy", replace(TWO_CLASSES, skipped=frozenset({"region"})), class_table="{case}.csv")
+    table = table_of("7,region\n300,tumour\n2,tumour\n")
+    found = read_label_image(npy_file(LABELS), asked, case_of(SHAPE), class_table=table)
     image = image_of(found)
     assert np.array_equal(picture(image.labels), np.where(LABELS == 7, 0, LABELS))
     assert image.class_of_instance is not None
@@ -535,7 +542,8 @@ def test_labels_of_a_skipped_class_in_the_table_become_background() -> None:
 
 def test_ids_without_a_class_in_the_table_are_told() -> None:
     with pytest.raises(InputFault) as error:
-        read_label_image(npy_file(LABELS), request(".npy"), case_of(SHAPE), class_table={7: 1})
+        asked = request(".npy", TWO_CLASSES, class_table="{case}.csv")
+        read_label_image(npy_file(LABELS), asked, case_of(SHAPE), class_table=table_of("7,tumour\n"))
     assert [str(finding) for finding in error.value.findings] == [
         "[instance-without-class] case 'a', 'a.npy': 2 nuclei have no class in the class table (ids '2', '300'); "
         "expected a class for every nucleus. Write the id and the class of every nucleus into the table."

@@ -12,6 +12,7 @@ import pytest
 from endless import not_endless
 
 from evaluation.challenge import LimitRules, format_rules
+from evaluation.findings import render_findings
 from evaluation.findings.errors import InputFault
 from evaluation.formats.format import Request
 from evaluation.formats.run_lengths import read_rle_csv_collection
@@ -134,10 +135,12 @@ def test_rows_become_these_nuclei(why, text, options, expected, unknown):
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 
-def test_swapped_sizes_are_told_once_a_case():
-    (line,) = fault_lines("id,rle,Height,Width\na,1 1,5,3\na,2 1,5,3\nb,1 1,4,2\n")
+def test_swapped_sizes_are_told_in_one_line_a_case():
+    with pytest.raises(InputFault) as caught:
+        read("id,rle,Height,Width\na,1 1,5,3\na,2 1,5,3\nb,1 1,4,2\n")
+    (line,) = render_findings(caught.value.findings)
     assert line == (
-        "[wrong-shape] 'codes.csv', line 2 and 1 more: an image of height '5' and width '3'; expected 3 and 5, the "
+        "[wrong-shape] 'codes.csv', line 2, line 3: an image of height '5' and width '3'; expected 3 and 5, the "
         "height and width of the image. Make the codes at the size of the image."
     )
 

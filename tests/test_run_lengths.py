@@ -13,7 +13,7 @@ from pycocotools import mask as coco_mask
 from evaluation.findings.errors import InputFault
 from evaluation.findings.pages import CATALOGUE
 from evaluation.formats import run_lengths
-from evaluation.formats.run_lengths import instances_from_runs, runs_of_counts, runs_of_pairs
+from evaluation.formats.run_lengths import instances_of_codes, runs_of_counts, runs_of_pairs
 from evaluation.model import Instances
 from evaluation.model.intervals import merge_runs, outside
 
@@ -26,10 +26,8 @@ def place(code: int) -> str:
 
 def convert(runs, shape_yx, pixel_order, instances=None) -> Instances:
     count = instances or int(runs.instance.max(initial=-1)) + 1
-    return instances_from_runs(
-        runs.start,
-        runs.length,
-        runs.instance,
+    return instances_of_codes(
+        runs,
         shape_yx=shape_yx,
         pixel_order=pixel_order,
         class_id=np.ones(count, np.int16),

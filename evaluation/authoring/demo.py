@@ -26,7 +26,7 @@ from evaluation.authoring.synthesis import (
     select_outlines,
 )
 from evaluation.execution.workers import Progress
-from evaluation.formats.label_image import mat_bytes
+from evaluation.formats.format import mat_bytes
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
 from evaluation.leaderboard.team_scores import read_metrics

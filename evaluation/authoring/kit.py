@@ -17,6 +17,7 @@ from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.formats import format_of
 from evaluation.formats.format import Example
+from evaluation.formats.label_image import example_companion
 from evaluation.metrics.pages import page_of, summary
 from evaluation.model import Case
 from evaluation.results.files import write_atomically
@@ -158,7 +159,8 @@ def how_numbers_are_meant(rules: FormatRules) -> str:
         )
     if rules.coordinates == "slide":
         words.append("They count from the corner of the slide.")
-    words += format_of(rules.format).explain(rules)
+    if (explain := format_of(rules.format).explain) is not None:
+        words += explain(rules)
     if rules.case_key != "{case}" or rules.is_shared:
         key = rules.case_key
         names = f"`{key}`" if isinstance(key, str) else ", ".join(f"`{key[case]}` ({case})" for case in key)
@@ -196,9 +198,9 @@ def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case
             name = filled(rules.files.replace("*", "1"), file_cases[0], class_name)
             files[name] = format.example(made, file_cases, class_name or None)
     for key in rules.companions:
-        if (pattern := rules.value(key)) is not None and format.companion is not None:
+        if (pattern := rules.value(key)) is not None:
             for file_cases in files_of(pattern, cases):
-                files[filled(pattern, file_cases[0])] = format.companion(made, key, file_cases)
+                files[filled(pattern, file_cases[0])] = example_companion(made, key, file_cases)
     return files
 
 

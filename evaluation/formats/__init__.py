@@ -8,43 +8,83 @@ Execution and the rooms above may import it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from evaluation.formats.format import Format, Request
+from evaluation.formats.format import Request
 from evaluation.model import Annotations, Case, Collection
 
 __all__ = ["Format", "Request", "format_of", "module_of", "read_annotations", "read_collection"]
 
 Companions = Mapping[str, tuple[BinaryIO, str]]
 NO_COMPANIONS: Companions = MappingProxyType({})
-FAMILIES = {
-    name: module
-    for module, names in (
-        ("annotation_xml", "aperio_xml asap_xml"),
-        ("listed_nuclei", "polygons_json points_json contours_json yolo_txt"),
-        ("coco", "coco_json midog_json"),
-        ("tables", "points_csv nucls_csv counts_csv"),
-        ("run_lengths", "rle_csv"),
-        ("label_image", "label_image colour_map"),
-        ("arrays", "conic_array pannuke_masks"),
-        ("mat_files", "nary_mat hovernet_mat"),
-    )
-    for name in names.split()
+WORDS_OF_FORMATS = {  # of each family: its formats, and what participants hand in
+    "annotation_xml": {"aperio_xml": "Aperio ImageScope XML", "asap_xml": "ASAP XML"},
+    "geojson": {"geojson": "GeoJSON as QuPath writes it"},
+    "listed_nuclei": {
+        "polygons_json": 'JSON of the platform\'s kind "Multiple polygons"',
+        "points_json": 'JSON of the platform\'s kind "Multiple points"',
+        "contours_json": "JSON of HoVer-Net, CellViT or labelme",
+        "yolo_txt": "YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
+    },
+    "coco": {"coco_json": "COCO JSON", "midog_json": "MIDOG JSON, a box for each nucleus"},
+    "tables": {
+        "points_csv": "CSV with a row for each nucleus",
+        "nucls_csv": "NuCLS CSV",
+        "counts_csv": "CSV with a row for each image and a column for each class: how many nuclei there are",
+    },
+    "run_lengths": {"rle_csv": "CSV of run-length codes"},
+    "label_image": {
+        "label_image": "label image: 0 is background, every other number one nucleus",
+        "colour_map": "PNG with a colour for each class and borders between nuclei",
+    },
+    "arrays": {
+        "conic_array": "NumPy array, cases x height x width x 2 (nuclei, classes)",
+        "pannuke_masks": "NumPy array, height x width x channels, the nuclei of a class in each channel",
+    },
+    "mat_files": {
+        "nary_mat": "MATLAB file with the labels in `n_ary_mask`",
+        "hovernet_mat": "MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
+    },
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format, as its functions in the module of its family say. ``docs/development.md`` says how to add one.
+
+    words     what participants hand in
+    example   ``example_of_NAME`` writes a valid file for an ``Example``, its cases (one, unless the file holds all)
+              and the name of its class, None if it holds all
+    explain   ``explain_NAME`` gives sentences for participants about the keys that only this format has
+    read      ``read_NAME`` reads the annotations of a case from a stream, for a ``Request``, the case, and the files
+              that go with it, by key
+    read_all  ``read_NAME_collection`` reads those of all cases from a stream, for a ``Request`` and the cases by their
+              names in such files
+    """
+
+    words: str
+    example: Callable[..., bytes]
+    explain: Callable[[Any], list[str]] | None
+    read: Callable[..., Annotations] | None
+    read_all: Callable[..., Collection] | None
+
+
 def module_of(name: str) -> str:
-    """The module that a format is in: its family, or a module of its own name."""
-    return f"evaluation.formats.{FAMILIES.get(name, name)}"
+    """The module that a format is in."""
+    (family,) = (family for family, formats in WORDS_OF_FORMATS.items() if name in formats)
+    return f"{__name__}.{family}"
 
 
 def format_of(name: str) -> Format:
     """A format, imported on first use, so that a challenge pays only for the formats that it has."""
-    formats: Mapping[str, Format] = import_module(module_of(name)).FORMATS
-    return formats[name]
+    module = import_module(module_of(name))
+    words = next(formats[name] for formats in WORDS_OF_FORMATS.values() if name in formats)
+    names = f"explain_{name}", f"read_{name}", f"read_{name}_collection"
+    return Format(words, getattr(module, f"example_of_{name}"), *(getattr(module, each, None) for each in names))
 
 
 def read_annotations(

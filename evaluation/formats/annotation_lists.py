@@ -18,9 +18,9 @@ from evaluation.decoding.polygons import Polygons, Ring
 from evaluation.decoding.streams import check_number
 from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.classes import UNKNOWN, ClassNames, check_size, shown
-from evaluation.formats.format import Request, are_coordinates, outlines_of_rings, um_and_spacing
-from evaluation.model import Annotations, Case, Float64, Int64, Points, um_to_px
+from evaluation.formats.classes import UNKNOWN, ClassNames, check_size, columns_of_classes, missing_classes, shown
+from evaluation.formats.format import Request, are_coordinates, in_px, outlines_of_rings
+from evaluation.model import Annotations, Case, Float64, Int64, Outlines, Points
 
 NUMBERS = frozenset({int, float})  # by type: True is no number
 NUCLEI_AT_ONCE = 1 << 12
@@ -42,10 +42,10 @@ class Faults:
             named.append(fault(code, f"{self.where}, {place}", **words))
 
     def include(self, finding: Finding) -> None:
-        """Add a finding that names its place in the file, but not the file."""
+        """Add a finding that also stands for others."""
         named = self.named.setdefault(finding.code, [])
         if len(named) < FAULTS_NAMED:
-            named.append(replace(finding, where=f"{self.where}, {finding.where}", count=1))
+            named.append(replace(finding, count=1))
         self.total[finding.code] += finding.count
 
     def count_rest(self, code: str, total: int) -> None:
@@ -90,25 +90,23 @@ class ClassProbabilities:
     Where no classes are asked for, as in the conversion of a single file, they are left aside.
     """
 
-    def __init__(self, request: Request, kind: str, faults: Faults) -> None:
+    def __init__(self, request: Request, sheet: Sheet) -> None:
         self.classes = request.classes
         self.where = request.where
-        self.kind = kind
-        self.faults = faults
+        self.sheet = sheet
         self.waiting: list[Any] = []  # objects of the nuclei of the piece at hand; None for those without
         self.rows: list[Float64] = [np.empty((0, len(self.classes.names)), np.float64)]
         self.given = 0  # how many nuclei have them
-        self.lacking = 0  # and how many do not
-        self.without: list[int] = []  # numbers of the first annotations of these
+        self.lacking: list[int] = []  # numbers of the annotations of those that do not
         self.keys: tuple[str, ...] = ()  # of the last object
         self.chosen: list[str] = []  # the key of each class among them, in the order of the classes
-        self.twice: tuple[str, str] | None = None  # two of them that name one class
+        self.twice: list[tuple[str, str]] = []  # two of them that name one class
         self.missing: list[str] = []  # classes that none of them names
 
-    def add(self, value: object, count: int) -> None:
-        """The object of an annotation, of so many nuclei; None if it has none."""
+    def add(self, values: Sequence[object]) -> None:
+        """The object of each nucleus, None if it has none."""
         if self.classes.names:
-            self.waiting += [value] * count
+            self.waiting += values
 
     def settle(self, numbers: Sequence[int]) -> None:
         """Make arrays of what has come since the last time. Raises InputFault: too-large.
@@ -116,18 +114,17 @@ class ClassProbabilities:
         numbers  of the annotations of all nuclei, those that come last are waiting
         """
         waiting, self.waiting = self.waiting, []
-        lacking = waiting.count(None)
-        self.lacking += lacking
-        self.given += len(waiting) - lacking
         numbers = numbers[len(numbers) - len(waiting) :]
-        if lacking and len(self.without) < FAULTS_NAMED:
-            self.without += [n for n, value in zip(numbers, waiting, strict=True) if value is None][:FAULTS_NAMED]
-        if lacking == len(waiting):
+        if waiting.count(None) == len(waiting):
+            self.lacking += numbers
             return
+        numbered = list(zip(numbers, waiting, strict=True))
+        self.lacking += [number for number, value in numbered if value is None]
+        numbered = [(number, value) for number, value in numbered if value is not None]
+        self.given += len(numbered)
         check_size(self.given, len(self.classes.names), self.where)
-        with_values = [(n, value) for n, value in zip(numbers, waiting, strict=True) if value is not None]
-        for begin in range(0, len(with_values), NUCLEI_AT_ONCE):
-            self.add_rows(with_values[begin : begin + NUCLEI_AT_ONCE])
+        for begin in range(0, len(numbered), NUCLEI_AT_ONCE):
+            self.add_rows(numbered[begin : begin + NUCLEI_AT_ONCE])
 
     def add_rows(self, given: Sequence[tuple[int, Any]]) -> None:
         """The numbers of some annotations, as rows; what is wrong with them is noted."""
@@ -136,87 +133,118 @@ class ClassProbabilities:
         for number, value in given:
             if type(value) is not dict:
                 wanted = "an object with a number for each class"
-                place, said = f"{self.kind} {number}", "the class probabilities"
-                self.faults.fault("invalid-annotation", place, expected=wanted, of=said, value=shown(value))
+                said = "the class probabilities"
+                self.sheet.fault("invalid-annotation", number, expected=wanted, of=said, value=shown(value))
                 continue
             keys = tuple(value)
             if keys != self.keys:
                 self.keys = keys
-                self.choose(keys)
+                columns, self.twice = columns_of_classes(keys, self.classes)
+                self.chosen = [keys[column] for _, column in sorted(columns.items())]
+                self.missing = missing_classes(columns, self.classes)
             if self.twice:
-                first, second = self.twice
-                place, wording = f"{self.kind} {number}", "two-probabilities"
-                self.faults.fault("invalid-annotation", place, wording=wording, first=first, second=second)
+                first, second = self.twice[0]
+                wording = "two-probabilities"
+                self.sheet.fault("invalid-annotation", number, wording=wording, first=first, second=second)
                 continue
             if self.missing:
-                place, wording = f"{self.kind} {number}", "some-classes-without"
-                self.faults.fault("missing-probability", place, wording=wording, names=self.missing)
+                wording = "some-classes-without"
+                self.sheet.fault("missing-probability", number, wording=wording, names=self.missing)
                 continue
             values += [value[key] for key in self.chosen]
             number_of_row.append(number)
         plain = NUMBERS.issuperset(map(type, values))
         numbers = np.array(values if plain else [v if type(v) in NUMBERS else np.nan for v in values], np.float64)
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
-        self.faults.count_rest("invalid-probability", len(wrong))
+        self.sheet.faults.count_rest("invalid-probability", len(wrong))
         for index in wrong[:FAULTS_NAMED].tolist():
             row, column = divmod(index, len(self.classes.names))
-            place, value, name = f"{self.kind} {number_of_row[row]}", shown(values[index]), self.classes.names[column]
-            self.faults.fault("invalid-probability", place, wording="class", value=value, name=name)
+            value, name = shown(values[index]), self.classes.names[column]
+            self.sheet.fault("invalid-probability", number_of_row[row], wording="class", value=value, name=name)
         if not len(wrong):
             self.rows.append(numbers.reshape(-1, len(self.classes.names)).astype(np.float64))
-
-    def choose(self, keys: Sequence[str]) -> None:
-        """Find the key of each class."""
-        by_class: dict[int, str] = {}
-        self.twice = None
-        for key in keys:
-            folded = key.strip().casefold()
-            class_id = self.classes.ids.get(folded, 0) if folded else 0
-            if class_id > 0 and by_class.setdefault(class_id, key) != key:
-                self.twice = by_class[class_id], key
-        self.missing = [name for class_id, name in enumerate(self.classes.names, start=1) if class_id not in by_class]
-        self.chosen = [by_class[class_id] for class_id in sorted(by_class)]
 
     def array(self) -> Float64 | None:
         """Of all nuclei, float64 (N, C) in the order of the classes; None if none has any."""
         if not self.given:
             return None
-        self.faults.count_rest("missing-probability", self.lacking)
-        for number in self.without[:FAULTS_NAMED] if self.lacking else ():
-            self.faults.fault("missing-probability", f"{self.kind} {number}", wording="no-class-probabilities")
+        self.sheet.faults.count_rest("missing-probability", len(self.lacking))
+        for number in self.lacking[:FAULTS_NAMED]:
+            self.sheet.fault("missing-probability", number, wording="no-class-probabilities")
         return np.concatenate(self.rows)
 
 
-class NucleusLists:
+class Sheet:
+    """The nuclei of a file, as a reader meets them: a row for each. The reader keeps their shapes.
+
+    kind             what the file calls an annotation, for messages: "feature", "polygon", "point"
+    probability_key  under which a probability stands, if messages name it
+    number           of the annotation at hand, from 1, or from 0 where its place is an index
+    numbers          of the annotation of each nucleus
+    """
+
+    def __init__(self, request: Request, kind: str, *, probability_key: str = "") -> None:
+        self.request = request
+        self.kind = kind
+        self.probability_key = probability_key
+        self.faults = Faults(request.where)
+        self.left_out = Faults(request.where)
+        self.names = ClassNames(request.classes, request.file_class)
+        self.number = 0
+        self.numbers: list[int] = []
+        self.class_id: list[int] = []
+        self.source_id: list[Any] = []
+        self.probability: list[Any] = []
+
+    def place(self, number: int | None = None) -> str:
+        """Where the annotation with this number is in the file; None: the one at hand."""
+        return f"{self.kind} {self.number if number is None else number}"
+
+    def fault(self, code: str, number: int | None = None, /, **words: Any) -> None:
+        """Note what is wrong with the annotation at hand, or with that of a number."""
+        self.faults.fault(code, self.place(number), **words)
+
+    def class_of(self, name: object) -> int:
+        """The class id of the annotation at hand, 0 for an unknown one, which is noted; or SKIPPED."""
+        class_id = self.names.look_up(name)
+        if class_id == UNKNOWN:
+            self.names.add_unknown(name, self.number)
+            return 0
+        return class_id
+
+    def columns(self) -> dict[str, Any]:
+        """Classes, ids and probabilities of all nuclei. Raises InputFault with all that is wrong with the file."""
+        places = map(self.place, self.numbers)
+        probability = check_probabilities(self.probability, places, self.faults, key=self.probability_key)
+        if findings := [*self.names.findings(self.request.where, self.place), *self.faults.findings()]:
+            raise InputFault(*findings)
+        return {
+            "class_id": np.array(self.class_id, np.int16),
+            "source_id": np.array([*self.source_id, None], object)[:-1],
+            "probability": probability,
+        }
+
+
+class NucleusLists(Sheet):
     """The nuclei of a file, as they come: outlines or points, never both.
 
-    kind    what the file calls an annotation, for messages: "feature", "polygon", "point"
     closed  rings repeat their first vertex as the last one, which is dropped
 
     Limits are checked before arrays are made. Coordinates become px by the units of the rules and the case.
     """
 
     def __init__(self, request: Request, case: Case, kind: str, *, closed: bool = False) -> None:
-        self.request = request
-        self.kind = kind
+        super().__init__(request, kind)
         self.closed = closed
         self.of_points = request.rules.are_points
-        self.faults = Faults(request.where)
-        self.left_out = Faults(request.where)
-        self.names = ClassNames(request.classes, request.file_class)
-        self.factors = um_and_spacing(request.rules.value("units"), case.spacing_um)
+        self.scale = request.rules.value("units"), case.spacing_um
         self.counted = f"{kind}s or nuclei", "instances_per_case", request.where, request.limits
         self.most = request.limits.instances_per_case
-        self.number = 0  # of the annotation at hand, from 1
         self.rings: list[Any] = []  # lists of positions, of the piece at hand
         self.ring_number: list[int] = []
         self.ring_instance: list[int] = []
         self.ring_is_hole: list[bool] = []
-        self.class_id: list[int] = []
-        self.source_id: list[Any] = []
-        self.probability: list[Any] = []
-        self.class_probabilities = ClassProbabilities(request, kind, self.faults)
-        self.numbers: list[int] = []
+        self.class_probabilities = ClassProbabilities(request, self)
         self.vertices = 0
         self.points_xy: list[Float64] = [np.empty((0, 2))]
         self.ring_size: list[Int64] = [np.empty(0, np.int64)]
@@ -229,29 +257,23 @@ class NucleusLists:
         if self.number > self.most:  # a call for each annotation would be slow
             check_number(self.number, *self.counted)
 
-    def place(self) -> str:
-        return f"{self.kind} {self.number}"
-
-    def fault(self, code: str, **words: Any) -> None:
-        """Note what is wrong with the annotation at hand."""
-        self.faults.fault(code, self.place(), **words)
-
     def refuse_shape(self, what: str, kind: str, wanted: Sequence[str], fix: str) -> None:
         """The annotation at hand, or a part of it, has not the shape of the nuclei: a fault, or it is left out."""
         if self.request.rules.value("other_shapes") == "skip":
-            place, wording = self.place(), "geometry-left-out"
-            self.left_out.fault("left-out", place, wording=wording, what=what, type=kind, wanted=wanted)
+            wording = "geometry-left-out"
+            self.left_out.fault("left-out", self.place(), wording=wording, what=what, type=kind, wanted=wanted)
         else:
             wording = "other-geometry"
             self.fault("unsupported-shape", wording=wording, fix=fix, what=what, type=kind, wanted=wanted)
 
-    def class_of(self, name: object) -> int:
-        """The class id of the annotation at hand, 0 for an unknown one, which is noted."""
-        class_id = self.names.look_up(name)
-        if class_id == UNKNOWN:
-            self.names.add_unknown(name, self.place())
-            return 0
-        return class_id
+    def add_nucleus(
+        self, positions: Any, class_id: int, source_id: object, probability: object, class_probabilities: object
+    ) -> None:
+        """A nucleus that is a point, or the outline of one ring."""
+        if self.of_points:
+            self.add_points([positions], class_id, [source_id], probability, class_probabilities)
+        else:
+            self.add_outline([[positions]], class_id, source_id, probability, class_probabilities)
 
     def add_outline(
         self,
@@ -303,7 +325,7 @@ class NucleusLists:
         self.source_id += source_ids
         self.class_id += [class_id] * count
         self.probability += [probability] * count
-        self.class_probabilities.add(class_probabilities, count)
+        self.class_probabilities.add([class_probabilities] * count)
         self.numbers += [self.number] * count
 
     # --- a piece of the file ----------------------------------------------------------------------------------------
@@ -314,15 +336,15 @@ class NucleusLists:
         class_id: list[int],
         source_id: list[str],
         probability: list[Any],
-        class_probabilities: list[Any] | None,
+        class_probabilities: list[Any],
     ) -> bool:
         """All nuclei of a piece of the file; ``settle`` need not be called for it.
 
         False, and nothing is added, if a vertex is no usable coordinate. Raises InputFault: too-large.
 
-        class_id, source_id, probability, class_probabilities   of each feature; no class probabilities for none
+        class_id, source_id, probability, class_probabilities   of each feature
         """
-        points = self.in_px(polygons.points_xy)
+        points = in_px(polygons.points_xy, *self.scale)
         if not are_coordinates(points).all():
             return False
         count, before = len(class_id), len(self.class_id)
@@ -337,11 +359,7 @@ class NucleusLists:
         self.source_id += source_id
         self.probability += probability
         self.numbers += numbers
-        if class_probabilities is None:
-            self.class_probabilities.add(None, count)
-        else:
-            for value in class_probabilities:
-                self.class_probabilities.add(value, 1)
+        self.class_probabilities.add(class_probabilities)
         self.class_probabilities.settle(self.numbers)
         return True
 
@@ -355,7 +373,7 @@ class NucleusLists:
         else:
             positions = list(chain.from_iterable(self.rings))
             numbers = points_of(positions)
-        points = self.in_px(numbers)
+        points = in_px(numbers, *self.scale)
         bad = np.flatnonzero(~are_coordinates(points).all(axis=1))
         if len(bad):
             self.note_bad_coordinates(bad, size, positions)
@@ -368,14 +386,6 @@ class NucleusLists:
         """Count the vertices of rings. Raises InputFault: too-large."""
         self.vertices += int(size.sum())
         check_number(self.vertices, "vertices", "vertices_per_file", self.request.where, self.request.limits)
-
-    def in_px(self, numbers: Float64) -> Float64:
-        """Coordinates of a file in px."""
-        factor, spacing_um = self.factors
-        if spacing_um is None:
-            return numbers
-        with np.errstate(over="ignore"):
-            return np.asarray(um_to_px(numbers * factor, spacing_um))
 
     def keep(self, points: Float64, size: Int64) -> None:
         """Keep the vertices of rings, in px."""
@@ -392,7 +402,7 @@ class NucleusLists:
         for vertex in bad[:FAULTS_NAMED]:
             ring = int(np.searchsorted(stop, vertex, "right"))
             first, last = np.searchsorted(number, number[ring]), np.searchsorted(number, number[ring], "right")
-            place = f"{self.kind} {number[ring]}"
+            place = self.place(number[ring])
             if last - first > 1:
                 place += f", ring {ring - first + 1}"
             if size[ring] > 1:
@@ -404,15 +414,8 @@ class NucleusLists:
 
     def annotations(self) -> Annotations:
         """All nuclei, and what was left out. Raises InputFault with all that is wrong with the file."""
-        places = (f"{self.kind} {number}" for number in self.numbers)
-        columns: dict[str, Any] = {
-            "class_id": np.array(self.class_id, np.int16),
-            "source_id": np.array([*self.source_id, None], object)[:-1],
-            "probability": check_probabilities(self.probability, places, self.faults),
-            "class_probability": self.class_probabilities.array(),
-        }
-        if findings := [*self.names.findings(self.request.where), *self.faults.findings()]:
-            raise InputFault(*findings)
+        class_probability = self.class_probabilities.array()
+        columns = {**self.columns(), "class_probability": class_probability}
         points_xy = np.concatenate(self.points_xy)
         if self.of_points:
             return Annotations((Points(points_xy, **columns),), tuple(self.left_out.findings()))
@@ -468,13 +471,18 @@ def describe(root: object) -> str:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def class_name_of(class_id: int, class_names: Sequence[str]) -> str | None:
-    """The name of a class, None for 0. Raises ValueError for other ids without a name, such as ignore classes."""
-    if not 0 <= class_id <= len(class_names):
-        raise ValueError(f"class id {class_id} has no name; leave such nuclei out before writing")
-    return class_names[class_id - 1] if class_id else None
+def names_and_probabilities(
+    nuclei: Outlines | Points, class_names: Sequence[str]
+) -> list[tuple[str | None, float | None]]:
+    """The name of the class and the probability of each nucleus, None where it has none.
 
+    class_names  class id c has the name ``class_names[c - 1]``; 0 has none
 
-def probabilities_of(probability: Float64 | None, count: int) -> list[float | None]:
-    """Probabilities for JSON."""
-    return [None] * count if probability is None else probability.tolist()
+    Raises ValueError for other ids, such as those of ignore classes.
+    """
+    class_id, probability = nuclei.class_id.tolist(), nuclei.probability
+    if unknown := {*class_id} - {*range(len(class_names) + 1)}:
+        raise ValueError(f"class id {min(unknown)} has no name; leave such nuclei out before writing")
+    names = [None, *class_names]
+    probabilities = [None] * len(class_id) if probability is None else probability.tolist()
+    return [(names[each], value) for each, value in zip(class_id, probabilities, strict=True)]

@@ -26,51 +26,94 @@ from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_classes
-from evaluation.formats.format import Example, Format, Request, outlines_of_rings
-from evaluation.model import Annotations, Bool, Case, Float64, Int16, Int64, Outlines, Points
+from evaluation.formats.format import Example, Request, outlines_of_rings
+from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines, Points
 from evaluation.model.intervals import expand
 
 
 class Regions:
-    """The regions that the parser has met so far; in lists, which the garbage collector walks fast.
+    """The N regions of a document, in its order: in lists while the parser meets them, since the garbage collector
+    walks those fast, then in arrays.
 
-    region, vertex   what a format calls them
+    region, vertex  what a format calls them
+    points_xy       float64 (V, 2)
+    start           int64 (N + 1,)  region i has the vertices from ``start[i]`` to before ``start[i + 1]``
+    count           int64 (N,)      how many vertices each has
+    type            int64 (N,)      index into ``types``
+    owner           int64 (N,)      the layer, or the group, that a region is part of
+    class_id        int16 (N,)      also UNKNOWN and SKIPPED
+    source_id       of a region, by its index
     """
 
     def __init__(self, dialect: Dialect, region: str, vertex: str, request: Request) -> None:
         self.region, self.vertex, self.request = region, vertex, request
-        self.counted = f"{region}s", "instances_per_case", request.where, request.limits
         self.vertices = Vertices(dialect.columns, request.where, request.limits)
-        self.start: list[int] = []
-        self.owner: list[int] = []
+        self.starts: list[int] = []
+        self.owners: list[int] = []
         self.types: dict[str, int] = {}  # the number of each text, from 0
-        self.type: list[int] = []
+        self.type_numbers: list[int] = []
 
     def open(self, owner: int, type: str) -> None:
         """The element of a region begins."""
-        check_number(len(self.start) + 1, *self.counted)
-        self.start.append(len(self.vertices))
-        self.owner.append(owner)
-        self.type.append(self.types.setdefault(type.strip(), len(self.types)))
+        self.check_number(len(self.starts), f"{self.region}s")
+        self.starts.append(len(self.vertices))
+        self.owners.append(owner)
+        self.type_numbers.append(self.types.setdefault(type.strip(), len(self.types)))
 
     def check_number(self, present: int, what: str) -> None:
         """Raise InputFault if one more would be too many: what is kept of a file is bounded."""
         check_number(present + 1, what, "instances_per_case", self.request.where, self.request.limits)
 
-    def arranged(self, owners: Sequence[Owner], source_id: Callable[[int], str]) -> Drawn:
-        """What was met, as arrays, and the classes."""
-        owner = np.array(self.owner, np.int64)
+    def arrange(self, owners: Sequence[Owner], source_id: Callable[[int], str]) -> None:
+        """Make arrays of what the parser has met, and find the classes of the owners."""
+        self.points_xy = self.vertices.points_xy()
+        self.start = np.array([*self.starts, len(self.vertices)], np.int64)
+        self.count: Int64 = np.diff(self.start)
+        self.type, self.owner = np.array(self.type_numbers, np.int64), np.array(self.owners, np.int64)
         classes = [class_of_names(of.names, of.is_nameless, self.request) for of in owners]
-        return Drawn(
-            regions=self,
-            points_xy=self.vertices.points_xy(),
-            start=np.array([*self.start, len(self.vertices)], np.int64),
-            type=np.array(self.type, np.int64),
-            types=tuple(self.types),
-            owner=owner,
-            class_id=np.array(classes, np.int16)[owner],
-            source_id=source_id,
-        )
+        self.class_id = np.array(classes, np.int16)[self.owner]
+        self.names, self.name_of_owner = categories([of.shown for of in owners])
+        self.source_id = source_id
+
+    def of_types(self, *types: str) -> Bool:
+        """Which regions have one of these types, bool (N,)."""
+        return np.array([name in types for name in self.types], np.bool_)[self.type]
+
+    def type_of(self, index: int) -> str:
+        return list(self.types)[int(self.type[index])]
+
+    def place(self, index: int) -> str:
+        return f"{self.request.where}, {self.region} {quote(self.source_id(index))}"
+
+    def place_of_vertex(self, vertex: int) -> str:
+        index = int(np.searchsorted(self.start, vertex, "right")) - 1
+        return f"{self.place(index)}, {self.vertex} {vertex - self.start[index] + 1:,}"
+
+    def check(self, nameless: str, is_classed: Bool, *faults: Finding) -> None:
+        """Raise InputFault with what is wrong with vertices, these faults, and owners whose names are no class.
+
+        nameless     what is wrong with an owner that has no name
+        is_classed   bool (N,): the regions that need a class
+        """
+        wrong, name = np.flatnonzero(is_classed & (self.class_id == UNKNOWN)), self.name_of_owner[self.owner]
+        told = [
+            *self.vertices.faults(self.place_of_vertex, self.vertex),
+            *faults,
+            *unknown_classes(self.names, name, wrong, self.place, self.request.classes, nameless=nameless),
+        ]
+        if told:
+            raise InputFault(*told)
+
+    def rings(self, ring: Int64) -> tuple[Float64, Int64]:
+        """The vertices of the chosen regions, one ring after the other, and how many each of them has."""
+        if np.array_equal(ring, np.arange(len(self.type))):  # all of them
+            return self.points_xy, self.count
+        return self.points_xy[expand(self.start[ring], self.start[ring + 1])], self.count[ring]
+
+    def columns(self, index: Int64) -> dict[str, Any]:
+        """Class and id of the chosen regions."""
+        source_id = np.array([*map(self.source_id, index.tolist()), None], object)[:-1]
+        return {"class_id": self.class_id[index], "source_id": source_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,71 +123,6 @@ class Owner:
     names: Sequence[str]
     is_nameless: bool
     shown: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """The N regions of a document, in its order.
-
-    points_xy   float64 (V, 2)
-    start       int64 (N + 1,)  region i has the vertices from ``start[i]`` to before ``start[i + 1]``
-    type        int64 (N,)      index into ``types``
-    types       texts
-    owner       int64 (N,)      the layer, or the group, that a region is part of
-    class_id    int16 (N,)      also UNKNOWN and SKIPPED
-    source_id   of a region, by its index
-    """
-
-    regions: Regions
-    points_xy: Float64
-    start: Int64
-    type: Int64
-    types: tuple[str, ...]
-    owner: Int64
-    class_id: Int16
-    source_id: Callable[[int], str]
-
-    @property
-    def count(self) -> Int64:
-        return np.diff(self.start)
-
-    def of_types(self, *types: str) -> Bool:
-        """Which regions have one of these types, bool (N,)."""
-        return np.array([name in types for name in self.types], np.bool_)[self.type]
-
-    def place(self, index: int) -> str:
-        return f"{self.regions.request.where}, {self.regions.region} {quote(self.source_id(index))}"
-
-    def place_of_vertex(self, vertex: int) -> str:
-        index = int(np.searchsorted(self.start, vertex, "right")) - 1
-        return f"{self.place(index)}, {self.regions.vertex} {vertex - self.start[index] + 1:,}"
-
-    def check(self, owners: Sequence[Owner], nameless: str, is_classed: Bool, *faults: Finding) -> None:
-        """Raise InputFault with what is wrong with vertices, these faults, and owners whose names are no class.
-
-        nameless     what is wrong with an owner that has no name
-        is_classed   bool (N,): the regions that need a class
-        """
-        names, name_of_owner = categories([of.shown for of in owners])
-        wrong = np.flatnonzero(is_classed & (self.class_id == UNKNOWN))
-        classes, name = self.regions.request.classes, name_of_owner[self.owner]
-        told = [
-            *self.regions.vertices.faults(self.place_of_vertex, self.regions.vertex),
-            *faults,
-            *unknown_classes(names, name, wrong, self.place, classes, nameless=nameless),
-        ]
-        if told:
-            raise InputFault(*told)
-
-    def rings(self, ring: Int64) -> tuple[Float64, Int64]:
-        """The vertices of the chosen regions, one ring after the other, and how many each of them has."""
-        start, stop = self.start[ring], self.start[ring + 1]
-        if np.array_equal(ring, np.arange(len(self.type))):
-            return self.points_xy, stop - start
-        return self.points_xy[expand(start, stop)], stop - start
-
-    def source_ids(self, index: Int64) -> np.ndarray[Any, Any]:
-        return np.array([*map(self.source_id, index.tolist()), None], object)[:-1]
 
 
 # --- Aperio -----------------------------------------------------------------------------------------------------------
@@ -215,7 +193,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
             holes.append(attributes.get("NegativeROA", "").strip() == "1")
 
         def source_id(index: int) -> str:
-            layer = regions.owner[index]
+            layer = regions.owners[index]
             return f"{layer_id[layer] or layer + 1}/{region_id[index] or index - layer_start[layer] + 1}"
 
         opened = {LAYER: open_layer, ATTRIBUTE: open_attribute, REGION: open_region}
@@ -228,54 +206,54 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
             )
             for names in layer_names
         ]
-        drawn = regions.arranged(owners, source_id)
-        is_kept = drawn.class_id != SKIPPED
-        is_wrong = ~drawn.of_types(*POLYGON_TYPES) | (drawn.of_types(RECTANGLE) & (drawn.count == 2))
+        regions.arrange(owners, source_id)
+        is_kept = regions.class_id != SKIPPED
+        is_wrong = ~regions.of_types(*POLYGON_TYPES) | (regions.of_types(RECTANGLE) & (regions.count == 2))
 
         def shape_fault(index: int) -> Finding:
-            name = drawn.types[drawn.type[index]]
+            name = regions.type_of(index)
             shape = SHAPES.get(name, "")
-            return fault("unsupported-shape", drawn.place(index), wording="other-region", type=name, shape=shape)
+            return fault("unsupported-shape", regions.place(index), wording="other-region", type=name, shape=shape)
 
         wrong = for_each(np.flatnonzero(is_wrong & is_kept).tolist(), shape_fault)
-        drawn.check(owners, "the layer has no class name", is_kept, *wrong)
-        return outlines_with_holes(drawn, np.array(holes, np.bool_), is_kept)
+        regions.check("the layer has no class name", is_kept, *wrong)
+        return outlines_with_holes(regions, np.array(holes, np.bool_), is_kept)
 
 
-def outlines_with_holes(drawn: Drawn, is_hole: Bool, is_kept: Bool) -> Annotations:
+def outlines_with_holes(regions: Regions, is_hole: Bool, is_kept: Bool) -> Annotations:
     """The regions that are kept as Outlines, holes put to the outlines that contain them."""
     owner = np.where(is_kept, np.arange(len(is_hole)), -1)
     hole = np.flatnonzero(is_hole & is_kept)
     if len(hole):
-        owner[hole] = outlines_around(drawn, hole, np.flatnonzero(~is_hole & (drawn.count >= 3)))
+        owner[hole] = outlines_around(regions, hole, np.flatnonzero(~is_hole & (regions.count >= 3)))
     lost = hole[owner[hole] < 0].tolist()
-    warnings = for_each(lost, lambda index: fault("hole-without-outline", drawn.place(index)))
+    warnings = for_each(lost, lambda index: fault("hole-without-outline", regions.place(index)))
     is_outline = is_kept & ~is_hole
     ring = np.flatnonzero(owner >= 0)
     ring = ring[np.argsort(owner[ring] * 2 + is_hole[ring], kind="stable")]
     instance = np.cumsum(is_outline) - 1
-    columns = {"class_id": drawn.class_id[is_outline], "source_id": drawn.source_ids(np.flatnonzero(is_outline))}
-    outlines = outlines_of_rings(*drawn.rings(ring), instance[owner[ring]], is_hole[ring], **columns)
+    columns = regions.columns(np.flatnonzero(is_outline))
+    outlines = outlines_of_rings(*regions.rings(ring), instance[owner[ring]], is_hole[ring], **columns)
     return Annotations((outlines,), tuple(warnings))
 
 
-def outlines_around(drawn: Drawn, hole: Int64, candidate: Int64) -> Int64:
+def outlines_around(regions: Regions, hole: Int64, candidate: Int64) -> Int64:
     """For each hole the index of the smallest candidate of its layer that contains its first vertex; -1 if none does.
 
     A vertex on the outline counts as inside; of equally small outlines the first one is taken. Raises InputFault
     ("too-complex-outlines") if holes lie in the boxes of too many outlines.
     """
     around = np.full(len(hole), -1, np.int64)
-    placed = np.flatnonzero(drawn.count[hole] > 0)
+    placed = np.flatnonzero(regions.count[hole] > 0)
     if len(candidate) == 0:
         return around
-    points, size = drawn.rings(candidate)
+    points, size = regions.rings(candidate)
     polygons = shapely.polygons(shapely.linearrings(points, indices=np.repeat(np.arange(len(candidate)), size)))
     shapely.prepare(polygons)
     area = shapely.area(polygons)
     tree = shapely.STRtree(polygons)
-    vertices = shapely.points(drawn.points_xy[drawn.start[hole[placed]]])
-    layer_of_hole, layer_of_polygon = drawn.owner[hole[placed]], drawn.owner[candidate]
+    vertices = shapely.points(regions.points_xy[regions.start[hole[placed]]])
+    layer_of_hole, layer_of_polygon = regions.owner[hole[placed]], regions.owner[candidate]
     step = max(1, PAIRS_LIMIT // len(candidate))  # then the pairs of a piece fit into memory
     pairs = 0
     for begin in range(0, len(placed), step):
@@ -283,7 +261,7 @@ def outlines_around(drawn: Drawn, hole: Int64, candidate: Int64) -> Int64:
         pair_hole += begin
         pairs += len(pair_hole)
         if pairs > PAIRS_LIMIT:
-            where = drawn.regions.request.where
+            where = regions.request.where
             raise refused("too-complex-outlines", where, wording="too-holes", holes=len(hole), limit=PAIRS_LIMIT)
         inside = layer_of_hole[pair_hole] == layer_of_polygon[pair_polygon]
         inside[inside] = shapely.intersects(polygons[pair_polygon[inside]], vertices[pair_hole[inside]])
@@ -294,15 +272,15 @@ def outlines_around(drawn: Drawn, hole: Int64, candidate: Int64) -> Int64:
     return around
 
 
-def example_of_aperio(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_aperio_xml(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     layers = dict.fromkeys(made.names, "")
     for label, (name, ring) in enumerate(made.rings(cases[0], class_name), start=1):
         vertices = "".join(f'<Vertex X="{x:g}" Y="{y:g}"/>' for x, y in ring)
         layers[name] += f'<Region Id="{label}"><Vertices>{vertices}</Vertices></Region>'
     texts = "".join(
-        f'<Annotation Id="{class_id}"><Attributes><Attribute Name="{name}"/></Attributes><Regions>{regions}</Regions>'
+        f'<Annotation Id="{class_id}"><Attributes><Attribute Name="{name}"/></Attributes><Regions>{text}</Regions>'
         "</Annotation>"
-        for class_id, (name, regions) in enumerate(layers.items(), start=1)
+        for class_id, (name, text) in enumerate(layers.items(), start=1)
     )
     return f"<?xml version='1.0'?>\n<Annotations>{texts}</Annotations>\n".encode()
 
@@ -357,27 +335,27 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
 
         read_elements(stream, ASAP, regions.vertices, {ANNOTATION: open_annotation})
         owners = [Owner([name], name in NO_GROUP, "" if name in NO_GROUP else name) for name in groups]
-        drawn = regions.arranged(owners, lambda index: str(index + 1))
-        shape, count = request.rules.shape, drawn.count
-        is_nucleus = drawn.class_id != SKIPPED
-        is_other = is_nucleus & drawn.of_types(*TYPES_OF_OTHER_SHAPE[shape])
+        regions.arrange(owners, lambda index: str(index + 1))
+        shape, count = request.rules.shape, regions.count
+        is_nucleus = regions.class_id != SKIPPED
+        is_other = is_nucleus & regions.of_types(*TYPES_OF_OTHER_SHAPE[shape])
         warnings = []
         if request.rules.other_shapes == "skip":
             is_nucleus &= ~is_other
-            warnings = left_out(drawn, np.flatnonzero(is_other), shape)
-        is_dot, is_kind = drawn.of_types("Dot"), drawn.of_types(*TYPES_OF_SHAPE[shape])
-        is_cut = drawn.of_types("Rectangle") & (count != 4)
+            warnings = left_out(regions, np.flatnonzero(is_other), shape)
+        is_dot, is_kind = regions.of_types("Dot"), regions.of_types(*TYPES_OF_SHAPE[shape])
+        is_cut = regions.of_types("Rectangle") & (count != 4)
 
         def dot_fault(index: int) -> Finding:
-            return fault("invalid-coordinate", drawn.place(index), wording="dot-without", number=count[index] or "no")
+            return fault("invalid-coordinate", regions.place(index), wording="dot-without", number=count[index] or "no")
 
         def shape_fault(index: int) -> Finding:
             is_outline = shape == "outline"
             return fault(
                 "unsupported-shape",
-                drawn.place(index),
+                regions.place(index),
                 wording="asap-other" if is_other[index] else "asap",
-                type=drawn.types[drawn.type[index]],
+                type=regions.type_of(index),
                 corners=f" of {count[index]:,} coordinates" if is_cut[index] and is_outline else "",
                 types=TYPES_OF_SHAPE[shape],
                 wanted_corners=" of four coordinates" if is_outline else "",
@@ -386,29 +364,29 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
 
         faults = for_each(np.flatnonzero(is_nucleus & is_dot & (count != 1)).tolist(), dot_fault)
         faults += for_each(np.flatnonzero(is_nucleus & (is_cut | ~is_kind)).tolist(), shape_fault)
-        drawn.check(owners, "the annotation is in no group", is_nucleus & is_kind, *faults)
-        order = in_order(regions.vertices.column("Order"), drawn.start)
-        points_xy = drawn.points_xy[order][np.repeat(is_nucleus, count)]
+        regions.check("the annotation is in no group", is_nucleus & is_kind, *faults)
+        order = in_order(regions.vertices.column("Order"), regions.start)
+        points_xy = regions.points_xy[order][np.repeat(is_nucleus, count)]
         return Annotations(
-            (nuclei_drawn(drawn, np.flatnonzero(is_nucleus), points_xy, is_dot, request),), tuple(warnings)
+            (nuclei_drawn(regions, np.flatnonzero(is_nucleus), points_xy, is_dot, request),), tuple(warnings)
         )
 
 
 def nuclei_drawn(
-    drawn: Drawn, nucleus: Int64, points_xy: Float64, is_dot: Bool, request: Request[AsapXmlRules]
+    regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: Bool, request: Request[AsapXmlRules]
 ) -> Points | Outlines:
     """The annotations that are nuclei, by their index; those without coordinates are outlines without vertices.
 
     Raises InputFault ("too-large") if there are too many points.
     """
-    count, class_id, source_id = drawn.count[nucleus], drawn.class_id[nucleus], drawn.source_ids(nucleus)
+    count, columns = regions.count[nucleus], regions.columns(nucleus)
     if request.rules.shape == "outline":
-        return outlines_of_rings(points_xy, count, class_id=class_id, source_id=source_id)
+        return outlines_of_rings(points_xy, count, **columns)
     check_number(int(count.sum()), "points", "instances_per_case", request.where, request.limits)
     names: list[str] = []
-    for name, dot, number in zip(source_id.tolist(), is_dot[nucleus].tolist(), count.tolist(), strict=True):
+    for name, dot, number in zip(columns["source_id"], is_dot[nucleus].tolist(), count.tolist(), strict=True):
         names += [name] if dot else [f"{name}/{point}" for point in range(1, number + 1)]
-    return Points(points_xy, np.repeat(class_id, count), np.array([*names, None], object)[:-1])
+    return Points(points_xy, np.repeat(columns["class_id"], count), np.array([*names, None], object)[:-1])
 
 
 def in_order(order: Float64, start: Int64) -> Int64 | slice:
@@ -432,18 +410,18 @@ def in_order(order: Float64, start: Int64) -> Int64 | slice:
     return np.lexsort((np.where(is_usable[owner], order, 0), owner))
 
 
-def left_out(drawn: Drawn, others: Int64, shape: str) -> list[Finding]:
+def left_out(regions: Regions, others: Int64, shape: str) -> list[Finding]:
     """Warnings about annotations of the other shape that are left out; the first of each type, all are counted."""
     named: list[Finding] = []
-    for type_ in np.unique(drawn.type[others]).tolist():
-        of_type = others[drawn.type[others] == type_]
-        places, name = map(drawn.place, of_type[:EXAMPLES_SHOWN].tolist()), drawn.types[type_]
+    for type_ in np.unique(regions.type[others]).tolist():
+        of_type = others[regions.type[others] == type_]
+        places, name = map(regions.place, of_type[:EXAMPLES_SHOWN].tolist()), regions.type_of(int(of_type[0]))
         wording, total = "asap-shape-left-out", len(of_type)
         named.append(fault("left-out", *places, wording=wording, total=total, type=name, shape=shape))
     return named
 
 
-def example_of_asap(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_asap_xml(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     shapes: list[tuple[str, str, Any]]
     if made.rules.are_points:
         shapes = [("Dot", name, [(x, y)]) for name, x, y in made.marks(cases[0], class_name)]
@@ -457,9 +435,3 @@ def example_of_asap(made: Example, cases: Sequence[Case], class_name: str | None
     )
     text = f"<ASAP_Annotations><Annotations>{annotations}</Annotations><AnnotationGroups/></ASAP_Annotations>\n"
     return f"<?xml version='1.0'?>\n{text}".encode()
-
-
-FORMATS = {
-    "aperio_xml": Format(words="Aperio ImageScope XML", read=read_aperio_xml, example=example_of_aperio),
-    "asap_xml": Format(words="ASAP XML", read=read_asap_xml, example=example_of_asap),
-}

@@ -11,7 +11,7 @@ pixels. Gamper et al., "PanNuke Dataset Extension, Insights and Baselines", arXi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -23,7 +23,7 @@ from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.format import Example, Format, Request, npy_bytes
+from evaluation.formats.format import CasesOnDemand, Example, Request, noted, npy_bytes
 from evaluation.formats.label_image import classes_in
 from evaluation.model import Annotations, Case, Collection, LabelImage
 from evaluation.model.label_runs import present_labels, runs_of
@@ -73,25 +73,12 @@ class CaseArray:
             return read_array(Plain(self.stream), shape, self.header.dtype, **options)  # type: ignore[arg-type]
 
 
-class DecodedCases(Mapping[str, Annotations]):
-    """What an array says of each case, by its name. A case is decoded each time it is asked for, which may raise.
-
-    In the order in which the cases lie in the file, so that it is read from its start to its end.
+def decoded_cases(cases: Mapping[str, Case], decode: Callable[[Case], Annotations]) -> Collection:
+    """What an array says of each case, in the order in which they lie in the file, so that it is read from its start to
+    its end.
     """
-
-    def __init__(self, cases: Mapping[str, Case], decode: Callable[[Case], Annotations]) -> None:
-        ordered = sorted(cases.values(), key=case_index)
-        self.cases = {case.name: case for case in ordered}
-        self.decode = decode
-
-    def __getitem__(self, name: str) -> Annotations:
-        return self.decode(self.cases[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.cases)
-
-    def __len__(self) -> int:
-        return len(self.cases)
+    by_name = {case.name: case for case in sorted(cases.values(), key=case_index)}
+    return Collection(CasesOnDemand(tuple(by_name), lambda name: decode(by_name[name])))
 
 
 def case_index(case: Case) -> int:
@@ -110,16 +97,8 @@ def check_cases(array: CaseArray, cases: Mapping[str, Case]) -> None:
 
 
 def wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -> InputFault:
-    return refused("wrong-shape", where, wording="array", got=shown_shape(shape), expected=wanted, fix=advice)
-
-
-def shown_shape(shape: tuple[int, ...]) -> str:
-    """A shape in words.
-
-    >>> shown_shape((4981, 256, 256, 2))
-    'an array of 4981 x 256 x 256 x 2'
-    """
-    return f"an array of {' x '.join(str(size) for size in shape[:8])}" if shape else "a single number"
+    got = f"an array of {' x '.join(map(str, shape[:8]))}" if shape else "a single number"
+    return refused("wrong-shape", where, wording="array", got=got, expected=wanted, fix=advice)
 
 
 # --- CoNIC: ids and classes -------------------------------------------------------------------------------------------
@@ -143,7 +122,7 @@ def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mappi
         fix = "Write numpy.stack([ids, classes], axis=-1) of all images."
         raise wrong_array(request.where, array.shape, expected, fix)
     check_cases(array, cases)
-    return Collection(DecodedCases(cases, lambda case: decode_case(array, request, case)))
+    return decoded_cases(cases, lambda case: decode_case(array, request, case))
 
 
 def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
@@ -162,7 +141,7 @@ def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
     return Annotations((image,), find_binary_mask(labels, where=where))
 
 
-def example_of_conic(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_conic_array(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     ordered = sorted(cases, key=lambda case: case.index or 0)
     return npy_bytes(np.stack([np.stack([made.labels(case), made.class_numbers(case)], axis=-1) for case in ordered]))
 
@@ -199,7 +178,7 @@ def read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Map
         check_shape(array.shape[1:3], where=where, shape_yx=case.shape_yx)
         return channels_of(array.of_case(case_index(case)), request, case, where)
 
-    return Collection(DecodedCases(cases, decode))
+    return decoded_cases(cases, decode)
 
 
 def check_channels(shape: tuple[int, ...], axes: tuple[str, ...], request: Request) -> None:
@@ -223,16 +202,13 @@ def channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: s
             continue
         place = f"{where}, channel {channel}"
         plane = np.ascontiguousarray(planes[..., channel])
-        try:
+        with noted(faults):
             if class_id is None:
                 check_empty(plane, place, request)
                 continue
             labels = runs_of(check_labels(plane, where=place, shape_yx=case.shape_yx))
-        except InputFault as error:
-            faults += error.findings
-            continue
-        parts.append(LabelImage(labels, request.file_class or class_id, source=f"channel {channel}"))
-        warnings += find_binary_mask(labels, where=place)
+            parts.append(LabelImage(labels, request.file_class or class_id, source=f"channel {channel}"))
+            warnings += find_binary_mask(labels, where=place)
     if faults:
         raise InputFault(*faults)
     return Annotations(tuple(parts), tuple(warnings))
@@ -250,29 +226,10 @@ def check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
     raise refused("unnamed-channel", place, nuclei=count, channels=", ".join(named))
 
 
-def example_of_pannuke(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
-    ordered = [example_masks(made, case) for case in sorted(cases, key=lambda case: case.index or 0)]
-    return npy_bytes(np.stack(ordered) if made.rules.is_shared else ordered[0])
-
-
-def example_masks(made: Example, case: Case) -> npt.NDArray[np.uint16]:
-    labels = made.labels(case)
-    masks = np.zeros((*case.shape_yx, 1 + max(5, *made.values.values())), np.uint16)
-    for label, name in made.classes_of(case):
-        masks[..., made.values[name]] += np.where(labels == label, label, 0).astype(np.uint16)
-    return masks
-
-
-FORMATS = {
-    "conic_array": Format(
-        words="NumPy array, cases x height x width x 2 (nuclei, classes)",
-        read_all=read_conic_array_collection,
-        example=example_of_conic,
-    ),
-    "pannuke_masks": Format(
-        words="NumPy array, height x width x channels, the nuclei of a class in each channel",
-        read=read_pannuke_masks,
-        read_all=read_pannuke_masks_collection,
-        example=example_of_pannuke,
-    ),
-}
+def example_of_pannuke_masks(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    images = []
+    for case in sorted(cases, key=lambda case: case.index or 0):
+        numbers, channels = made.class_numbers(case), 1 + max(5, *made.values.values())
+        is_own = (numbers[..., np.newaxis] == np.arange(channels)) & (made.labels(case)[..., np.newaxis] > 0)
+        images.append(np.where(is_own, made.labels(case)[..., np.newaxis], np.uint16(0)))
+    return npy_bytes(np.stack(images) if made.rules.is_shared else images[0])

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -64,21 +61,6 @@ def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) ->
     return request.file_class or (classes.of_nameless if is_nameless else UNKNOWN) or UNKNOWN
 
 
-def unknown_class(name: str, classes: ClassTable, *, nameless: str = "", numbers: bool = False) -> partial[Finding]:
-    """What is wrong with a name that is no class of the challenge.
-
-    nameless  what is wrong if there is no name
-    numbers   whether numbers may stand for classes
-    """
-    known = sorted(known for known, class_id in classes.ids.items() if known and class_id > 0)
-    if numbers and classes.values:
-        values = ", ".join(map(str, sorted(classes.values)))
-        return partial(fault, "unknown-class", wording="or-number", name=name, known=known, numbers=values)
-    if nameless and not name:
-        return partial(fault, "unknown-class", got=nameless, name=name, known=known)
-    return partial(fault, "unknown-class", name=name, known=known)
-
-
 def unknown_classes(
     names: Sequence[str],
     name_of_row: Int64,
@@ -94,13 +76,23 @@ def unknown_classes(
     names, name_of_row  and which of them stands in each row, int64 (R,)
     wrong               the rows, int64, ascending
     place               where a row is, for messages
-    nameless, numbers   as for ``unknown_class``
+    nameless            what is wrong if there is no name
+    numbers             whether numbers may stand for classes
     """
+    known = sorted(known for known, class_id in classes.ids.items() if known and class_id > 0)
+    values = ", ".join(map(str, sorted(classes.values)))
     faults: list[Finding] = []
     for index in np.unique(name_of_row[wrong])[:FAULTS_NAMED].tolist():
-        rows = wrong[name_of_row[wrong] == index]
-        problem = unknown_class(names[index], classes, nameless=nameless, numbers=numbers)
-        faults.append(problem(*map(place, rows[:EXAMPLES_SHOWN].tolist()), total=len(rows)))
+        name, rows = names[index], wrong[name_of_row[wrong] == index]
+        places, total = [*map(place, rows[:EXAMPLES_SHOWN].tolist())], len(rows)
+        if numbers and values:
+            finding = fault(
+                "unknown-class", *places, wording="or-number", total=total, name=name, known=known, numbers=values
+            )
+        else:
+            got = nameless if nameless and not name else None
+            finding = fault("unknown-class", *places, total=total, got=got, name=name, known=known)
+        faults.append(finding)
     return with_rest(faults, len(wrong))
 
 
@@ -127,36 +119,57 @@ class ClassNames:
     def __init__(self, classes: ClassTable, file_class: int) -> None:
         self.classes = classes
         self.file_class = file_class
-        self.found: dict[str, int] = {}
-        self.unknown: dict[str, list[str]] = {}  # the first places of each name
-        self.count: Counter[str] = Counter()
+        self.ids: dict[str, int] = {}  # of the names looked up so far
+        self.unknown: dict[str, int] = {}  # an index for each name that is no class
+        self.unknown_numbers: list[tuple[int, int]] = []  # such an index, and the number of the annotation
 
     def look_up(self, name: object) -> int:
         """The class id of a name, None stands for no name; or SKIPPED or UNKNOWN."""
         if self.file_class:
             return self.file_class
         text = name if type(name) is str else "" if name is None else shown(name)
-        if text not in self.found:
-            self.found[text] = class_of_name(text, self.classes)
-        return self.found[text]
+        if text not in self.ids:
+            self.ids[text] = class_of_name(text, self.classes)
+        return self.ids[text]
 
     def is_known(self, name: object) -> bool:
         """Whether a text is the name of a class, or of annotations that are left out."""
         return isinstance(name, str) and bool(name.strip()) and self.look_up(name) != UNKNOWN
 
-    def add_unknown(self, name: object, place: str) -> None:
+    def add_unknown(self, name: object, number: int) -> None:
+        """Note that the annotation with this number has a name that is no class."""
         text = name if isinstance(name, str) else shown(name)
-        self.count[text] += 1
-        if self.count[text] <= EXAMPLES_SHOWN:
-            self.unknown.setdefault(text, []).append(place)
+        self.unknown_numbers.append((self.unknown.setdefault(text, len(self.unknown)), number))
 
-    def findings(self, where: str) -> list[Finding]:
-        """The first names that are no class, each at its first places; counted are all annotations."""
-        named: list[Finding] = []
-        for name, places in islice(self.unknown.items(), FAULTS_NAMED):
-            problem = unknown_class(name, self.classes, numbers=True)
-            named.append(problem(*(f"{where}, {place}" for place in places), total=self.count[name]))
-        return with_rest(named, self.count.total())
+    def findings(self, where: str, place: Callable[[int], str]) -> list[Finding]:
+        """What is wrong with names, as ``unknown_classes`` says it; ``place`` of an annotation by its number."""
+        index, number = np.array(self.unknown_numbers, np.int64).reshape(-1, 2).T
+        rows = np.arange(len(index))
+        return unknown_classes(
+            [*self.unknown], index, rows, lambda row: f"{where}, {place(number[row])}", self.classes, numbers=True
+        )
+
+
+def columns_of_classes(
+    keys: Sequence[str], classes: ClassTable, prefix: str = ""
+) -> tuple[dict[int, int], list[tuple[str, str]]]:
+    """The index of the key that is called ``prefix`` and the name or an alias of each class, by class id; and pairs of
+    keys for one class.
+    """
+    columns: dict[int, int] = {}
+    twice: list[tuple[str, str]] = []
+    for column, key in enumerate(keys):
+        name = key.strip().casefold()
+        name = name.removeprefix(prefix).strip() if name.startswith(prefix) else ""
+        class_id = classes.ids.get(name, 0) if name else 0
+        if class_id > 0 and columns.setdefault(class_id, column) != column:
+            twice.append((keys[columns[class_id]], key))
+    return columns, twice
+
+
+def missing_classes(columns: Mapping[int, int], classes: ClassTable) -> list[str]:
+    """The names of the classes that have no column."""
+    return [name for class_id, name in enumerate(classes.names, start=1) if class_id not in columns]
 
 
 def shown(value: object) -> str:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, BinaryIO, ClassVar
@@ -36,10 +36,10 @@ from evaluation.decoding.label_array import rows_and_columns
 from evaluation.decoding.streams import check_number, damage_told
 from evaluation.findings import FAULTS_NAMED, fault, listed, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import NUMBERS, Faults, check_probabilities
-from evaluation.formats.classes import SKIPPED, UNKNOWN, ClassNames
-from evaluation.formats.format import Example, Format, Request, are_coordinates, outlines_of_rings
-from evaluation.formats.run_lengths import CodeRuns, instances_from_runs, join_runs, runs_of_counts
+from evaluation.formats.annotation_lists import NUMBERS, Faults, Sheet
+from evaluation.formats.classes import SKIPPED, UNKNOWN
+from evaluation.formats.format import Example, Request, are_coordinates, outlines_of_rings, part_of
+from evaluation.formats.run_lengths import CodeRuns, instances_of_codes, join_runs, runs_of_counts
 from evaluation.model import Annotations, Case, Collection, Float64, Int64, Part, Points
 from evaluation.model.intervals import expand
 
@@ -96,11 +96,6 @@ def id_of(entry: Mapping[str, Any], key: str) -> str | None:
     """The id under a key as text; None if there is none, or if it is neither a whole number nor a text."""
     value = entry.get(key)
     return str(value) if type(value) is int or type(value) is str else None
-
-
-def wrong_value(faults: Faults, place: str, entry: Mapping[str, Any], key: str, expected: str) -> None:
-    """Note what stands under a key of an entry, and what should."""
-    faults.fault("invalid-annotation", place, expected=expected, of=f"{quote(key)} is", value=entry.get(key))
 
 
 def read_document(stream: BinaryIO, request: Request) -> Document:
@@ -203,7 +198,7 @@ class Places:
         if self.image_of_case.setdefault(case.name, image) != image:
             self.faults.fault("invalid-annotation", place, wording="case-again", image=name, case=case.name)
         if entry is not None and type(entry.height) is int and type(entry.width) is int:
-            self.check_shape(place, entry.height, entry.width, case)
+            self.check_shape(place, [entry.height, entry.width], case)
         self.number_of_image[image] = len(self.cases)
         self.cases.append(case)
         return self.number_of_image[image]
@@ -216,24 +211,22 @@ class Places:
                 self.cases.append(self.only)
             return 0
         if image is None or (self.document.images and image not in self.document.images):
-            wanted = "the id of an image"
-            if "image_id" in entry:
-                wrong_value(self.faults, place, entry, "image_id", wanted)
-            else:
-                self.faults.fault("invalid-annotation", place, got="no 'image_id'", expected=wanted)
+            got = f"'image_id' is {quote(entry['image_id'])}" if "image_id" in entry else "no 'image_id'"
+            self.faults.fault("invalid-annotation", place, got=got, expected="the id of an image")
             return NO_CASE
         number = self.find(image)
         if number == NO_CASE:
             self.unknown[self.document.names(image)[0]] += 1
         return number
 
-    def check_shape(self, place: str, height: int, width: int, case: Case) -> bool:
+    def check_shape(self, place: str, size: list[int], case: Case) -> bool:
         """Note an image, or a code, of another size than the case."""
-        if (height, width) != case.shape_yx:
+        height, width = case.shape_yx
+        if size != [height, width]:
             fix = "Write codes and coordinates for the image at its own size; height comes before width in 'size'."
-            got, (rows, columns) = rows_and_columns(height, width), case.shape_yx
-            self.faults.fault("wrong-shape", place, got=got, fix=fix, height=rows, width=columns, channels="")
-        return (height, width) == case.shape_yx
+            got = rows_and_columns(*size)
+            self.faults.fault("wrong-shape", place, got=got, fix=fix, height=height, width=width, channels="")
+        return size == [height, width]
 
 
 # --- annotations ------------------------------------------------------------------------------------------------------
@@ -289,87 +282,45 @@ def read_nuclei(nuclei: Nuclei) -> Collection:
             nuclei.add_entry(number, entry)
             number += 1
         nuclei.settle()
-    nuclei.check()
     parts: dict[str, list[Part]] = {case.name: [] for case in places.cases}
-    for index, part in nuclei.parts():
+    for index, part in nuclei.parts(nuclei.columns()):
         parts[places.cases[index].name].append(part)
     cases = {name: Annotations(tuple(of_case)) for name, of_case in parts.items()}
-    return Collection(cases, dict(places.unknown), tuple(nuclei.warnings.findings()))
+    return Collection(cases, dict(places.unknown), tuple(nuclei.left_out.findings()))
 
 
-class CategoryClasses:
-    """Class ids of categories: by name, else by number."""
-
-    def __init__(self, document: Document, request: Request) -> None:
-        self.categories = document.categories
-        self.values = request.classes.values
-        self.names = ClassNames(request.classes, request.file_class)
-        self.found: dict[str, int] = {}
-
-    def look_up(self, category: str) -> int:
-        """The class id of a category, by its id as text, "" for none; or SKIPPED or UNKNOWN."""
-        class_id = self.found.get(category)
-        if class_id is None:
-            class_id = self.found[category] = self.resolve(category)
-        return class_id
-
-    def resolve(self, category: str) -> int:
-        is_number = CATEGORY_NUMBER.fullmatch(category) is not None
-        name = self.categories.get(category, "" if is_number else category)
-        if self.names.file_class or self.names.is_known(name):
-            return self.names.look_up(name)
-        if is_number and len(category) < 10 and int(category) in self.values:
-            return self.values[int(category)]
-        return UNKNOWN if name or (category and (self.categories or self.values)) else self.names.look_up(None)
-
-    def add_unknown(self, category: str, place: str) -> None:
-        self.names.add_unknown(self.categories.get(category) or category, place)
-
-
-class Nuclei(ABC):
-    """The annotations that are nuclei of cases, as they come: a sheet with a row for each.
-
-    case, class_id, source_id, score   number of its case, class id, id, and probability as it stands in the file
-    number                             its position in the file, from 0
-    """
+class Nuclei(Sheet, ABC):
+    """The annotations that are nuclei of cases; ``case`` has the number of the case of each."""
 
     file: ClassVar[str]  # what it is called
 
     def __init__(self, document: Document, places: Places, request: Request) -> None:
+        super().__init__(request, document.list_name, probability_key="score")
         self.document = document
         self.places = places
-        self.request = request
-        self.classes = CategoryClasses(document, request)
-        self.faults = Faults(document.where)
-        self.warnings = Faults(document.where)
+        self.faults = places.faults
         self.per_case: Counter[int] = Counter()
         self.case: list[int] = []
-        self.class_id: list[int] = []
-        self.source_id: list[str] = []
-        self.score: list[Any] = []
-        self.number: list[int] = []
-        self.columns: dict[str, Any] = {}  # class_id, source_id and probability of all rows, once they are checked
+        self.class_of_category: dict[str, int] = {}
 
-    def place(self, number: int) -> str:
-        return f"{self.document.list_name}[{number}]"
+    def place(self, number: int | None = None) -> str:
+        return f"{self.kind}[{self.number if number is None else number}]"
 
     def add_entry(self, number: int, entry: Any) -> None:
         """Note an annotation, with the first thing that is wrong with it."""
+        self.number = number
         if type(entry) is not dict:
-            self.fault("invalid-annotation", number, wording="value", expected="an object", value=entry)
+            self.fault("invalid-annotation", wording="value", expected="an object", value=entry)
             return
         if "segments_info" in entry:
             fix = "Export COCO with a 'segmentation' for each nucleus, or label images."
             raise refused("not-coco", self.document.where, got="COCO panoptic, whose shapes are in PNG files", fix=fix)
         case = self.places.number_of_entry(entry, self.place(number))
-        if case == NO_CASE:
-            return
-        class_id = self.class_of(number, entry)
-        if class_id == SKIPPED:
+        if case == NO_CASE or (class_id := self.class_of_entry(entry)) == SKIPPED:
             return
         crowd = entry.get("iscrowd")
         if class_id >= 0 and crowd is not None and crowd == 1:
-            self.warnings.fault("left-out", self.place(number), wording="crowd")
+            self.left_out.fault("left-out", self.place(), wording="crowd")
             return
         self.per_case[case] += 1
         if self.per_case[case] > self.request.limits.instances_per_case:
@@ -379,34 +330,44 @@ class Nuclei(ABC):
         self.case.append(case)
         self.class_id.append(class_id)
         self.source_id.append(str(number) if source is None else source)
-        self.score.append(entry.get("score"))
-        self.number.append(number)
-        self.add_shape(number, entry)
+        self.probability.append(entry.get("score"))
+        self.numbers.append(number)
+        self.add_shape(entry)
 
-    def fault(self, code: str, number: int, **words: Any) -> None:
-        """Note what is wrong with an annotation."""
-        self.faults.fault(code, self.place(number), **words)
+    def wrong_value(self, entry: Mapping[str, Any], key: str, expected: str) -> None:
+        """Note what stands under a key of the annotation at hand, and what should."""
+        self.fault("invalid-annotation", expected=expected, of=f"{quote(key)} is", value=entry.get(key))
 
-    def wrong_value(self, number: int, entry: Mapping[str, Any], key: str, expected: str) -> None:
-        """Note what stands under a key of an annotation, and what should."""
-        wrong_value(self.faults, self.place(number), entry, key, expected)
-
-    def class_of(self, number: int, entry: Mapping[str, Any]) -> int:
+    def class_of_entry(self, entry: Mapping[str, Any]) -> int:
         """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
-                self.wrong_value(number, entry, "category_id", "a whole number or a name")
+                self.wrong_value(entry, "category_id", "a whole number or a name")
                 return 0
             category = ""
-        class_id = self.classes.look_up(category)
+        if (class_id := self.class_of_category.get(category)) is None:
+            class_id = self.class_of_category[category] = self.resolve(category)
         if class_id == UNKNOWN:
-            self.classes.add_unknown(category, self.place(number))
+            self.names.add_unknown(self.document.categories.get(category) or category, self.number)
             return 0
         return class_id
 
+    def resolve(self, category: str) -> int:
+        """The class id of a category, by its id as text, "" for none: by its name, else by its number; or SKIPPED or
+        UNKNOWN.
+        """
+        categories, values = self.document.categories, self.request.classes.values
+        is_number = CATEGORY_NUMBER.fullmatch(category) is not None
+        name = categories.get(category, "" if is_number else category)
+        if self.names.file_class or self.names.is_known(name):
+            return self.names.look_up(name)
+        if is_number and len(category) < 10 and int(category) in values:
+            return values[int(category)]
+        return UNKNOWN if name or (category and (categories or values)) else self.names.look_up(None)
+
     @abstractmethod
-    def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
+    def add_shape(self, entry: Mapping[str, Any]) -> None:
         """Note the shape of the nucleus in the last row, or what is wrong with it."""
 
     @abstractmethod
@@ -414,29 +375,17 @@ class Nuclei(ABC):
         """Make arrays of the shapes that have come since the last time."""
 
     @abstractmethod
-    def parts(self) -> Iterator[tuple[int, Part]]:
-        """Numbers of cases and what they have; after all has been settled without a fault."""
+    def parts(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Part]]:
+        """Numbers of cases and what they have, from the columns of all rows; after all has been settled without a
+        fault.
+        """
 
-    def check(self) -> None:
-        """Raise InputFault with all that is wrong with the file."""
-        probability = check_probabilities(self.score, map(self.place, self.number), self.faults, key="score")
-        faults = [
-            *self.places.faults.findings(),
-            *self.classes.names.findings(self.request.where),
-            *self.faults.findings(),
-        ]
-        if faults:
-            raise InputFault(*faults)
-        class_id, source_id = np.array(self.class_id, np.int16), np.array([*self.source_id, None], object)[:-1]
-        self.columns = {"class_id": class_id, "source_id": source_id, "probability": probability}
-
-    def by_case(self, rows: Int64) -> Iterator[tuple[int, Int64, dict[str, Any]]]:
+    def by_case(self, rows: Int64, columns: Mapping[str, Any]) -> Iterator[tuple[int, Int64, dict[str, Any]]]:
         """The number of each case that has some of the rows, which of them these are, and what their columns say."""
         case = np.array(self.case, np.int64)[rows]
         order = np.argsort(case, kind="stable")
         for chosen in filter(len, np.split(order, np.flatnonzero(np.diff(case[order])) + 1)):
-            of_case = {name: None if column is None else column[rows[chosen]] for name, column in self.columns.items()}
-            yield int(case[chosen[0]]), chosen, of_case
+            yield int(case[chosen[0]]), chosen, part_of(columns, rows[chosen])
 
 
 # --- COCO: polygons and run-length codes ------------------------------------------------------------------------------
@@ -505,15 +454,15 @@ class SegmentedNuclei(Nuclei):
         self.coded: list[int] = []  # the rows of those that have runs
         self.runs = [CodeRuns(nothing, nothing, np.empty(0, np.int32))]
 
-    def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
-        segmentation, row = entry.get("segmentation"), len(self.number) - 1
+    def add_shape(self, entry: Mapping[str, Any]) -> None:
+        segmentation, row = entry.get("segmentation"), len(self.numbers) - 1
         if type(segmentation) is dict and segmentation:
             size, counts = segmentation.get("size"), segmentation.get("counts")
             if type(size) is not list or len(size) != 2 or set(map(type, size)) != {int}:
-                self.wrong_value(number, segmentation, "size", "[height, width] of the image")
+                self.wrong_value(segmentation, "size", "[height, width] of the image")
             elif type(counts) is not list and type(counts) is not str:
-                self.wrong_value(number, segmentation, "counts", "a list of numbers, or a text")
-            elif self.places.check_shape(self.place(number), size[0], size[1], self.places.cases[self.case[row]]):
+                self.wrong_value(segmentation, "counts", "a list of numbers, or a text")
+            elif self.places.check_shape(self.place(self.number), size, self.places.cases[self.case[row]]):
                 self.size += len(counts)
                 self.code_rows.append(row)
                 self.codes.append(counts)
@@ -522,15 +471,15 @@ class SegmentedNuclei(Nuclei):
             if not are_lists or (len(segmentation) > 2 and set(map(len, segmentation)) == {2}):
                 what = f"{len(segmentation):,} pairs" if are_lists else "other things than lists"
                 got = f"'segmentation' is a list of {what}"
-                self.fault("invalid-annotation", number, got=got, expected=SEGMENTATION)
+                self.fault("invalid-annotation", got=got, expected=SEGMENTATION)
             else:
                 self.size += sum(map(len, segmentation))
                 self.polygon_rows.append(row)
                 self.polygons.append(segmentation)
         elif segmentation is None or type(segmentation) is list or segmentation == {}:
-            self.fault("unsupported-shape", number, wording="no-segmentation", expected=SEGMENTATION)
+            self.fault("unsupported-shape", wording="no-segmentation", expected=SEGMENTATION)
         else:
-            self.wrong_value(number, entry, "segmentation", SEGMENTATION)
+            self.wrong_value(entry, "segmentation", SEGMENTATION)
 
     def settle(self) -> None:
         """Make arrays of the segmentations that have come since the last time."""
@@ -552,11 +501,11 @@ class SegmentedNuclei(Nuclei):
         odd = np.flatnonzero(size % 2)
         bad = np.flatnonzero(~are_coordinates(numbers))
         for ring in odd[:FAULTS_NAMED].tolist():
-            self.fault("invalid-coordinate", self.number[owner[ring]], wording="odd-polygon", value=size[ring])
+            self.fault("invalid-coordinate", self.numbers[owner[ring]], wording="odd-polygon", value=size[ring])
         for index in bad[:FAULTS_NAMED].tolist():
             ring = int(np.searchsorted(stop, index, "right"))
             value = rings[ring][index - int(stop[ring] - size[ring])]
-            self.fault("invalid-coordinate", self.number[owner[ring]], wording="in-turn", value=value)
+            self.fault("invalid-coordinate", self.numbers[owner[ring]], wording="in-turn", value=value)
         self.faults.count_rest("invalid-coordinate", len(odd))
         self.faults.count_rest("invalid-coordinate", len(bad))
         self.outlines.append((rows, ring_count, size // 2, numbers))
@@ -568,58 +517,71 @@ class SegmentedNuclei(Nuclei):
         fresh, codes, self.code_rows, self.codes = self.code_rows, self.codes, [], []
         shapes = [self.places.cases[self.case[row]].shape_yx for row in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
+
+        def place(index: int) -> str:
+            return f"{self.request.where}, {self.place(self.numbers[fresh[index]])}"
+
         try:
-            runs = runs_of_counts(codes, lambda index: self.place(self.number[fresh[index]]), pixels=pixels)
+            runs = runs_of_counts(codes, place, pixels=pixels)
         except InputFault as error:
             for finding in error.findings:
                 self.faults.include(finding)
             return
         has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
         for index in np.flatnonzero(~has_pixels).tolist():
+            self.number = self.numbers[fresh[index]]
             if self.request.rules.value("vanished") == "error":
-                self.fault("vanished-outline", self.number[fresh[index]], wording="code")
+                self.fault("vanished-outline", wording="code")
             else:
-                self.warnings.fault("left-out", self.place(self.number[fresh[index]]), wording="code-left-out")
+                self.left_out.fault("left-out", self.place(), wording="code-left-out")
         instance = len(self.coded) + np.cumsum(has_pixels)[runs.instance] - 1
         self.runs.append(CodeRuns(runs.start, runs.length, instance.astype(np.int32)))
         self.coded += [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
 
-    def parts(self) -> Iterator[tuple[int, Part]]:
+    def parts(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Part]]:
         """Outlines first. Raises InputFault ("too-complex-runs")."""
         rows, ring_count, ring_size, numbers = map(np.concatenate, zip(*self.outlines, strict=True))
         points = numbers.reshape(-1, 2)
         stop_ring, stop = np.cumsum(ring_count), np.cumsum(ring_size)
-        for case, chosen, columns in self.by_case(rows):
+        for case, chosen, of_case in self.by_case(rows, columns):
             ring = expand(stop_ring[chosen] - ring_count[chosen], stop_ring[chosen])
             owner = np.repeat(np.arange(len(chosen)), ring_count[chosen])
             vertices = points[expand(stop[ring] - ring_size[ring], stop[ring])]
-            yield case, outlines_of_rings(vertices, ring_size[ring], owner, **columns)
+            yield case, outlines_of_rings(vertices, ring_size[ring], owner, **of_case)
         runs = join_runs(self.runs)
         edges = np.searchsorted(runs.instance, np.arange(len(self.coded) + 1))
-        for number, chosen, columns in self.by_case(np.array(self.coded, np.int64)):
+        for number, chosen, of_case in self.by_case(np.array(self.coded, np.int64), columns):
             case_of_codes = self.places.cases[number]
             index = expand(edges[chosen], edges[chosen + 1])
+            instance = np.repeat(np.arange(len(chosen), dtype=np.int32), edges[chosen + 1] - edges[chosen])
+            shape_yx, where = case_of_codes.shape_yx, f"{self.request.where}, case {quote(case_of_codes.name)}"
+            runs_of_case = CodeRuns(runs.start[index], runs.length[index], instance)
             yield (
                 number,
-                instances_from_runs(
-                    runs.start[index],
-                    runs.length[index],
-                    np.repeat(np.arange(len(chosen), dtype=np.int32), edges[chosen + 1] - edges[chosen]),
-                    shape_yx=case_of_codes.shape_yx,
-                    pixel_order="column",
-                    where=f"{self.request.where}, case {quote(case_of_codes.name)}",
-                    **columns,
-                ),
+                instances_of_codes(runs_of_case, shape_yx=shape_yx, pixel_order="column", where=where, **of_case),
             )
 
 
-def example_of_coco(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_document(made: Example, cases: Sequence[Case], shapes: Callable[[Case], list[tuple[str, Any]]]) -> bytes:
+    """An example of all cases; ``shapes`` gives the class of each nucleus of a case, and what says where it lies."""
+    images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for image_id, case in enumerate(cases, start=1):
-        for name, ring in made.rings(case):
-            ids = {"id": len(annotations) + 1, "image_id": image_id, "category_id": made.names.index(name) + 1}
-            annotations.append({**ids, "segmentation": [ring.reshape(-1).tolist()], "iscrowd": 0})
-    return orjson.dumps({"images": made.images(cases), "annotations": annotations, "categories": made.categories()})
+        name = made.rules.key_of(case)
+        images.append({"id": image_id, "file_name": name, "height": case.height, "width": case.width})
+        for class_name, shape in shapes(case):
+            ids = {"id": len(annotations) + 1, "image_id": image_id, "category_id": made.names.index(class_name) + 1}
+            annotations.append({**ids, **shape})
+    categories = [{"id": index, "name": name} for index, name in enumerate(made.names, start=1)]
+    return orjson.dumps({"images": images, "annotations": annotations, "categories": categories})
+
+
+def example_of_coco_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    def shapes(case: Case) -> list[tuple[str, Any]]:
+        rings = [(name, ring.reshape(-1).tolist()) for name, ring in made.rings(case)]
+        return [(name, {"segmentation": [numbers], "iscrowd": 0}) for name, numbers in rings]
+
+    return example_document(made, cases, shapes)
 
 
 # --- MIDOG: boxes -----------------------------------------------------------------------------------------------------
@@ -670,48 +632,33 @@ class BoxedNuclei(Nuclei):
         self.pending: list[list[float]] = []
         self.middles_xy: list[Float64] = [np.empty((0, 2))]
 
-    def add_shape(self, number: int, entry: Mapping[str, Any]) -> None:
+    def add_shape(self, entry: Mapping[str, Any]) -> None:
         box = entry.get("bbox")
         if box is None:
-            self.fault("invalid-annotation", number, got="no 'bbox'", expected=BOX_WORDS)
+            self.fault("invalid-annotation", got="no 'bbox'", expected=BOX_WORDS)
         elif type(box) is not list or len(box) != 4 or not NUMBERS.issuperset(map(type, box)):
-            self.wrong_value(number, entry, "bbox", BOX_WORDS)
+            self.wrong_value(entry, "bbox", BOX_WORDS)
         else:
-            self.rows.append(len(self.number) - 1)
+            self.rows.append(len(self.numbers) - 1)
             self.pending.append(box)
 
     def settle(self) -> None:
         boxes = np.array(self.pending, np.float64).reshape(-1, 4)
         is_box = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1) & are_coordinates(boxes).all(axis=1)
         for index in np.flatnonzero(~is_box).tolist():
-            number = self.number[self.rows[index - len(boxes)]]
+            number = self.numbers[self.rows[index - len(boxes)]]
             self.fault("invalid-coordinate", number, wording="no-box", box=self.pending[index], wanted=BOX_WORDS)
         self.middles_xy.append((boxes[:, :2] + boxes[:, 2:]) / 2)
         self.pending.clear()
 
-    def parts(self) -> Iterator[tuple[int, Part]]:
+    def parts(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Part]]:
         middles_xy = np.concatenate(self.middles_xy)
-        for case, chosen, columns in self.by_case(np.array(self.rows, np.int64)):
-            yield case, Points(points_xy=middles_xy[chosen], **columns)
+        for case, chosen, of_case in self.by_case(np.array(self.rows, np.int64), columns):
+            yield case, Points(points_xy=middles_xy[chosen], **of_case)
 
 
-def example_of_midog(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
-    annotations: list[dict[str, Any]] = []
-    for image_id, case in enumerate(cases, start=1):
-        for name, x, y in made.marks(case):
-            ids = {"id": len(annotations) + 1, "image_id": image_id, "category_id": made.names.index(name) + 1}
-            annotations.append({**ids, "bbox": [x - 25, y - 25, x + 25, y + 25]})
-    return orjson.dumps({"images": made.images(cases), "annotations": annotations, "categories": made.categories()})
+def example_of_midog_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    def shapes(case: Case) -> list[tuple[str, Any]]:
+        return [(name, {"bbox": [x - 25, y - 25, x + 25, y + 25]}) for name, x, y in made.marks(case)]
 
-
-FORMATS = {
-    "coco_json": Format(
-        words="COCO JSON", read=read_coco_json, read_all=read_coco_json_collection, example=example_of_coco
-    ),
-    "midog_json": Format(
-        words="MIDOG JSON, a box for each nucleus",
-        read=read_midog_json,
-        read_all=read_midog_json_collection,
-        example=example_of_midog,
-    ),
-}
+    return example_document(made, cases, shapes)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import BinaryIO
 
 from evaluation.challenge import LimitRules
@@ -23,37 +22,37 @@ PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
 YOLO_LINE = re.compile(rb"[0-9]{1,5}(?: +[0-9.eE+-]+){6,}\s*?(?:\n|$)", re.ASCII)
-NO_KEYS: Mapping[str, Detected] = MappingProxyType({})
 EMPTY_LIST = "an empty list: no nucleus"
 FIRST_LINE_BYTES = 1 << 16
 CUT = 64  # bytes of a chunk that are looked at again with the next one, for words that are cut
-# What decides, in this order: a word of the file, the format that has it, and the shape of its nuclei.
-JSON_WORDS = (
-    ("Multiple polygons", "polygons_json", None),
-    ("Multiple points", "points_json", None),
-    ("Polygon", "geojson", "outline"),
-    ("MultiPolygon", "geojson", "outline"),
-    ("Point", "geojson", "point"),
-    ("MultiPoint", "geojson", "point"),
-    ("segmentation", "coco_json", None),
-    ("masks", "coco_json", None),
-    ("FeatureCollection", "geojson", None),
-    ("bbox", "midog_json", None),
+Words = Sequence[tuple[str, str, Mapping[str, str]]]
+# What decides, in this order: a word of the file, the format that has it, and the keys of its rules that it tells.
+OUTLINE, POINT = {"shape": "outline"}, {"shape": "point"}
+JSON_WORDS: Words = (
+    ("Multiple polygons", "polygons_json", {}),
+    ("Multiple points", "points_json", {}),
+    ("Polygon", "geojson", OUTLINE),
+    ("MultiPolygon", "geojson", OUTLINE),
+    ("Point", "geojson", POINT),
+    ("MultiPoint", "geojson", POINT),
+    ("segmentation", "coco_json", {}),
+    ("masks", "coco_json", {}),
+    ("FeatureCollection", "geojson", {}),
+    ("bbox", "midog_json", {}),
 )
-# The same for keys: the tool, and the shape of its nuclei.
-JSON_KEYS = (
-    ("nuc", "hovernet", "outline"),
-    ("contour", "cellvit", "outline"),
-    ("cells", "cellvit", "point"),
-    ("shapes", "labelme", "outline"),
+JSON_KEYS: Words = (  # words that decide before a colon only
+    ("nuc", "contours_json", {"tool": "hovernet", **OUTLINE}),
+    ("contour", "contours_json", {"tool": "cellvit", **OUTLINE}),
+    ("cells", "contours_json", {"tool": "cellvit", **POINT}),
+    ("shapes", "contours_json", {"tool": "labelme", **OUTLINE}),
 )
 LATE_WORDS = ("FeatureCollection", "cells", "bbox")  # they decide if no other word does
-XML_WORDS = (
-    ("Dot", "asap_xml", "point"),
-    ("PointSet", "asap_xml", "point"),
-    ("Polygon", "asap_xml", "outline"),
-    ("Rectangle", "asap_xml", "outline"),
-    ("Spline", "asap_xml", "outline"),
+XML_WORDS: Words = (
+    ("Dot", "asap_xml", POINT),
+    ("PointSet", "asap_xml", POINT),
+    ("Polygon", "asap_xml", OUTLINE),
+    ("Rectangle", "asap_xml", OUTLINE),
+    ("Spline", "asap_xml", OUTLINE),
 )
 
 
@@ -111,26 +110,17 @@ def detect_array(stream: BinaryIO, where: str) -> Detected:
     """Arrays of all images have four axes; masks of one image have three, the last one of a few channels."""
     with damage_told(where, "a NumPy file"):
         shape = read_npy_header(Plain(stream)).shape
-    sign = f"an array of {' x '.join(map(str, shape))}"
-    if len(shape) == 4:
-        has_channels = 2 < shape[3] <= MOST_CHANNELS
-        return Detected(
-            "conic_array" if shape[3] == 2 else "pannuke_masks" if has_channels else "label_image", sign=sign
-        )
-    has_channels = len(shape) == 3 and 2 < shape[2] <= MOST_CHANNELS and shape[0] > 2
-    return Detected("pannuke_masks" if has_channels else "label_image", sign=sign)
+    is_masks = len(shape) in (3, 4) and 2 < shape[-1] <= MOST_CHANNELS and (len(shape) == 4 or shape[0] > 2)
+    format = "conic_array" if len(shape) == 4 and shape[3] == 2 else "pannuke_masks" if is_masks else "label_image"
+    return Detected(format, sign=f"an array of {' x '.join(map(str, shape))}")
 
 
 def detect_text(chunks: Iterator[bytes]) -> Detected | None:
     head = next(chunks, b"").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith((b"{", b"[")):
-        keys = {
-            key: Detected("contours_json", {"tool": tool, "shape": shape}, f"the key '{key}'")
-            for key, tool, shape in JSON_KEYS
-        }
         if head.split() in ([b"[]"], [b"[", b"]"]):
             return Detected("coco_json", sign=EMPTY_LIST)  # of Segment Anything, or results of COCO
-        return first_word(head, chunks, JSON_WORDS, keys)
+        return first_word(head, chunks, JSON_WORDS, JSON_KEYS)
     if not head.startswith(b"<"):
         return detect_table(head)
     if b"<ASAP_Annotations" in head:
@@ -138,19 +128,12 @@ def detect_text(chunks: Iterator[bytes]) -> Detected | None:
     return Detected("aperio_xml", sign="<Annotations>") if b"<Annotations" in head else None
 
 
-def first_word(
-    head: bytes,
-    chunks: Iterator[bytes],
-    words: tuple[tuple[str, str, str | None], ...],
-    keys: Mapping[str, Detected] = NO_KEYS,
-) -> Detected | None:
+def first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words = ()) -> Detected | None:
     """What the first word in quotes that decides stands for; ``keys`` decide before a colon only."""
-    known = {
-        word: Detected(format, {"shape": shape} if shape else {}, f"the word '{word}'") for word, format, shape in words
-    }
-    of_keys = f'|"({"|".join(keys)})"\\s*:' if keys else "|(?!)()"
-    pattern = re.compile(f'"({"|".join(known)})"{of_keys}'.encode())
-    known |= keys
+    known = {word: Detected(format, told, f"the word '{word}'") for word, format, told in words}
+    known |= {key: Detected(format, told, f"the key '{key}'") for key, format, told in keys}
+    of_words, of_keys = ("|".join(word for word, _, _ in each) for each in (words, keys))
+    pattern = re.compile(f'"(?:({of_words})"|({of_keys or "(?!)"})"\\s*:)'.encode())
     late: set[str] = set()
     text = head
     while text:

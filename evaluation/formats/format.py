@@ -1,4 +1,4 @@
-"""What the program knows of a format beside its rules, and what a reader has to know beside the bytes.
+"""What a reader has to know beside the bytes of a file, and what example files are made of.
 
 Examples hold three square nuclei in a row in the upper left corner of each image, of the first classes in turn. The kit
 shows such files to participants, and the fuzzers start from them.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Generic
@@ -20,41 +21,9 @@ from typing_extensions import TypeVar
 
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.decoding.streams import COORDINATE_LIMIT
-from evaluation.model import (
-    Annotations,
-    Bool,
-    Case,
-    ClassTable,
-    Collection,
-    Float64,
-    Instances,
-    Int32,
-    Int64,
-    Outlines,
-    Points,
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
-    """A format. ``docs/development.md`` says how to add one.
-
-    words      what participants hand in
-    explain    sentences for them about the keys that only this format has
-    read       the annotations of a case from a stream, a ``Request``, the case, and the files that go with it by key
-    read_all   those of all cases from a stream, a ``Request`` and the cases by their names in such files
-    example    a valid file, from an ``Example``, its cases (one, unless the file holds all), and the name of its class,
-               None if it holds all
-    companion  one that goes with it, from an ``Example``, the key that has its pattern, and its cases
-    """
-
-    words: str
-    explain: Callable[[Any], list[str]] = lambda _: []
-    read: Callable[..., Annotations] | None = None
-    read_all: Callable[..., Collection] | None = None
-    example: Callable[..., bytes]
-    companion: Callable[..., bytes] | None = None
-
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+from evaluation.model import Annotations, Bool, Case, ClassTable, Float64, Instances, Int64, Outlines, Points, um_to_px
 
 # --- What a reader has to know besides the bytes. ---------------------------------------------------------------------
 
@@ -93,18 +62,59 @@ def are_coordinates(numbers: Float64) -> Bool:
     return np.asarray(np.abs(numbers) <= COORDINATE_LIMIT)
 
 
-def um_and_spacing(units: str | None, spacing_um: float | Float64 | None) -> tuple[float, float | Float64 | None]:
-    """The factor and the divisor that make px of coordinates: um for a unit, and um for a px.
+def in_px(numbers: Float64, units: str | None, spacing_um: float | Float64 | None) -> Float64:
+    """Coordinates of a file in px: those in um or mm by the size of a pixel, NaN if it is not known.
 
-    1 and None for px, or if a format has no units.
+    units       of the rules; None: px, the only ones that the format has
+    spacing_um  one for all, or one for each in a shape that fits
     """
-    if units in (None, "px"):
-        return 1.0, None
-    return UM_PER_UNIT[units], np.nan if spacing_um is None else spacing_um
+    if units is None or units == "px":
+        return numbers
+    with np.errstate(over="ignore"):
+        return np.asarray(um_to_px(numbers * UM_PER_UNIT[units], np.nan if spacing_um is None else spacing_um))
+
+
+class CasesOnDemand(Mapping[str, Annotations]):
+    """Annotations by the names of cases, in the order of a file; a case is decoded when it is asked for, which may
+    raise.
+    """
+
+    def __init__(self, names: Sequence[str], decode: Callable[[str], Annotations]) -> None:
+        self.names = names
+        self.decode = decode
+
+    def __getitem__(self, name: str) -> Annotations:
+        if name not in self.names:
+            raise KeyError(name)
+        return self.decode(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def part_of(columns: Mapping[str, Any], rows: Any) -> dict[str, Any]:
+    """What columns say of some rows; a column that there is not, None, stays so."""
+    return {name: None if column is None else column[rows] for name, column in columns.items()}
+
+
+@contextmanager
+def noted(faults: list[Finding]) -> Iterator[None]:
+    """Add what is wrong with a part of a file to ``faults``, and go on with what comes behind it."""
+    try:
+        yield
+    except InputFault as error:
+        faults += error.findings
 
 
 def outlines_of_rings(
-    points_xy: Float64, size: Int64, owner: Int64 | Int32 | None = None, is_hole: Bool | None = None, **columns: Any
+    points_xy: Float64,
+    size: Int64,
+    owner: npt.NDArray[np.integer[Any]] | None = None,
+    is_hole: Bool | None = None,
+    **columns: Any,
 ) -> Outlines:
     """Outlines of rings that follow each other, with so many vertices each, and the columns of their nuclei.
 
@@ -192,9 +202,7 @@ class Example(Generic[RulesT]):
 
         traced = trace_outlines(self.instances(case, class_name))
         shift = 0.5 if self.rules.value("origin") == "pixel_centre" else 0.0
-        points = (traced.points_xy - shift + self.corner(case)) * self.unit(case)
-        return Outlines(points, traced.ring_start, traced.ring_instance, traced.ring_is_hole, traced.class_id,
-                        traced.source_id)  # fmt: skip
+        return replace(traced, points_xy=self.in_file(traced.points_xy - shift, case))
 
     def rings(self, case: Case, class_name: str | None = None) -> list[tuple[str, npt.NDArray[np.float64]]]:
         """Class and vertices of each nucleus."""
@@ -206,35 +214,28 @@ class Example(Generic[RulesT]):
         """Centroids, in the units of the rules."""
         instances = self.instances(case, class_name)
         shift = 0.5 if self.rules.value("origin") == "pixel_corner" else 0.0
-        xy = (instances.centroid_pixels_yx()[:, ::-1] + shift + self.corner(case)) * self.unit(case)
-        return Points(np.asarray(xy, np.float64), instances.class_id, instances.source_id)
+        points_xy = self.in_file(np.asarray(instances.centroid_pixels_yx()[:, ::-1], np.float64) + shift, case)
+        return Points(points_xy, instances.class_id, instances.source_id)
 
     def marks(self, case: Case, class_name: str | None = None) -> list[tuple[str, float, float]]:
         """Class, x and y of each centroid."""
         points = self.points(case, class_name)
         names = [self.names[class_id - 1] for class_id in points.class_id]
-        return [(name, float(x), float(y)) for name, (x, y) in zip(names, points.points_xy, strict=True)]
+        return [(name, x, y) for name, (x, y) in zip(names, points.points_xy.tolist(), strict=True)]
 
-    def corner(self, case: Case) -> tuple[float, float]:
-        """Where the image begins, x and y in px, from where coordinates count."""
-        return case.offset_xy if self.rules.coordinates == "slide" else (0.0, 0.0)
+    def in_file(self, points_xy: Float64, case: Case) -> Float64:
+        """Points of the image, in px, as the rules have them in files: from the corner of a slide, in their unit."""
+        corner_xy = case.offset_xy if self.rules.coordinates == "slide" else (0.0, 0.0)
+        units = self.rules.value("units")
+        unit = 1.0 if units in (None, "px") or case.spacing_um is None else case.spacing_um / UM_PER_UNIT[units]
+        return np.asarray((points_xy + corner_xy) * unit)
 
-    def unit(self, case: Case) -> float:
-        """Units of the files for a pixel."""
-        if self.rules.value("units") in (None, "px") or case.spacing_um is None:
-            return 1.0
-        return case.spacing_um / (1000 if self.rules.value("units") == "mm" else 1)
 
-    def categories(self) -> list[dict[str, Any]]:
-        """The classes, as COCO lists them."""
-        return [{"id": index, "name": name} for index, name in enumerate(self.names, start=1)]
+# --- Bytes of files. --------------------------------------------------------------------------------------------------
 
-    def images(self, cases: Sequence[Case]) -> list[dict[str, Any]]:
-        """The images, as COCO lists them."""
-        return [
-            {"id": index, "file_name": self.rules.key_of(case), "height": case.height, "width": case.width}
-            for index, case in enumerate(cases, start=1)
-        ]
+
+TIFF_SUFFIXES = (".tif", ".tiff")
+MAT_HEADER = b"MATLAB 5.0 MAT-file, an n-ary mask"  # 116 bytes of text, where scipy writes the date
 
 
 def csv_bytes(header: Sequence[str] | None, rows: Sequence[Sequence[object]]) -> bytes:
@@ -251,39 +252,49 @@ def npy_bytes(array: npt.NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
+def mat_bytes(labels: npt.NDArray[Any]) -> bytes:
+    """A MATLAB 5 file with the variable ``n_ary_mask``, without a date."""
+    from scipy import io as scipy_io
+
+    file = io.BytesIO()
+    scipy_io.savemat(file, {"n_ary_mask": labels}, do_compression=True)
+    return MAT_HEADER.ljust(116) + file.getvalue()[116:]
+
+
+def tiff_bytes(pixels: npt.NDArray[Any]) -> bytes:
+    """A TIFF of one deflated page; the same pixels always give the same bytes."""
+    import tifffile  # slow to import, and readers share this file with writers
+
+    file = io.BytesIO()
+    tifffile.imwrite(file, pixels, compression="zlib", metadata=None, software=False)
+    return file.getvalue()
+
+
 def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
-    """An array as the image file that its suffix names."""
-    suffix = name.lower().rpartition(".")[2]
-    if suffix == "png":
+    """An array as the image file that a name or a suffix asks for."""
+    from evaluation.decoding.pixels import suffix_of
+
+    suffix = suffix_of(f"a{name}")
+    if suffix == ".png":
         import imagecodecs
 
         return bytes(imagecodecs.png_encode(array))
-    if suffix == "npz":
+    if suffix == ".npz":
         file = io.BytesIO()
         np.savez_compressed(file, labels=array)
         return file.getvalue()
-    if suffix == "mha":
+    if suffix == ".mha":
         height, width = array.shape[:2]
         channels = f"ElementNumberOfChannels = {array.shape[2]}\n" if array.ndim == 3 else ""
         header = f"ObjectType = Image\nNDims = 2\nDimSize = {width} {height}\n{channels}ElementType = MET_USHORT\n"
         return f"{header}ElementDataFile = LOCAL\n".encode() + array.astype("<u2").tobytes()
-    if name.lower().endswith((".nii", ".nii.gz", ".nrrd")):
+    if suffix in (".nii", ".nii.gz", ".nrrd"):
         import SimpleITK
 
         with TemporaryDirectory() as folder:  # it writes files of a name only
-            path = Path(folder, f"labels{''.join(Path(name.lower()).suffixes)}")
+            path = Path(folder, f"labels{suffix}")
             SimpleITK.WriteImage(SimpleITK.GetImageFromArray(array), str(path))
             return path.read_bytes()
-    if suffix in ("tif", "tiff"):
-        import tifffile
-
-        file = io.BytesIO()
-        tifffile.imwrite(file, array, compression="zlib", metadata=None, software=False)
-        return file.getvalue()
-    if suffix == "mat":
-        from scipy import io as scipy_io
-
-        file = io.BytesIO()
-        scipy_io.savemat(file, {"n_ary_mask": array}, do_compression=True)
-        return file.getvalue()
-    return npy_bytes(array)
+    if suffix in TIFF_SUFFIXES:
+        return tiff_bytes(array)
+    return mat_bytes(array) if suffix == ".mat" else npy_bytes(array)

@@ -28,9 +28,9 @@ from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_
 from evaluation.decoding.streams import memory_told
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import NucleusLists, class_name_of, describe, probabilities_of
+from evaluation.formats.annotation_lists import NucleusLists, describe, names_and_probabilities
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_name, shown
-from evaluation.formats.format import Example, Format, Request
+from evaluation.formats.format import Example, Request
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 
 FEATURES = "features"
@@ -39,16 +39,8 @@ OUTLINES = ("Polygon", "MultiPolygon")
 POINTS = ("Point", "MultiPoint")
 COLLECTION = "GeometryCollection"
 GEOMETRIES = (*OUTLINES, *POINTS, "LineString", "MultiLineString", COLLECTION)
-PROBABILITY_NAMES = (
-    "probability",
-    "Probability",
-    "score",
-    "Score",
-    "confidence",
-    "Confidence",
-    "Detection probability",
-)
-NAMED = frozenset(PROBABILITY_NAMES)
+PROBABILITIES = ("probability", "Probability", "score", "Score", "confidence", "Confidence", "Detection probability")
+NAMED = frozenset(PROBABILITIES)
 OBJECT_TYPES = frozenset({"annotation", "detection", "cell", "tile", "tma_core", "root", "unknown"})  # of QuPath
 TYPES_AS_IDS = frozenset(
     f"{kind}Object" for kind in ("PathAnnotation", "PathDetection", "PathCell", "PathTile", "PathRoot", "TMACore")
@@ -284,7 +276,7 @@ class FeatureReader:
             [class_ids[name] for name in names],
             self.source_ids(features, properties),
             probabilities_in(properties, keys),
-            [each.get("class_probabilities") for each in properties] if "class_probabilities" in keys else None,
+            [each.get("class_probabilities") for each in properties],
         )
 
     def source_ids(self, features: list[Feature], properties: list[dict[str, Any]]) -> list[Any]:
@@ -449,7 +441,7 @@ def probability_in(properties: dict[str, Any]) -> Any:
     measurements = properties.get("measurements")
     if type(measurements) is list:  # QuPath before 0.4
         measurements = {str(entry.get("name")): entry.get("value") for entry in measurements if type(entry) is dict}
-    names = (*PROBABILITY_NAMES, "prob") if "type" in properties else PROBABILITY_NAMES
+    names = (*PROBABILITIES, "prob") if "type" in properties else PROBABILITIES
     for holder in (properties, measurements):
         if type(holder) is dict:
             for name in names:
@@ -467,7 +459,7 @@ def probabilities_in(properties: list[dict[str, Any]], keys: Set[str]) -> list[A
         measured = [each.get("measurements") for each in properties] if "measurements" in keys else []
         if not set(map(type, measured)) - {dict, type(None)}:
             layouts = set(map(tuple, filter(None, measured)))
-            names = [name for name in PROBABILITY_NAMES if any(name in layout for layout in layouts)]
+            names = [name for name in PROBABILITIES if any(name in layout for layout in layouts)]
             if not names:
                 return [None] * len(properties)
             if len(names) == 1:
@@ -489,22 +481,22 @@ def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Seque
     """
     rings = closed_rings(outlines.points_xy, outlines.ring_start)
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1)).tolist()
-    probability = probabilities_of(outlines.probability, len(outlines))
+    colour_of = dict(zip(class_names, colours, strict=False))
     features = []
-    for index, class_id in enumerate(outlines.class_id.tolist()):
+    for index, (name, probability) in enumerate(names_and_probabilities(outlines, class_names)):
         of_nucleus = [ring for ring in range(first[index], first[index + 1]) if len(rings[ring])]
         parts = [[rings[ring] for ring in part] for part in parts_of(outlines, of_nucleus)]
         if not parts:
             continue
         properties: dict[str, Any] = {"objectType": "annotation"}
-        if (name := class_name_of(class_id, class_names)) is not None:
+        if name is not None:
             properties["classification"] = {"name": name}
-            if (colour := colours[class_id - 1]) is not None:
+            if (colour := colour_of.get(name)) is not None:
                 properties["classification"]["color"] = list(bytes.fromhex(colour[1:]))
-        if probability[index] is not None:
-            properties["measurements"] = {"Probability": probability[index]}
+        if probability is not None:
+            properties["measurements"] = {"Probability": probability}
         if outlines.class_probability is not None:
-            row = probabilities_of(outlines.class_probability[index], len(class_names))
+            row = outlines.class_probability[index].tolist()
             properties["class_probabilities"] = dict(zip(class_names, row, strict=False))
         several = len(parts) > 1
         geometry = {"type": "MultiPolygon" if several else "Polygon", "coordinates": parts if several else parts[0]}
@@ -554,7 +546,7 @@ def parts_of(outlines: Outlines, rings: Sequence[int]) -> list[list[int]]:
     return list(parts.values())
 
 
-def example(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_geojson(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     if not made.rules.are_points:
         return write_geojson(made.outlines(cases[0], class_name), made.names, [None] * len(made.names))
     features = [
@@ -566,6 +558,3 @@ def example(made: Example, cases: Sequence[Case], class_name: str | None) -> byt
         for name, x, y in made.marks(cases[0], class_name)
     ]
     return orjson.dumps({"type": "FeatureCollection", "features": features})
-
-
-FORMATS = {"geojson": Format(words="GeoJSON as QuPath writes it", read=read_geojson, example=example)}

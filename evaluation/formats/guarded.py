@@ -12,6 +12,7 @@ from evaluation.decoding.guard import Bounds, bounds_of, broke_off, decode
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.formats import NO_COMPANIONS, Companions, Request, read_annotations, read_collection
+from evaluation.formats.format import CasesOnDemand
 from evaluation.model import Annotations, Case, Collection, Counts, Instances, LabelImage, LabelRuns
 
 BY_NAME = (".nii", ".nii.gz", ".nrrd")  # SimpleITK reads files of a name only
@@ -93,10 +94,19 @@ def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[s
         bounds=bounds,
     )
     by_name = {case.name: case for case in cases.values()}
+
+    def decode_next(name: str) -> Annotations:
+        """The answer about a case; those about cases before it, which are not wanted, are skipped."""
+        answer = next((answer for present, answer in present_answers if present == name), None)
+        if isinstance(answer, tuple) and answer and are_findings(answer):
+            raise InputFault(*answer)
+        return checked(answer, request, by_name[name])
+
     match next(answers, None):
         case (tuple(names), Mapping() as unknown, tuple(findings)) if set(names) <= by_name.keys():
+            present_answers = zip(names, answers, strict=False)
             if all(type(count) is int for count in unknown.values()) and are_findings(findings):
-                return Collection(CasesInOrder(names, answers, request, by_name), unknown, findings)
+                return Collection(CasesOnDemand(names, decode_next), unknown, findings)
     raise broke_off(request.where, 0)
 
 
@@ -113,32 +123,6 @@ def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mappi
             yield collection.cases[name]
         except InputFault as fault:
             yield fault.findings
-
-
-class CasesInOrder(Mapping[str, Annotations]):
-    """What comes from the child, one case after the other."""
-
-    def __init__(
-        self, names: Sequence[str], answers: Iterator[Any], request: Request, cases: Mapping[str, Case]
-    ) -> None:
-        self.names, self.request, self.cases = names, request, cases
-        self.answers = zip(names, answers, strict=False)
-
-    def __getitem__(self, name: str) -> Annotations:
-        for present, answer in self.answers:
-            if present == name:
-                if isinstance(answer, tuple) and answer and are_findings(answer):
-                    raise InputFault(*answer)
-                return checked(answer, self.request, self.cases[name])
-        if name not in self.names:
-            raise KeyError(name)
-        raise broke_off(self.request.where, 0)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
 
 
 def bounds_for(streams: Sequence[BinaryIO], request: Request, cases: Sequence[Case]) -> Bounds:

@@ -32,6 +32,7 @@ LARGEST_SIDE = 1 << 24
 COLOUR_CHANNELS = (3, 4)
 IMAGES_AT_MOST = 1000  # of a table, for its limit of rows
 DOCUMENTS = ("coco_json", "midog_json")
+WORDS_OF_FILE = "a file that can be read"
 CASE_COLUMNS_OF = {"points_csv": NAMED_CASE_COLUMNS, "rle_csv": CASE_COLUMNS, "counts_csv": CASE_COLUMNS}
 
 
@@ -70,7 +71,7 @@ def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
 
     Raises InputFault as the readers do, for what they meet.
     """
-    with damage_told(request.where, "a file that can be read"):
+    with damage_told(request.where, WORDS_OF_FILE):
         if request.rules.needs_index:
             return images_of_array(stream, request)
         if request.rules.format in CASE_COLUMNS_OF:
@@ -89,13 +90,6 @@ def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
         ]
 
 
-def sizes_of_codes(document: Document) -> Iterator[tuple[str | None, Size | None]]:
-    """The image that each annotation names, if it does, and the size in its code, if it has one; goes through them."""
-    for entry in (entry for piece in document.pieces for entry in piece if type(entry) is dict):
-        code = entry.get("segmentation")
-        yield id_of(entry, "image_id"), plain_size(code.get("size")) if type(code) is dict else None
-
-
 def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> FoundImage:
     """The only image of a file; the stream is left anywhere.
 
@@ -103,23 +97,25 @@ def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> F
 
     Raises InputFault: "other-case" for several images in a table or an array, and what the readers raise.
     """
-    format = request.rules.format
-    with damage_told(request.where, "a file that can be read"):
-        if format in ("rle_csv", "points_csv"):
-            return only_image(images_of_table(stream, request), request, name)
-        if format in ("conic_array", "pannuke_masks"):
-            shape = CaseArray(stream, request).shape
-            if format == "pannuke_masks" and len(shape) != 4:
-                return FoundImage(name, plain_size(list(shape[:2])))
-            return only_image(images_of_array(stream, request), request, name)
-        if format in DOCUMENTS:
-            return FoundImage(name, size_in_document(stream, request, name))
-        if format in ("nary_mat", "hovernet_mat"):
-            return FoundImage(name, size_in_mat(stream, request))
-        if format in ("label_image", "colour_map"):
-            return FoundImage(name, size_of_image(source, stream, request))
-        if format == "contours_json":
-            return FoundImage(name, plain_size(size_in_labelme(stream, request)))  # type: ignore[arg-type]
+    with damage_told(request.where, WORDS_OF_FILE):
+        match request.rules.format:
+            case "rle_csv" | "points_csv":
+                return only_image(images_of_table(stream, request), request, name)
+            case "conic_array":
+                return only_image(images_of_array(stream, request), request, name)
+            case "pannuke_masks":
+                shape = CaseArray(stream, request).shape
+                if len(shape) == 4:
+                    return only_image(images_of_array(stream, request), request, name)
+                return FoundImage(name, plain_size([*shape[:2]]))
+            case "coco_json" | "midog_json":
+                return FoundImage(name, size_in_document(stream, request, name))
+            case "nary_mat" | "hovernet_mat":
+                return FoundImage(name, size_in_mat(stream, request))
+            case "label_image" | "colour_map":
+                return FoundImage(name, size_of_image(source, stream, request))
+            case "contours_json":
+                return FoundImage(name, plain_size(size_in_labelme(stream, request)))
     return FoundImage(name)
 
 
@@ -130,11 +126,17 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
         raise refused("other-case", request.where, wording="several-images-in-file", count=len(images), names=names)
     if not images:
         return FoundImage(name, in_collection=request.rules.file_holds == "all cases")
-    (image,) = images
-    return FoundImage(image.names[0] if image.names else name, image.size_yx, in_collection=True)
+    return FoundImage([*images[0].names, name][0], images[0].size_yx, in_collection=True)
 
 
 # --- tables, lists and arrays of images -------------------------------------------------------------------------------
+
+
+def sizes_of_codes(document: Document) -> Iterator[tuple[str | None, Size | None]]:
+    """The image that each annotation names, if it does, and the size in its code, if it has one; goes through them."""
+    for entry in (entry for piece in document.pieces for entry in piece if type(entry) is dict):
+        code = entry.get("segmentation")
+        yield id_of(entry, "image_id"), plain_size(code.get("size")) if type(code) is dict else None
 
 
 def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
@@ -167,7 +169,7 @@ def size_in_document(stream: BinaryIO, request: Request, name: str) -> Size | No
     fitting = [image for image in document.images if document.find_case(image, images)] or list(document.images)
     if len(fitting) == 1:
         entry = document.images[fitting[0]]
-        if (size_yx := plain_size([entry.height, entry.width])) is not None:
+        if size_yx := plain_size([entry.height, entry.width]):
             return size_yx
     sizes = (size for image, size in sizes_of_codes(document) if not fitting or image in (None, *fitting))
     return next(filter(None, sizes), None)
@@ -185,25 +187,22 @@ def plain_size(size: object) -> Size | None:
 
 def size_in_mat(stream: BinaryIO, request: Request) -> Size | None:
     mat = MatFile(stream, where=request.where, bytes_limit=request.limits.bytes_per_file)
-    if request.rules.format == "hovernet_mat":
-        variable = variable_of(mat, IDS)
-        return None if variable is None else plane_of(variable.shape, ())
-    return plane_of(choose_variable(mat.variables, request.where).shape, ())
+    is_nary = request.rules.format == "nary_mat"
+    variable = choose_variable(mat.variables, request.where) if is_nary else variable_of(mat, IDS)
+    return None if variable is None else plane_of(variable.shape, ())
 
 
 def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | None:
     """The size in the header of an image file; None for suffixes that label images do not have."""
     if source.suffix in IMAGE_SUFFIXES:
         return read_image_size(source)
-    channels: tuple[int, ...] = COLOUR_CHANNELS if request.rules.format == "colour_map" else ()
-    if request.rules.value("class_channel") is not None:
-        channels = (2,)
     if (suffix := suffix_of(request.name)) not in CONTAINERS:
         return None
     pixels = peek(stream, suffix, request.where, request.limits.bytes_per_file)
     if pixels.dtype is not None:
         check_dtype(pixels.dtype, where=request.where)
-    return plane_of(pixels.shape, channels)
+    has_classes = request.rules.value("class_channel") is not None
+    return plane_of(pixels.shape, COLOUR_CHANNELS if request.rules.format == "colour_map" else (2,) * has_classes)
 
 
 def plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> Size | None:

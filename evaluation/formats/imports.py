@@ -40,15 +40,7 @@ import numpy.typing as npt
 import orjson
 import shapely
 
-from evaluation.decoding.content import (
-    EMPTY_ZIP_MAGIC,
-    HDF5_MAGIC,
-    NPY_MAGIC,
-    PARQUET_MAGIC,
-    ZARR,
-    ZIP_MAGIC,
-    is_of_zarr,
-)
+from evaluation.decoding import content as file_content
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import Unsupported, list_members, read_member
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
@@ -90,13 +82,17 @@ def kind_of(path: Path) -> str | None:
     with path.open("rb") as stream:
         head = stream.read(8)
         stream.seek(0)
-        for kind, magic in (("hdf5", HDF5_MAGIC), ("geoparquet", PARQUET_MAGIC), ("imagej_roi", ROI_MAGIC)):
+        for kind, magic in (
+            ("hdf5", file_content.HDF5_MAGIC),
+            ("geoparquet", file_content.PARQUET_MAGIC),
+            ("imagej_roi", ROI_MAGIC),
+        ):
             if head.startswith(magic):
                 return kind
         try:
-            if head.startswith(NPY_MAGIC):
+            if head.startswith(file_content.NPY_MAGIC):
                 return "cellpose" if read_npy_header(Plain(stream)).holds_object else None
-            if head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
+            if head.startswith((file_content.ZIP_MAGIC, file_content.EMPTY_ZIP_MAGIC)):
                 check_directory(stream, STORE_DIRECTORY_BYTES)
                 with zipfile.ZipFile(stream) as archive:
                     names = archive.namelist()
@@ -216,7 +212,7 @@ def check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
         raise Damaged(f"the codec {quote(min(unknown))}, which is not read")
     outermost = metadata["codecs"][-1:] if "codecs" in metadata else metadata.get("compressor")
     for name, chunk in content.items() if next(codecs_of(outermost), "") == "blosc" else ():
-        is_chunk = not is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
+        is_chunk = not file_content.is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
         if is_chunk and int.from_bytes(chunk[12:16], "little") != len(chunk):
             raise CutOff
 
@@ -237,7 +233,7 @@ def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     >>> find_stores(["P1/a.zarr/.zgroup", "P1/a.zarr/0/.zarray", "b.zarr/notes.txt"])
     {'P1/a.zarr': ('P1/a.zarr/.zgroup', 'P1/a.zarr/0/.zarray')}
     """
-    folders = {name.rpartition("/")[0] for name in names if is_of_zarr(name)}
+    folders = {name.rpartition("/")[0] for name in names if file_content.is_of_zarr(name)}
     called = {match[0] if (match := CALLED_ZARR.match(folder)) else folder for folder in folders}
     tops: list[str] = []
     for folder in sorted(called):
@@ -253,7 +249,7 @@ def is_below(name: str, folder: str) -> bool:
 
 def is_store(path: Path) -> bool:
     """Whether a folder is a Zarr store."""
-    return path.is_dir() and any((path / name).is_file() for name in ZARR)
+    return path.is_dir() and any((path / name).is_file() for name in file_content.ZARR)
 
 
 # --- HDF5 -------------------------------------------------------------------------------------------------------------

@@ -6,29 +6,20 @@ no file is opened but those that are given. Maps of colours are read, and label 
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from evaluation.challenge.formats import ColourMapRules, LabelImageRules
+from evaluation.decoding import label_array
 from evaluation.decoding.csv import Categories, categories, count_rest, read_table
 from evaluation.decoding.json import read_json
-from evaluation.decoding.label_array import (
-    Integers,
-    check_integers,
-    check_labels,
-    check_shape,
-    find_binary_mask,
-    find_void,
-    label_components,
-)
+from evaluation.decoding.label_array import Integers
 from evaluation.decoding.mat_file import read_mat_labels
 from evaluation.decoding.npy import CLASS_NAMES
 from evaluation.decoding.pixels import CONTAINERS, file_with, open_image, peek, read_image, suffix_of
@@ -36,7 +27,7 @@ from evaluation.decoding.streams import damage_told, too_large
 from evaluation.findings import Finding, fault, for_each, quote, with_rest
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import UNKNOWN, find_classes
-from evaluation.formats.format import Example, Format, Request, csv_bytes, image_bytes
+from evaluation.formats.format import Example, Request, csv_bytes, image_bytes, mat_bytes, noted, tiff_bytes
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.model import Annotations, Bool, Case, ClassTable, Instances, Int16, Int32, Int64, LabelImage, LabelRuns
 from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
@@ -45,7 +36,6 @@ VALUES_NAMED = 8
 MAX_CLASS_VALUE = 32767
 NO_CLASS = np.iinfo(np.int16).min
 FIRST_IGNORED = -1  # the id of the first ignore class
-TIFF_SUFFIXES = (".tif", ".tiff")
 
 
 def read_label_image(
@@ -54,63 +44,58 @@ def read_label_image(
     case: Case,
     *,
     class_map: tuple[BinaryIO, str] | None = None,
-    class_table: Mapping[int, int] | None = None,
+    class_table: tuple[BinaryIO, str] | None = None,
 ) -> Annotations:
     """The label image of a .npy, .npz, .png, .tif, .tiff or .mha file: every positive value is one nucleus.
 
     class_map    an image with the class number of every pixel, and where it is, for messages (its file comes last)
-    class_table  class id of every nucleus, by its id, 0 for labels that are left out; ids that are not in the image do
-                 not matter
+    class_table  a table with the class of every nucleus, and where it is; labels of classes that are skipped are left
+                 out, and ids that are not in the image do not matter
 
     With ``class_channel`` in the rules the image has two channels, the first axis or the last: class numbers in that
     one, ids in the other. Raises InputFault: unsupported-format, pickle, wrong-format, too-large, unreadable-file,
     several-images, external-data, no-mask-variable, unknown-class-value, instance-without-class, and those of
-    ``check_labels``. A warning, "binary-mask", is among the findings.
+    ``check_labels`` and ``read_class_table``. A warning, "binary-mask", is among the findings.
     """
-    faults: list[Finding] = []
+    rules, where, faults = request.rules, request.where, list[Finding]()
+    table = None if class_table is None else read_class_table(class_table[0], request, class_table[1])
     classes: LabelRuns | None = None
-    try:
+    with noted(faults):
         labels, classes = read_planes(stream, request, case)
-        labels, not_annotated = split_labels(labels, request.rules.not_annotated)
-    except InputFault as error:
-        faults += error.findings
+        labels, not_annotated = split_labels(labels, rules.not_annotated)
     if class_map is not None:
-        try:
+        with noted(faults):
             classes = read_class_map(class_map[0], request, case, where=class_map[1])
-        except InputFault as error:
-            faults += error.findings
     if faults:
         raise InputFault(*faults)
-    if class_table is not None and (skipped := [label for label, class_id in class_table.items() if class_id == 0]):
+    if skipped := [label for label, class_id in (table or {}).items() if class_id == 0]:
         labels, _ = split_labels(labels, skipped)
-    warnings = find_binary_mask(labels, where=request.where)
-    if class_table is None or not labels.value.size or class_table.get(int(labels.value.max()), 0) >= 0:
-        warnings += find_void(labels, where=request.where)
-    if (connectivity := request.rules.components) is not None:
-        voids: tuple[Finding, ...] = ()
-        if request.rules.class_values is None:
-            voids = find_void(labels, where=request.where)
-        else:  # the values of a semantic mask are class numbers
+    voids = label_array.find_void(labels, where=where)
+    if rules.components is None:
+        if table is not None and len(labels.value) and table.get(int(labels.value.max()), 0) < 0:
+            voids = ()  # the largest label is a region of an ignore class
+        warnings = label_array.find_binary_mask(labels, where=where) + voids
+    else:
+        if rules.class_values is not None:  # the values of a semantic mask are class numbers
             values = labels.value.astype(np.int64).reshape(1, -1)
-            ids = classes_of_values(values, request.classes, where=request.where).reshape(-1)
-            classes = replace(labels, value=ids)
+            classes = replace(labels, value=classes_of_values(values, request.classes, where=where).reshape(-1))
+            voids = ()
         limit = request.limits.bytes_per_file
-        labels, warnings = label_components(labels, connectivity, where=request.where, bytes_limit=limit)
+        labels, warnings = label_array.label_components(labels, rules.components, where=where, bytes_limit=limit)
         warnings += voids
-    has_classes = classes is not None or class_table is not None
-    class_id = request.file_class or (0 if has_classes else request.classes.of_nameless)
-    of_labels = None if class_table is None else classes_of_labels(labels, class_table, request.where)
-    image = LabelImage(labels, class_id, classes, source=request.name, class_of_instance=of_labels)
-    if not len(not_annotated.value):
-        return Annotations((image,), warnings)
-    region = replace(not_annotated, value=np.ones(len(not_annotated.value), np.uint8))
-    return Annotations((image, LabelImage(region, FIRST_IGNORED, source=request.name)), warnings)
+    class_id = request.file_class or (request.classes.of_nameless if classes is None and table is None else 0)
+    of_labels = None if table is None else classes_of_labels(labels, table, where)
+    parts = [LabelImage(labels, class_id, classes, source=request.name, class_of_instance=of_labels)]
+    if len(not_annotated.value):
+        region = replace(not_annotated, value=np.ones(len(not_annotated.value), np.uint8))
+        parts.append(LabelImage(region, FIRST_IGNORED, source=request.name))
+    return Annotations(tuple(parts), warnings)
 
 
 def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
     """The labels, and the class ids of a second channel if the rules tell of one."""
     where, channel = request.where, request.rules.class_channel
-    check = partial(check_labels, but=request.rules.not_annotated)
+    check = partial(label_array.check_labels, but=request.rules.not_annotated)
     with damage_told(where, "a label image"):
         if channel is None:
             return read_runs(stream, check, request, case, suffix=suffix_of(request.name), where=where), None
@@ -180,7 +165,7 @@ def split_channels(
     array: npt.NDArray[Any], class_channel: int, where: str, case: Case
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The planes of ids and of class numbers of an image with two channels."""
-    shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=2)
+    shape = label_array.check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=2)
     planes = array.reshape(shape)
     if shape != (2, *case.shape_yx):
         planes = np.moveaxis(planes, 2, 0)
@@ -192,7 +177,7 @@ def classes_in(
 ) -> Int16:
     """``classes_of_values`` of a plane of any kind of numbers. Raises InputFault, also if they are not whole."""
     expected = describe_class_values(classes)
-    values = check_integers(plane, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
+    values = label_array.check_integers(plane, where=where, shape_yx=shape_yx, expected=expected, first_row=first_row)
     return classes_of_values(values, classes, where=where, first_row=first_row)
 
 
@@ -221,14 +206,22 @@ def known_classes(values: Integers, classes: ClassTable) -> Int16:
 
 def unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassTable, first_row: int) -> list[Finding]:
     """A finding for each of the first values that are no class."""
-    code, expected = "unknown-class-value", describe_class_values(classes)
-    distinct, counts = np.unique(values[unknown], return_counts=True)
-    named = []
-    for value, pixels in zip(distinct[:VALUES_NAMED].tolist(), counts.tolist(), strict=False):
+    expected, each = describe_class_values(classes), np.unique(values[unknown], return_counts=True)
+
+    def value_fault(value: int, pixels: int) -> Finding:
         row, column = first_place(values, value)
-        row += first_row
-        named.append(fault(code, where, expected=expected, value=value, pixels=pixels, row=row, column=column))
-    return with_rest(named, len(distinct))
+        code, row = "unknown-class-value", row + first_row
+        return fault(code, where, expected=expected, value=value, pixels=pixels, row=row, column=column)
+
+    return for_values(*each, value_fault)
+
+
+def for_values(
+    values: npt.NDArray[np.integer[Any]], counts: Int64, finding: Callable[[int, int], Finding]
+) -> list[Finding]:
+    """A finding for each of the first values, from the value and how often it occurs; all values are counted."""
+    pairs = zip(values[:VALUES_NAMED].tolist(), counts.tolist(), strict=False)
+    return with_rest([finding(*pair) for pair in pairs], len(values))
 
 
 def first_place(values: Integers, value: int) -> tuple[int, int]:
@@ -284,29 +277,19 @@ def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int
     """
     with damage_told(where, "a class table"):
         is_json = where.rstrip("'").lower().removesuffix(".gz").endswith(".json")
-        entries = json_entries(stream, request, where) if is_json else csv_entries(stream, request, where)
-        return classes_by_id(entries, request)
+        return (read_json_table if is_json else read_csv_table)(stream, request, where)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entries:
-    """Ids as texts, their classes as ``categories`` gives them, and the place of each entry, for messages."""
-
-    ids: Sequence[str]
-    classes: Categories
-    place: Callable[[int], str]
-
-
-def csv_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
+def read_csv_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
     limit = request.limits.bytes_per_file
     table = read_table(stream, where=where, bytes_limit=limit, rows_limit=rows_limit(request, 1))
     id_column = table.need(*ID_COLUMNS)
     ids = [cell.decode() for cell in table.cells(id_column)]
     of_classes = [name for name in CLASS_COLUMNS if table.find([name]) != id_column]  # "label" may be either
-    return Entries(ids, table.categories(table.need(*of_classes)), table.place)
+    return classes_by_id(ids, table.categories(table.need(*of_classes)), table.place, request)
 
 
-def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
+def read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
     value = read_json(stream, where=where, limits=request.limits)
     if isinstance(value, dict):
         pairs = list(value.items())
@@ -320,14 +303,15 @@ def json_entries(stream: BinaryIO, request: Request, where: str) -> Entries:
     def place(index: int) -> str:
         return f"{where}, {quote(pairs[index][0]) if isinstance(value, dict) else f'[{index}]'}"
 
-    are_texts = [all(isinstance(of, str | int) and not isinstance(of, bool) for of in pair) for pair in pairs]
-
-    def fault_at(index: int) -> Finding:
+    def entry_fault(index: int) -> Finding:
         return fault("invalid-class-table", place(index), wording="no-id-and-class")
 
-    if wrong := [index for index, is_fine in enumerate(are_texts) if not is_fine]:
-        raise InputFault(*for_each(wrong, fault_at))
-    return Entries([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), place)
+    is_text = [all(type(item) in (str, int) for item in pair) for pair in pairs]
+    if wrong := [index for index, is_fine in enumerate(is_text) if not is_fine]:
+        raise InputFault(*for_each(wrong, entry_fault))
+    return classes_by_id(
+        [str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), place, request
+    )
 
 
 def distinct_numbers(ids: Sequence[str]) -> list[int]:
@@ -339,65 +323,49 @@ def distinct_numbers(ids: Sequence[str]) -> list[int]:
     return numbers if min(numbers) > 0 and len(set(numbers)) == len(numbers) else []
 
 
-def classes_by_id(entries: Entries, request: Request) -> dict[int, int]:
-    """The class id by instance id. Raises InputFault with all entries that are wrong."""
-    class_id, is_nucleus, faults = find_classes(*entries.classes, entries.place, request.classes)
+def classes_by_id(
+    ids: Sequence[str], classes: Categories, place: Callable[[int], str], request: Request
+) -> dict[int, int]:
+    """The class id by instance id. Raises InputFault with all entries that are wrong.
+
+    ids, classes  of each entry: the id as text, and the class as ``categories`` gives it
+    place         where an entry is, for messages
+    """
+    class_id, is_nucleus, faults = find_classes(*classes, place, request.classes)
     class_id[is_nucleus & (class_id == 0)] = UNKNOWN  # an empty cell: no class, and not left out either
-    if not faults and (numbers := distinct_numbers(entries.ids)):
+    class_of_id: dict[int, int] = {}
+    if not faults and (numbers := distinct_numbers(ids)):
         class_of_id = dict(zip(numbers, class_id.tolist(), strict=True))
-        return {number: of_id for number, of_id in class_of_id.items() if of_id != UNKNOWN}
-    class_of_id = {}
-    for index, (text, of_class) in enumerate(zip(entries.ids, class_id.tolist(), strict=True)):
+        ids = ()
+    for index, (text, of_class) in enumerate(zip(ids, class_id.tolist(), strict=False)):
         number = ID.fullmatch(text)
         if number is None or int(number[1]) > HIGHEST_ID:
-            faults.append(fault("invalid-class-table", entries.place(index), wording="no-id", id=text))
+            faults.append(fault("invalid-class-table", place(index), wording="no-id", id=text))
         elif class_of_id.setdefault(int(number[1]), of_class) != of_class:
-            faults.append(fault("duplicate-row", entries.place(index), wording="id-twice", id=text))
+            faults.append(fault("duplicate-row", place(index), wording="id-twice", id=text))
     if faults:
         raise InputFault(*count_rest(faults))
     return {number: of_id for number, of_id in class_of_id.items() if of_id != UNKNOWN}
 
 
-def read_with_companions(
-    stream: BinaryIO,
-    request: Request[LabelImageRules],
-    case: Case,
-    *,
-    class_map: tuple[BinaryIO, str] | None = None,
-    class_table: tuple[BinaryIO, str] | None = None,
-) -> Annotations:
-    """``read_label_image`` with the files that go with it."""
-    table = None if class_table is None else read_class_table(class_table[0], request, class_table[1])
-    return read_label_image(stream, request, case, class_map=class_map, class_table=table)
-
-
-def example_of_labels(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
-    labels: npt.NDArray[Any] = made.labels(cases[0], class_name)
-    channel = made.rules.class_channel
-    if made.rules.components is not None:
-        is_semantic = made.rules.class_values is not None
-        labels = made.class_numbers(cases[0]) if is_semantic else np.where(labels > 0, 255, 0).astype(np.uint8)
-        return image_bytes(labels, made.rules.files)
-    if channel is not None:
+def example_of_label_image(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+    rules, labels = made.rules, made.labels(cases[0], class_name)
+    if rules.components is not None:
+        is_semantic = rules.class_values is not None
+        return image_bytes(
+            made.class_numbers(cases[0]) if is_semantic else np.where(labels > 0, 255, 0).astype(np.uint8), rules.files
+        )
+    if rules.class_channel is not None:
         planes = [labels, made.class_numbers(cases[0])]
-        labels = np.stack(planes if channel else planes[::-1], axis=-1)
-    elif made.rules.files.lower().endswith(TIFF_SUFFIXES):
-        return write_label_tiff(made.instances(cases[0], class_name))
-    return image_bytes(labels, made.rules.files)
+        labels = np.stack(planes if rules.class_channel else planes[::-1], axis=-1)
+    return image_bytes(labels, rules.files)
 
 
-def example_classes(made: Example[LabelImageRules], key: str, cases: Sequence[Case]) -> bytes:
-    """The class map, or the class table, of the example."""
+def example_companion(made: Example, key: str, cases: Sequence[Case]) -> bytes:
+    """The class map, or the class table, that goes with an example; ``key`` of the rules has its pattern."""
     if key == "class_table":
         return csv_bytes(["id", "class"], made.classes_of(cases[0]))
-    return example_class_map(made, key, cases)
-
-
-def example_class_map(made: Example, key: str, cases: Sequence[Case]) -> bytes:
-    pattern: str = made.rules.value(key)
-    if pattern.lower().endswith(TIFF_SUFFIXES):
-        return write_class_tiff(made.instances(cases[0]), [made.values[name] for name in made.names])
-    return image_bytes(made.class_numbers(cases[0]), pattern)
+    return image_bytes(made.class_numbers(cases[0]), made.rules.value(key))
 
 
 # --- Colour-coded maps: a colour for each class, and borders drawn around the nuclei; MoNuSAC's predictions. ----------
@@ -496,7 +464,7 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
     samples = channels or (array.shape[2] if array.ndim == 3 else 1)
     if samples not in (3, 4) or array.dtype != np.uint8:
         raise refused("unsupported-format", where, wording="other-colours", channels=samples, dtype=array.dtype.name)
-    shape = check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=samples)
+    shape = label_array.check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=samples)
     image = array.reshape(shape)
     return image if shape == (*case.shape_yx, samples) else np.moveaxis(image, 0, 2)
 
@@ -525,16 +493,15 @@ def unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRule
     expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
     colours_met, counts = np.unique(codes[unknown], return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    named = []
-    for colour, pixels in zip(colours_met[order][:VALUES_NAMED].tolist(), counts[order].tolist(), strict=False):
+
+    def colour_fault(colour: int, pixels: int) -> Finding:
         row, column = first_place(codes, colour)
-        named.append(
-            fault("unknown-colour", where, expected=expected, colour=colour, pixels=pixels, row=row, column=column)
-        )
-    return with_rest(named, len(colours_met))
+        return fault("unknown-colour", where, expected=expected, colour=colour, pixels=pixels, row=row, column=column)
+
+    return for_values(colours_met[order], counts[order], colour_fault)
 
 
-def example_of_colours(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_colour_map(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     rules, labels = made.rules, made.labels(cases[0])
     colours = [BLACK, *(rules.colours[name] for _, name in made.classes_of(cases[0], class_name))]
     picture = np.array([list(bytes.fromhex(colour[1:])) for colour in colours], np.uint8)[labels]
@@ -544,7 +511,7 @@ def example_of_colours(made: Example[ColourMapRules], cases: Sequence[Case], cla
     return image_bytes(picture, ".png")
 
 
-def explain_colours(rules: ColourMapRules) -> list[str]:
+def explain_colour_map(rules: ColourMapRules) -> list[str]:
     return [f"Nuclei that touch are parted by a border in {rules.border_colour}; the background is #000000."]
 
 
@@ -552,7 +519,6 @@ def explain_colours(rules: ColourMapRules) -> list[str]:
 
 
 LARGEST_NUMBER = np.iinfo(np.int32).max
-MAT_HEADER = b"MATLAB 5.0 MAT-file, an n-ary mask"  # 116 bytes of text, where scipy writes the date
 MAT_BYTES = (1 << 32) - 1024  # a little less than a variable in a MATLAB 5 file can have
 
 Labels = npt.NDArray[np.integer[Any]]
@@ -565,7 +531,7 @@ def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
     ``instances``, 1…N. ``where`` says what is written, for messages. Raises InputFault: overlap-in-label-map, and
     unsupported-shape for points.
     """
-    return tiff(paint(instances, instance_numbers(instances.source_id), where))
+    return tiff_bytes(paint(instances, instance_numbers(instances.source_id), where))
 
 
 def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None, *, where: str = "nuclei") -> bytes:
@@ -578,7 +544,7 @@ def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None,
     class_id = np.maximum(instances.class_id.astype(np.int64), 0)
     if numbers is not None:
         class_id = np.array([0, *numbers], np.int64)[class_id]
-    return tiff(paint(instances, class_id, where))
+    return tiff_bytes(paint(instances, class_id, where))
 
 
 def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: str = "nuclei") -> bytes:
@@ -593,13 +559,6 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
     if labels.nbytes > MAT_BYTES:
         raise refused("too-large", where, wording="for-matlab", size=labels.nbytes, limit=MAT_BYTES)
     return mat_bytes(labels)
-
-
-def mat_bytes(labels: Labels) -> bytes:
-    """A MATLAB 5 file with the variable ``n_ary_mask``, without a date."""
-    file = io.BytesIO()
-    scipy.io.savemat(file, {"n_ary_mask": labels}, do_compression=True)
-    return MAT_HEADER.ljust(116) + file.getvalue()[116:]
 
 
 def instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
@@ -638,28 +597,3 @@ def contested_px(start: Int64, stop: Int64) -> int:
     shared_start, shared_stop = start[1:][is_shared], shared_stop[is_shared]
     counted_to = np.concatenate([[0], np.maximum.accumulate(shared_stop)])[: len(shared_stop)]
     return int(np.maximum(shared_stop - np.maximum(shared_start, counted_to), 0).sum())
-
-
-def tiff(labels: Labels) -> bytes:
-    """One deflated page."""
-    import tifffile  # slow to import, and readers share this file with writers
-
-    file = io.BytesIO()
-    tifffile.imwrite(file, labels, compression="zlib", photometric="minisblack", metadata=None, software=False)
-    return file.getvalue()
-
-
-FORMATS = {
-    "label_image": Format(
-        words="label image: 0 is background, every other number one nucleus",
-        read=read_with_companions,
-        example=example_of_labels,
-        companion=example_classes,
-    ),
-    "colour_map": Format(
-        words="PNG with a colour for each class and borders between nuclei",
-        explain=explain_colours,
-        read=read_colour_map,
-        example=example_of_colours,
-    ),
-}

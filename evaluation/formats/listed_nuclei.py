@@ -44,18 +44,11 @@ from evaluation.decoding.csv import numbers_of
 from evaluation.decoding.json import Records, read_records, resting_collector
 from evaluation.decoding.polygons import Ring
 from evaluation.decoding.streams import memory_told, plain_chunks
-from evaluation.findings import quote
+from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import (
-    NUCLEI_AT_ONCE,
-    Faults,
-    NucleusLists,
-    class_name_of,
-    describe,
-    probabilities_of,
-)
+from evaluation.formats.annotation_lists import NUCLEI_AT_ONCE, NucleusLists, describe, names_and_probabilities
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_text, shown
-from evaluation.formats.format import Example, Format, Request
+from evaluation.formats.format import Example, Request
 from evaluation.model import Annotations, Case, Float64, Outlines, Points
 
 VERSION = {"major": 1, "minor": 0}
@@ -110,10 +103,7 @@ def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: s
                 if nuclei.names.look_up(name) != SKIPPED:
                     class_id = nuclei.class_of(name)
                     probabilities = item.get("probability"), item.get(CLASS_PROBABILITIES)
-                    if of_points:
-                        nuclei.add_points([item[key]], class_id, [nuclei.number], *probabilities)
-                    else:
-                        nuclei.add_outline([[item[key]]], class_id, nuclei.number, *probabilities)
+                    nuclei.add_nucleus(item[key], class_id, nuclei.number, *probabilities)
             nuclei.settle()
         return nuclei.annotations()
 
@@ -148,22 +138,23 @@ def write_polygons_json(
     format has neither holes nor several parts: raises InputFault ("unsupported-shape") for them, and ValueError for ids
     of classes without a name.
     """
-    faults = Faults(where or quote(name))
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1))
-    for index in np.flatnonzero(np.diff(first) != 1):
+
+    def shape_fault(index: int) -> Finding:
         has_hole = outlines.ring_is_hole[first[index] : first[index + 1]].any()
-        place, what = f"nucleus {quote(outlines.source_id[index])}", "with a hole" if has_hole else "of several parts"
-        faults.fault("unsupported-shape", place, wording="not-one-ring", what=what)
-    if faults.total:
-        raise InputFault(*faults.findings())
+        place = f"{where or quote(name)}, nucleus {quote(outlines.source_id[index])}"
+        what = "with a hole" if has_hole else "of several parts"
+        return fault("unsupported-shape", place, wording="not-one-ring", what=what)
+
+    if wrong := np.flatnonzero(np.diff(first) != 1).tolist():
+        raise InputFault(*for_each(wrong, shape_fault))
     vertices = in_plane(outlines.points_xy)
     paths = [vertices[start:stop] for start, stop in pairwise(outlines.ring_start.tolist())]
-    probability = probabilities_of(outlines.probability, len(outlines))
     polygons = []
-    for path, class_id, value in zip(paths, outlines.class_id.tolist(), probability, strict=True):
+    for path, of_nucleus in zip(paths, names_and_probabilities(outlines, class_names), strict=True):
         if len(path):
             polygon = {"seed_point": path[0], "path_points": path, "sub_type": "", "groups": []}
-            polygons.append(named(polygon, class_name_of(class_id, class_names), value))
+            polygons.append(named(polygon, *of_nucleus))
     file = {"type": "Multiple polygons", "name": name, "version": VERSION, "polygons": polygons}
     return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
 
@@ -182,7 +173,7 @@ def named(item: dict[str, Any], name: str | None, probability: float | None) -> 
     }
 
 
-def example_of_polygons(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_polygons_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     return write_polygons_json(made.outlines(cases[0], class_name), made.names, "nuclei")
 
 
@@ -197,18 +188,13 @@ def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
     Class probabilities are left out, since the platform's schema refuses them. Raises ValueError for ids of classes
     without a name.
     """
-    probability = probabilities_of(points.probability, len(points))
-    items = [
-        named({"point": position}, class_name_of(class_id, class_names), value)
-        for position, class_id, value in zip(
-            in_plane(points.points_xy), points.class_id.tolist(), probability, strict=True
-        )
-    ]
+    nuclei = zip(in_plane(points.points_xy), names_and_probabilities(points, class_names), strict=True)
+    items = [named({"point": position}, *of_nucleus) for position, of_nucleus in nuclei]
     file = {"type": "Multiple points", "version": VERSION, "points": items}
     return orjson.dumps(file, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def example_of_points(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_points_json(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     return write_points_json(made.points(cases[0], class_name), made.names)
 
 
@@ -220,20 +206,16 @@ OUTLINE_TYPES = ("polygon", "rectangle")  # of labelme's shapes
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What a tool calls things; ``title`` is its name, ``records`` the key of the list, or dictionary, of nuclei."""
+    """A tool; ``title`` is its name, ``records`` the key of the list, or dictionary, of nuclei."""
 
     title: str
     records: str
-    outline: str
-    point: str | None
-    of_class: str
-    probability: str | None = None
 
 
 TOOLS = {
-    "hovernet": Tool("HoVer-Net", "nuc", "contour", "centroid", "type", "type_prob"),
-    "cellvit": Tool("CellViT", "cells", "contour", "centroid", "type", "type_prob"),
-    "labelme": Tool("labelme", "shapes", "points", None, "label"),
+    "hovernet": Tool("HoVer-Net", "nuc"),
+    "cellvit": Tool("CellViT", "cells"),
+    "labelme": Tool("labelme", "shapes"),
 }
 
 
@@ -264,9 +246,9 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
         return reader.nuclei.annotations()
 
 
-def size_in_labelme(stream: BinaryIO, request: Request[ContoursJsonRules]) -> list[Any] | None:
+def size_in_labelme(stream: BinaryIO, request: Request) -> list[Any] | None:
     """Height and width that labelme writes, of whatever type they are."""
-    if request.rules.tool != "labelme":
+    if request.rules.value("tool") != "labelme":
         return None
     root = read_records(stream, key="shapes", where=request.where, limits=request.limits, nan_is_null=True).root
     return [root.get("imageHeight"), root.get("imageWidth")] if isinstance(root, dict) else None
@@ -292,11 +274,10 @@ class ContourReader:
     """Hands nuclei over to NucleusLists."""
 
     def __init__(self, request: Request[ContoursJsonRules], case: Case, type_names: Mapping[int, str]) -> None:
-        self.rules = request.rules
-        self.tool = TOOLS[request.rules.tool]
+        self.is_labelme = request.rules.tool == "labelme"
         self.values = request.classes.values
         self.type_names = type_names
-        self.nuclei = NucleusLists(request, case, "shape" if request.rules.tool == "labelme" else "cell")
+        self.nuclei = NucleusLists(request, case, "shape" if self.is_labelme else "cell")
 
     def add(self, pieces: Iterator[list[Any]]) -> None:
         """Nuclei of a list. labelme's parts of a nucleus may lie anywhere in it: they wait for its end."""
@@ -304,7 +285,7 @@ class ContourReader:
         for piece in pieces:
             for record in piece:
                 self.nuclei.next_annotation()
-                if self.rules.tool == "labelme":
+                if self.is_labelme:
                     self.add_shape(record, grouped)
                 else:
                     self.add_record(record, self.nuclei.number)
@@ -322,24 +303,18 @@ class ContourReader:
         self.nuclei.settle()
 
     def add_record(self, record: Any, source_id: object) -> None:
-        key = self.tool.point if self.rules.are_points else self.tool.outline
+        key = "centroid" if self.nuclei.of_points else "contour"
         positions = record.get(key) if type(record) is dict else None
         if type(positions) is not list:
             fix = ""
-            if type(record) is dict and type(record.get(self.tool.point)) is list:
+            if type(record) is dict and type(record.get("centroid")) is list:
                 fix = "It has no contours: hand in the file that has them, or let shape be 'point'."
             expected = f"an object with a list {quote(key)}"
             self.nuclei.fault("invalid-annotation", wording="value", expected=expected, fix=fix, value=shown(record))
             return
-        class_id = self.class_of_type(record.get(self.tool.of_class))
+        class_id = self.class_of_type(record.get("type"))
         if class_id != SKIPPED:
-            self.add_nucleus([[positions]], class_id, source_id, record.get(self.tool.probability))
-
-    def add_nucleus(self, parts: list[list[Any]], class_id: int, source_id: object, probability: object) -> None:
-        if self.rules.are_points:
-            self.nuclei.add_points([parts[0][0]], class_id, [source_id], probability, None)
-        else:
-            self.nuclei.add_outline(parts, class_id, source_id, probability, None)
+            self.nuclei.add_nucleus(positions, class_id, source_id, record.get("type_prob"), None)
 
     def class_of_type(self, number: Any) -> int:
         """The class id of a type, or SKIPPED."""
@@ -363,12 +338,12 @@ class ContourReader:
         label, kind = shape.get("label"), shape.get("shape_type") or "polygon"
         if self.nuclei.names.look_up(label) == SKIPPED:
             return
-        wanted = ("point",) if self.rules.are_points else OUTLINE_TYPES
+        wanted = ("point",) if self.nuclei.of_points else OUTLINE_TYPES
         if kind not in wanted:
-            fix = "Leave it out." if self.rules.are_points else "Draw it as a polygon, or leave it out."
+            fix = "Leave it out." if self.nuclei.of_points else "Draw it as a polygon, or leave it out."
             self.nuclei.refuse_shape("shape", shown(kind), wanted, fix)
             return
-        if self.rules.are_points:
+        if self.nuclei.of_points:
             class_id = self.nuclei.class_of(label)
             self.nuclei.add_points(points[:1], class_id, [self.nuclei.number] * len(points[:1]), None, None)
             return
@@ -390,7 +365,7 @@ def corners_of(points: list[Any]) -> list[Any]:
     return [[left, top], [right, top], [right, bottom], [left, bottom]]
 
 
-def example_of_contours(made: Example[ContoursJsonRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_contours_json(made: Example[ContoursJsonRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     case, rules = cases[0], made.rules
     marks = made.marks(case, class_name)
     rings = [[]] * len(marks) if rules.are_points else [ring.tolist() for _, ring in made.rings(case, class_name)]
@@ -415,7 +390,7 @@ def example_of_contours(made: Example[ContoursJsonRules], cases: Sequence[Case],
     return orjson.dumps({"wsi_metadata": {}, "type_map": type_map, "cells": cells})
 
 
-def explain_contours(rules: ContoursJsonRules) -> list[str]:
+def explain_contours_json(rules: ContoursJsonRules) -> list[str]:
     return [f"The files are those of {TOOLS[rules.tool].title}."]
 
 
@@ -458,7 +433,7 @@ def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[b
     if class_id == SKIPPED:
         return
     if class_id == UNKNOWN:
-        nuclei.names.add_unknown(text, nuclei.place())
+        nuclei.names.add_unknown(text, nuclei.number)
         class_id = 0
     if len(numbers) < FEWEST:
         wording = "box-in-line" if len(numbers) in NUMBERS_OF_BOX else "no-outline-in-line"
@@ -473,31 +448,10 @@ def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[b
     nuclei.add_outline([[ring]], class_id, nuclei.number, probability, None)
 
 
-def example_of_yolo(made: Example[YoloTxtRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_yolo_txt(made: Example[YoloTxtRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     size = (cases[0].width, cases[0].height)
     lines = [
         " ".join(map(str, [made.values[name], *(ring / size).ravel().tolist()]))
         for name, ring in made.rings(cases[0], class_name)
     ]
     return "".join(f"{line}\n" for line in lines).encode()
-
-
-FORMATS = {
-    "polygons_json": Format(
-        words='JSON of the platform\'s kind "Multiple polygons"', read=read_polygons_json, example=example_of_polygons
-    ),
-    "points_json": Format(
-        words='JSON of the platform\'s kind "Multiple points"', read=read_points_json, example=example_of_points
-    ),
-    "contours_json": Format(
-        words="JSON of HoVer-Net, CellViT or labelme",
-        explain=explain_contours,
-        read=read_contours_json,
-        example=example_of_contours,
-    ),
-    "yolo_txt": Format(
-        words="YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
-        read=read_yolo_txt,
-        example=example_of_yolo,
-    ),
-}

@@ -24,19 +24,10 @@ import numpy.typing as npt
 
 from evaluation.decoding.label_array import check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mat_file import MatFile, Variable, read_mat_labels
-from evaluation.findings import Finding, fault, quote, with_rest
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.format import Example, Format, Request
-from evaluation.formats.label_image import (
-    NO_CLASS,
-    VALUES_NAMED,
-    classes_in,
-    describe_class_values,
-    example_class_map,
-    known_classes,
-    read_class_map,
-    write_nary_mat,
-)
+from evaluation.formats import label_image
+from evaluation.formats.format import Example, Request
 from evaluation.model import Annotations, Case, Int16, Int64, LabelImage, LabelRuns
 from evaluation.model.label_runs import present_labels, runs_of
 
@@ -53,14 +44,14 @@ def read_nary_mat(
     """
     limit = request.limits.bytes_per_file
     labels = runs_of(read_mat_labels(stream, where=request.where, shape_yx=case.shape_yx, bytes_limit=limit))
-    classes = None if class_map is None else read_class_map(class_map[0], request, case, where=class_map[1])
+    classes = None if class_map is None else label_image.read_class_map(class_map[0], request, case, where=class_map[1])
     class_id = request.file_class or (0 if classes is not None else request.classes.of_nameless)
     image = LabelImage(labels, class_id, classes, source=request.name)
     return Annotations((image,), find_binary_mask(labels, where=request.where))
 
 
-def example_of_nary(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
-    return write_nary_mat(made.instances(cases[0], class_name))
+def example_of_nary_mat(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return label_image.write_nary_mat(made.instances(cases[0], class_name))
 
 
 # --- HoVer-Net and Lizard ---------------------------------------------------------------------------------------------
@@ -97,7 +88,7 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
         elif type_map is not None:
             place, shape_yx = f"{where}, {quote(TYPE_MAP)}", case.shape_yx
             check_shape(type_map.shape, where=place, shape_yx=shape_yx)
-            class_map = runs_of(classes_in(mat.read(type_map), classes, where=place, shape_yx=shape_yx))
+            class_map = runs_of(label_image.classes_in(mat.read(type_map), classes, where=place, shape_yx=shape_yx))
     has_classes = class_of_instance is not None or class_map is not None
     class_id = request.file_class or (0 if has_classes else classes.of_nameless)
     image = LabelImage(labels, class_id, class_map, source=request.name, class_of_instance=class_of_instance)
@@ -131,17 +122,30 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
                 "wrong-length", where, wording="repeated-ids", types=name, ids=id_name, repeated=again, found=found
             )
     if count != (nuclei := len(ids)):
-        code = "wrong-length"
         raise refused(
-            code, where, wording="other-number-of-classes", types=name, ids=id_name, classes=count, nuclei=nuclei
+            "wrong-length",
+            where,
+            wording="other-number-of-classes",
+            types=name,
+            ids=id_name,
+            classes=count,
+            nuclei=nuclei,
         )
-    expected = describe_class_values(request.classes)
+    expected = label_image.describe_class_values(request.classes)
     numbers = read_vector(mat, types, expected)
-    class_id = known_classes(numbers, request.classes)
-    is_known = class_id != NO_CLASS
+    class_id = label_image.known_classes(numbers, request.classes)
+    is_known = class_id != label_image.NO_CLASS
     if not is_known.all():
-        place = f"{where}, {quote(types.name)}"
-        raise InputFault(*unknown_types(numbers[~is_known], ids[~is_known], place, expected))
+        each = np.unique(numbers[~is_known], return_counts=True)
+
+        def type_fault(number: int, count: int) -> Finding:
+            place, words = f"{where}, {quote(types.name)}", "of-nuclei"
+            first_id = ids[numbers == number][0]
+            return fault(
+                "unknown-class-value", place, wording=words, expected=expected, value=number, nuclei=count, id=first_id
+            )
+
+        raise InputFault(*label_image.for_values(*each, type_fault))
     if not len(ids):
         return np.zeros(len(present), np.int16)
     order = np.argsort(ids)
@@ -162,20 +166,7 @@ def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[
     return check_integers(column, where=where, shape_yx=(count, 1), expected=expected).reshape(-1)
 
 
-def unknown_types(
-    numbers: npt.NDArray[np.integer[Any]], ids: npt.NDArray[np.integer[Any]], where: str, expected: str
-) -> list[Finding]:
-    """A finding for each of the first numbers that are no class."""
-    distinct, first, counts = np.unique(numbers, return_index=True, return_counts=True)
-    code, wording = "unknown-class-value", "of-nuclei"
-    named = [
-        fault(code, where, wording=wording, expected=expected, value=number, nuclei=count, id=ids[at])
-        for number, at, count in zip(distinct[:VALUES_NAMED], first, counts, strict=False)
-    ]
-    return with_rest(named, len(distinct))
-
-
-def example_of_hovernet(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_hovernet_mat(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     from scipy import io as scipy_io
 
     classes = [made.values[name] for _, name in made.classes_of(cases[0], class_name)]
@@ -183,18 +174,3 @@ def example_of_hovernet(made: Example, cases: Sequence[Case], class_name: str | 
     content = {IDS: made.labels(cases[0]), "inst_type": np.array(classes, np.int32).reshape(-1, 1)}
     scipy_io.savemat(file, content, do_compression=True)
     return file.getvalue()
-
-
-FORMATS = {
-    "nary_mat": Format(
-        words="MATLAB file with the labels in `n_ary_mask`",
-        read=read_nary_mat,
-        example=example_of_nary,
-        companion=example_class_map,
-    ),
-    "hovernet_mat": Format(
-        words="MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
-        read=read_hovernet_mat,
-        example=example_of_hovernet,
-    ),
-}

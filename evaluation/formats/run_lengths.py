@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any, BinaryIO, Literal
 
@@ -25,22 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge.formats import RleCsvRules
-from evaluation.decoding.csv import Table, count_rest, numbers_of
+from evaluation.decoding.csv import count_rest, numbers_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.format import Example, Format, Request, csv_bytes
-from evaluation.formats.tables import (
-    CASE_COLUMNS,
-    CLASS_COLUMNS,
-    CaseRows,
-    check_counts,
-    read_classes,
-    read_probabilities,
-    rows_of_cases,
-    table_of,
-)
-from evaluation.model import Annotations, Bool, Case, Collection, Float64, Instances, Int16, Int32, Int64
+from evaluation.formats import tables
+from evaluation.formats.format import Example, Request, csv_bytes, noted, part_of
+from evaluation.model import Annotations, Bool, Case, Collection, Instances, Int32, Int64
 from evaluation.model.intervals import expand, merge_runs, outside
 
 PixelOrder = Literal["row", "column"]
@@ -269,72 +260,53 @@ class CodeFaults:
 # --- runs to instances ------------------------------------------------------------------------------------------------
 
 
-def instances_from_runs(
-    start: Int64,
-    length: Int64,
-    instance: Int32,
-    *,
-    shape_yx: tuple[int, int],
-    pixel_order: PixelOrder,
-    class_id: Int16,
-    source_id: npt.NDArray[Any],
-    probability: Float64 | None,
-    where: str,
+def instances_of_codes(
+    runs: CodeRuns, *, shape_yx: tuple[int, int], pixel_order: PixelOrder, where: str, **columns: Any
 ) -> Instances:
     """Runs of codes as instances: runs of single rows, sorted by start, joined where those of an instance meet.
 
-    start, length, instance           as in ``CodeRuns``; inside the image; those of an instance in any order
-    pixel_order                       whether ``start`` counts along rows ("row") or down columns ("column")
-    class_id, source_id, probability  as in ``Instances``, (N,); instances without a run keep no pixel
-    where                             the file and case, for messages
+    runs         inside the image; those of an instance in any order
+    pixel_order  whether ``start`` counts along rows ("row") or down columns ("column")
+    where        the file and case, for messages
+    columns      ``class_id``, ``source_id`` and so on, as in ``Instances``, (N,); instances without a run keep no pixel
 
     The cost goes with the runs and with the pixel rows that the nuclei cover, not with their pixels. Raises InputFault
     ("too-complex-runs") if those are more than 2^18 rows and 16 for each run, which small codes of huge areas can ask
     for.
 
-    >>> down = np.array([0, 3]), np.array([2, 2]), np.zeros(2, np.int32)  # an image of 3 rows and 2 columns
-    >>> found = instances_from_runs(*down, shape_yx=(3, 2), pixel_order="column", class_id=np.ones(1, np.int16),
-    ...                             source_id=np.array(["1"], object), probability=None, where="a.csv")
+    >>> down = CodeRuns(np.array([0, 3]), np.array([2, 2]), np.zeros(2, np.int32))  # an image of 3 rows and 2 columns
+    >>> found = instances_of_codes(down, shape_yx=(3, 2), pixel_order="column", where="a.csv",
+    ...                            class_id=np.ones(1, np.int16), source_id=np.array(["1"], object))
     >>> found.run_start.tolist(), found.run_stop.tolist()
     ([0, 2], [2, 4])
     """
+    start, length, instance = runs.start, runs.length, runs.instance
     rows_limit = ROWS_LIMIT + ROWS_PER_RUN * len(start)
-    convert = rows_of_row_codes if pixel_order == "row" else rows_of_column_codes
-    parts = [RowRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))]
-    rows = 0
+    parts, rows = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))], 0
     for begin, end in batches(np.bincount(instance), BATCH_RUNS):
         batch = slice(*np.searchsorted(instance, [begin, end]))
-        owner = instance[batch].astype(np.int64) - begin
-        rows_of_batch = convert(start[batch], start[batch] + length[batch], owner, shape_yx, rows_limit - rows)
-        if rows_of_batch is None:
+        owner, batch_start = instance[batch].astype(np.int64) - begin, start[batch]
+        convert = rows_of_row_codes if pixel_order == "row" else rows_of_column_codes
+        of_rows = convert(batch_start, batch_start + length[batch], owner, shape_yx, rows_limit - rows)
+        if of_rows is None:
             raise refused("too-complex-runs", where, limit=rows_limit, freely=ROWS_LIMIT, per_run=ROWS_PER_RUN)
-        rows += len(rows_of_batch.start)
-        parts.append(RowRuns(rows_of_batch.start, rows_of_batch.stop, rows_of_batch.instance + np.int32(begin)))
-    run_start = np.concatenate([part.start for part in parts])
-    order = np.argsort(run_start, kind="stable")
+        rows += len(of_rows.start)
+        parts.append(replace(of_rows, instance=of_rows.instance + np.int32(begin)))
+    joined = join_runs(parts)
+    order = np.argsort(joined.start, kind="stable")
+    run_start = joined.start[order]
     return Instances(
         shape_yx=shape_yx,
-        class_id=class_id,
-        source_id=source_id,
-        run_start=run_start[order],
-        run_stop=np.concatenate([part.stop for part in parts])[order],
-        run_instance=np.concatenate([part.instance for part in parts])[order],
-        probability=probability,
+        run_start=run_start,
+        run_stop=run_start + joined.length[order],
+        run_instance=joined.instance[order],
+        **columns,
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowRuns:
-    """Runs of single rows, sorted by instance, then by start: row-major flat indices int64, instance int32, (R,)."""
-
-    start: Int64
-    stop: Int64
-    instance: Int32
 
 
 def rows_of_row_codes(
     start: Int64, stop: Int64, instance: Int64, shape_yx: tuple[int, int], rows_limit: int
-) -> RowRuns | None:
+) -> CodeRuns | None:
     """Runs along rows, cut at the ends of the rows and joined where those of an instance meet; None if too many."""
     height, width = shape_yx
     first_row, stop_row = start // width, (stop - 1) // width + 1
@@ -349,7 +321,7 @@ def rows_of_row_codes(
 
 def rows_of_column_codes(
     start: Int64, stop: Int64, instance: Int64, shape_yx: tuple[int, int], rows_limit: int
-) -> RowRuns | None:
+) -> CodeRuns | None:
     """Runs down columns as runs along rows; None if too many.
 
     A row's run starts at each pixel whose neighbour on the left is none of the instance's, and stops at each pixel that
@@ -376,13 +348,16 @@ def rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
     return np.asarray((instance * height + row) * (width + 1) + column, np.int64)
 
 
-def row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> RowRuns:
-    """Runs given as positions: ``(instance * H + row) * (W + 1) + column``, with a gap of one behind every row."""
+def row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRuns:
+    """Runs of single rows, sorted by instance, then by start, in pixels along rows.
+
+    They are given as positions ``(instance * H + row) * (W + 1) + column``, with a gap of one behind every row.
+    """
     height, width = shape_yx
     line, column = np.divmod(start, width + 1)
     instance, row = np.divmod(line, height)
     first = row * width + column
-    return RowRuns(first, first + (stop - start), instance.astype(np.int32))
+    return CodeRuns(first, stop - start, instance.astype(np.int32))
 
 
 def batches(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[int, int]]:
@@ -407,95 +382,68 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
                  a row without a code is no nucleus, but its case is mentioned
     class        in the first of ``CLASS_COLUMNS``, by name or number
     probability  in the first of the columns probability, score and confidence
+    probability_<class>  the probability of each class, as in ``read_points_csv``
     size         if there are columns height and width they must be those of the case
 
     ``source_id`` is the line of a row, from 1. Raises InputFault: too-large, invalid-csv, missing-column, wrong-shape,
     unknown-class, invalid-rle, too-complex-runs, invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = table_of(stream, request, len(cases))
+        table = tables.table_of(stream, request, len(cases))
         code_column = table.need(*CODE_COLUMNS)
-        rows = rows_of_cases(table, table.need(*CASE_COLUMNS), cases)
+        rows = tables.rows_of_cases(table, table.need(*tables.CASE_COLUMNS), cases)
         faults = size_faults(rows)
         rows = rows.take(np.array([bool(cell.strip()) for cell in rows.table.cells(code_column)], np.bool_))
-        check_counts(rows, request)
-        class_id, is_nucleus, wrong_classes = read_classes(rows.table, rows.table.find(CLASS_COLUMNS), request)
-        rows = rows.take(is_nucleus)
-        probability, wrong_probabilities = read_probabilities(rows.table)
-        faults += [*wrong_classes, *wrong_probabilities]
+        tables.check_counts(rows, request)
+        nuclei = tables.NucleusRows(rows.table, request, tables.CLASS_COLUMNS)
+        rows = rows.take(nuclei.is_nucleus)
+        faults += nuclei.faults
         codes = [cell.decode() for cell in rows.table.cells(code_column)]
-        by_case: dict[str, Annotations] = {}
+        rules, by_case = request.rules, dict[str, Annotations]()
         for case, part in zip(rows.cases, rows.slices(), strict=True):
-            try:
-                instances = instances_of(
-                    codes[part],
-                    rows.table.take(part),
-                    request,
-                    case,
-                    class_id[is_nucleus][part],
-                    None if probability is None else probability[part],
+            with noted(faults):
+                place, pixels = rows.table.take(part).place, case.height * case.width
+                runs = runs_of_pairs(codes[part], place, pixels=pixels, first_pixel=rules.first_pixel)
+                instances = instances_of_codes(
+                    runs,
+                    shape_yx=case.shape_yx,
+                    pixel_order=rules.pixel_order,
+                    where=f"{request.where}, case {quote(case.name)}",
+                    **part_of(nuclei.columns, part),
                 )
                 by_case[case.name] = Annotations((instances,))
-            except InputFault as error:
-                faults += error.findings
     if faults:
         raise InputFault(*count_rest(faults))
     return Collection(by_case, rows.unknown)
 
 
-def instances_of(
-    codes: list[str],
-    rows: Table,
-    request: Request[RleCsvRules],
-    case: Case,
-    class_id: Int16,
-    probability: Float64 | None,
-) -> Instances:
-    """The nuclei of one case, from its codes and the rows that they are in."""
-    runs = runs_of_pairs(codes, rows.place, pixels=case.height * case.width, first_pixel=request.rules.first_pixel)
-    return instances_from_runs(
-        runs.start,
-        runs.length,
-        runs.instance,
-        shape_yx=case.shape_yx,
-        pixel_order=request.rules.pixel_order,
-        class_id=class_id,
-        source_id=rows.line.astype(object),
-        probability=probability,
-        where=f"{request.where}, case {quote(case.name)}",
-    )
-
-
-def size_faults(rows: CaseRows) -> list[Finding]:
-    """Cases of which a row gives another height or width than theirs, one finding each."""
-    table = rows.table
-    columns = [table.find([name]) for name in ("height", "width")]
-    sizes = [numbers_of(table.cells(column)) for column in columns if column is not None]
-    if len(sizes) < 2:
+def size_faults(rows: tables.CaseRows) -> list[Finding]:
+    """What is wrong with rows that give another height or width than that of their case."""
+    table, cases = rows.table, rows.cases
+    columns = [column for side in ("height", "width") if (column := table.find([side])) is not None]
+    if len(columns) < 2:
         return []
-    faults = []
-    for case, part in zip(rows.cases, rows.slices(), strict=True):
-        wrong = np.flatnonzero((sizes[0][part] != case.height) | (sizes[1][part] != case.width))
-        if len(wrong):
-            place = table.place(row := part.start + int(wrong[0]))
-            found = [table.text(row, column) for column in columns if column is not None]
-            height, width = case.shape_yx
-            faults.append(
-                fault(
-                    "wrong-shape",
-                    place,
-                    wording="other-size-of-code",
-                    total=len(wrong),
-                    found_height=found[0],
-                    found_width=found[1],
-                    height=height,
-                    width=width,
-                )
-            )
-    return faults
+    sizes = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
+    expected = np.array([case.shape_yx for case in cases]).reshape(-1, 2)[rows.case_of_row]
+
+    def size_fault(row: int) -> Finding:
+        height, width = expected[row].tolist()
+        found = [table.text(row, column) for column in columns]
+        place, wording = table.place(row), "other-size-of-code"
+        return fault(
+            "wrong-shape",
+            place,
+            wording=wording,
+            found_height=found[0],
+            found_width=found[1],
+            height=height,
+            width=width,
+        )
+
+    return for_each(np.flatnonzero((sizes != expected).any(axis=1)).tolist(), size_fault)
 
 
-def example(made: Example[RleCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_rle_csv(made: Example[RleCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     rows = []
     for case in cases:
         labels = made.labels(case, class_name)
@@ -510,13 +458,6 @@ def example(made: Example[RleCsvRules], cases: Sequence[Case], class_name: str |
     return csv_bytes(["image_id", "rle", "class"], rows)
 
 
-def explain(rules: RleCsvRules) -> list[str]:
+def explain_rle_csv(rules: RleCsvRules) -> list[str]:
     along = "along the rows" if rules.pixel_order == "row" else "down the columns"
     return [f"Run lengths go {along}; the first pixel is {rules.first_pixel}."]
-
-
-FORMATS = {
-    "rle_csv": Format(
-        words="CSV of run-length codes", explain=explain, read_all=read_rle_csv_collection, example=example
-    )
-}

@@ -28,17 +28,9 @@ from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.decoding.streams import check_number, damage_told
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.classes import check_size, find_classes
-from evaluation.formats.format import (
-    Example,
-    Format,
-    Request,
-    are_coordinates,
-    csv_bytes,
-    outlines_of_rings,
-    um_and_spacing,
-)
-from evaluation.model import Annotations, Bool, Case, Collection, Counts, Float64, Int16, Int64, Points, um_to_px
+from evaluation.formats.classes import check_size, columns_of_classes, find_classes, missing_classes
+from evaluation.formats.format import Example, Request, are_coordinates, csv_bytes, in_px, outlines_of_rings, part_of
+from evaluation.model import Annotations, Bool, Case, Collection, Counts, Float64, Int64, Points
 
 # The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.
 CASE_COLUMNS = ("case", "image_id", "ImageId", "image", "id")
@@ -184,59 +176,98 @@ def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[lis
 
     Also what is wrong with them: a class with two, or with none; no columns at all if nothing is called so.
     """
-    by_class: dict[int, int] = {}
-    faults: list[Finding] = []
-    for column, name in enumerate(table.names):
-        folded = name.casefold()
-        of_class = folded.removeprefix(prefix).strip() if folded.startswith(prefix) else ""
-        class_id = request.classes.ids.get(of_class, 0) if of_class else 0
-        if class_id > 0 and by_class.setdefault(class_id, column) != column:
-            where, first = request.where, table.names[by_class[class_id]]
-            faults.append(fault("invalid-csv", where, wording="two-columns-of-class", first=first, second=name))
-    if prefix and not by_class:
+    where, headers = request.where, [name for name in table.names if name]
+    columns, twice = columns_of_classes(table.names, request.classes, prefix)
+    faults = [fault("invalid-csv", where, wording="two-columns-of-class", first=one, second=two) for one, two in twice]
+    if prefix and not columns:
         return [], []
-    missing = [name for class_id, name in enumerate(request.classes.names, start=1) if class_id not in by_class]
-    headers, where = [name for name in table.names if name], request.where
     wanted = f"a column {quote(prefix + '…')} for each class, or for none" if prefix else "a column for each class"
-    faults += for_each(
-        missing, lambda name: fault("missing-column", where, expected=wanted, name=prefix + name, known=headers)
-    )
-    return [by_class[class_id] for class_id in sorted(by_class)], faults
+
+    def class_fault(name: str) -> Finding:
+        return fault("missing-column", where, expected=wanted, name=prefix + name, known=headers)
+
+    faults += for_each(missing_classes(columns, request.classes), class_fault)
+    return [column for _, column in sorted(columns.items())], faults
 
 
-def read_classes(table: Table, column: int | None, request: Request) -> tuple[Int16, Bool, list[Finding]]:
-    """The class id of each row, int16 (R,), which rows are nuclei, bool (R,), and what is wrong with the classes."""
-    if request.file_class or column is None:
-        only = request.file_class or request.classes.of_nameless
-        return np.full(len(table), only, np.int16), np.ones(len(table), np.bool_), []
-    return find_classes(*table.categories(column), table.place, request.classes)
+class NucleusRows:
+    """The rows of a table that are nuclei, what such tables say of each, and what is wrong with them.
 
+    classes     the headers of the class, the likeliest first; without such a column, and where a path does not tell it,
+                a nucleus has its most probable class
+    table       the rows that are left when those of skipped classes are not
+    is_nucleus  bool, which rows of the table before these are
+    has_class   whether there is a column for the class, or the path tells it, or class probabilities do
+    columns     class_id, source_id, probability and class_probability, as in ``Points``
+    """
 
-def read_probabilities(table: Table) -> tuple[Float64 | None, list[Finding]]:
-    """The probability of each row, float64 (R,), None if no row has one, and what is wrong with them."""
-    column = table.find(PROBABILITY_COLUMNS)
-    numbers, is_filled, faults = numbers_from_0_to_1(table, [] if column is None else [column])
-    if not is_filled.any():
-        return None, []
-    missing = np.flatnonzero(~is_filled).tolist()
-    faults += for_each(missing, lambda row: fault("missing-probability", table.place(row)))
-    return (None if faults else numbers[:, 0]), faults
+    def __init__(self, table: Table, request: Request, classes: Sequence[str]) -> None:
+        self.request, column = request, table.find(classes)
+        class_id = np.full(len(table), request.file_class or request.classes.of_nameless, np.int16)
+        self.is_nucleus: Bool = np.ones(len(table), np.bool_)
+        self.faults: list[Finding] = []
+        if column is not None and not request.file_class:
+            found = find_classes(*table.categories(column), table.place, request.classes)
+            class_id, self.is_nucleus, self.faults = found
+        self.table, class_id = table.take(self.is_nucleus), class_id[self.is_nucleus]
+        probability, class_probability = self.probabilities(), self.class_probabilities()
+        self.has_class = column is not None or bool(request.file_class) or class_probability is not None
+        if column is None and not request.file_class and class_probability is not None:
+            class_id = np.asarray(class_probability.argmax(axis=1) + 1, np.int16)  # of equal ones the earlier class
+        self.columns: dict[str, Any] = {
+            "class_id": class_id,
+            "source_id": self.table.line.astype(object),
+            "probability": probability,
+            "class_probability": class_probability,
+        }
 
+    def probabilities(self) -> Float64 | None:
+        """The probability of each row, float64 (R,), None if no row has one."""
+        column = self.table.find(PROBABILITY_COLUMNS)
+        numbers, is_filled = self.numbers_from_0_to_1([] if column is None else [column])
+        if not is_filled.any():
+            return None
+        missing = np.flatnonzero(~is_filled).tolist()
+        self.faults += for_each(missing, lambda row: fault("missing-probability", self.table.place(row)))
+        return numbers[:, 0]
 
-def numbers_from_0_to_1(table: Table, columns: Sequence[int]) -> tuple[Float64, Bool, list[Finding]]:
-    """Columns of probabilities, float64 (R, K), which cells are filled, bool (R, K), and what is wrong with these."""
-    numbers = np.empty((len(table), len(columns)), np.float64)
-    is_filled = np.ones(numbers.shape, np.bool_)
-    for k, column in enumerate(columns):
-        cells = table.cells(column)
-        numbers[:, k] = numbers_of(cells)
-        for row in np.flatnonzero(np.isnan(numbers[:, k])):
-            is_filled[row, k] = bool(cells[row].strip())
+    def class_probabilities(self) -> Float64 | None:
+        """The probabilities in the columns "probability_<class>", float64 (R, C) in the order of the classes.
 
-    def wrong(place: str, name: str, text: str) -> Finding:
-        return fault("invalid-probability", place, value=text, what=f"{name} is")
+        None if there are no such columns, or no row has anything in them. Raises InputFault ("too-large").
+        """
+        if not self.request.classes.names:
+            return None
+        columns, faults = class_columns(self.table, self.request, COLUMN_PREFIX)
+        self.faults += count_rest(faults)
+        if faults or not columns:
+            return None
+        check_size(len(self.table), len(columns), self.request.where)
+        numbers, is_filled = self.numbers_from_0_to_1(columns)
+        if len(self.table) and not is_filled.any():
+            return None
+        lacking, wording = np.flatnonzero(~is_filled.all(axis=1)).tolist(), "row-without-class-probabilities"
+        self.faults += for_each(
+            lacking, lambda row: fault("missing-probability", self.table.place(row), wording=wording)
+        )
+        return numbers
 
-    return numbers, is_filled, cell_faults(table, columns, is_filled & ~((numbers >= 0) & (numbers <= 1)), wrong)
+    def numbers_from_0_to_1(self, columns: Sequence[int]) -> tuple[Float64, Bool]:
+        """Columns of probabilities, float64 (R, K), and which cells are filled, bool (R, K)."""
+        numbers = np.empty((len(self.table), len(columns)), np.float64)
+        is_filled = np.ones(numbers.shape, np.bool_)
+        for k, column in enumerate(columns):
+            cells = self.table.cells(column)
+            numbers[:, k] = numbers_of(cells)
+            for row in np.flatnonzero(np.isnan(numbers[:, k])):
+                is_filled[row, k] = bool(cells[row].strip())
+
+        def wrong(place: str, name: str, text: str) -> Finding:
+            return fault("invalid-probability", place, value=text, what=f"{name} is")
+
+        is_wrong = is_filled & ~((numbers >= 0) & (numbers <= 1))
+        self.faults += cell_faults(self.table, columns, is_wrong, wrong)
+        return numbers, is_filled
 
 
 def cell_faults(
@@ -284,50 +315,15 @@ def rows_limit(request: Request, cases: int) -> int:
 
 
 def read_coordinates(
-    table: Table, columns: Sequence[int], um_per_unit: float = 1.0, spacing_um: Float64 | float | None = None
+    table: Table, columns: Sequence[int], units: str = "px", spacing_um: Float64 | None = None
 ) -> tuple[Float64, list[Finding]]:
-    """Columns of coordinates in px, float64 (R, K), and what is wrong with them.
-
-    x_px = x * um_per_unit / spacing_um, with one spacing for all rows or one for each; None: they are px already.
-    """
-    numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
-    if spacing_um is not None:
-        with np.errstate(over="ignore"):
-            numbers = um_to_px(numbers * um_per_unit, np.reshape(spacing_um, (-1, 1)))
+    """Columns of coordinates in px, float64 (R, K), and what is wrong with them; ``spacing_um`` float64 (R, 1)."""
+    numbers = in_px(np.stack([numbers_of(table.cells(column)) for column in columns], axis=1), units, spacing_um)
 
     def wrong(place: str, name: str, text: str) -> Finding:
         return fault("invalid-coordinate", place, wording="no-coordinate", column=name, text=text)
 
     return numbers, cell_faults(table, columns, ~are_coordinates(numbers), wrong)
-
-
-def read_class_probabilities(table: Table, request: Request) -> tuple[Float64 | None, list[Finding]]:
-    """The probabilities in the columns "probability_<class>", and what is wrong with them.
-
-    Float64 (R, C) in the order of the classes; None if there are no such columns, or no row has anything in them.
-    Raises InputFault ("too-large").
-    """
-    if not request.classes.names:
-        return None, []
-    columns, faults = class_columns(table, request, COLUMN_PREFIX)
-    if faults or not columns:
-        return None, count_rest(faults)
-    check_size(len(table), len(columns), request.where)
-    probability, is_filled, faults = numbers_from_0_to_1(table, columns)
-    if len(table) and not is_filled.any():
-        return None, []
-    lacking, wording = np.flatnonzero(~is_filled.all(axis=1)).tolist(), "row-without-class-probabilities"
-    faults += for_each(lacking, lambda row: fault("missing-probability", table.place(row), wording=wording))
-    return (None if faults else probability), faults
-
-
-def most_probable(class_probability: Float64) -> Int16:
-    """The class id of the largest probability of each nucleus, int16 (N,); of equal ones the earlier class.
-
-    >>> most_probable(np.array([[0.2, 0.7], [0.5, 0.5]], np.float64)).tolist()
-    [2, 1]
-    """
-    return np.asarray(class_probability.argmax(axis=1) + 1, np.int16)
 
 
 # --- A point in each row ----------------------------------------------------------------------------------------------
@@ -354,8 +350,8 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
         if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
             check_case(table, column, request, case)
         check_one_image(table, request)
-        points, _ = points_in_rows(table, request, np.repeat(spacings_um([case]), len(table)))
-    return Annotations((points,))
+        columns, _ = points_in_rows(table, request, np.repeat(spacings_um([case]), len(table)))
+    return Annotations((Points(**columns),))
 
 
 def read_points_csv_collection(
@@ -366,9 +362,9 @@ def read_points_csv_collection(
         table = table_of(stream, request, len(cases))
         rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
         check_counts(rows, request)
-        points, is_nucleus = points_in_rows(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
+        columns, is_nucleus = points_in_rows(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
     by_case = {
-        case.name: Annotations((select_points(points, part),))
+        case.name: Annotations((Points(**part_of(columns, part)),))
         for case, part in zip(rows.cases, rows.take(is_nucleus).slices(), strict=True)
     }
     return Collection(by_case, rows.unknown)
@@ -379,8 +375,8 @@ def spacings_um(cases: Sequence[Case]) -> Float64:
     return np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases], np.float64)
 
 
-def points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[Points, Bool]:
-    """The points of all rows that are nuclei, and which rows these are, bool (R,).
+def points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[dict[str, Any], Bool]:
+    """The columns of ``Points`` for all rows that are nuclei, and which rows these are, bool (R,).
 
     spacing_um  float64 (R,), um for a px at each row
     """
@@ -389,29 +385,16 @@ def points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: F
     fix = (other_table(names) and f"The file is {other_table(names)}.") or NO_HEADER
     x, y = table.need(x_name, fix=fix), table.need(y_name, fix=fix)
     is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
-    table = table.take(is_nucleus)
-    class_column = table.find(classes)
-    class_id, kept, faults = read_classes(table, class_column, request)
-    table, class_id = table.take(kept), class_id[kept]
-    is_nucleus[is_nucleus] = kept
-    scale = um_and_spacing(request.rules.units, spacing_um[is_nucleus])
-    points_xy, wrong_points = read_coordinates(table, (x, y), *scale)
-    probability, wrong_probabilities = read_probabilities(table)
-    class_probability, wrong_of_classes = read_class_probabilities(table, request)
-    if faults := [*faults, *wrong_points, *wrong_probabilities, *wrong_of_classes]:
+    rows = NucleusRows(table.take(is_nucleus), request, classes)
+    is_nucleus[is_nucleus] = rows.is_nucleus
+    spacing_um = spacing_um[is_nucleus, np.newaxis]
+    points_xy, wrong_points = read_coordinates(rows.table, (x, y), request.rules.units, spacing_um)
+    if faults := [*rows.faults, *wrong_points]:
         raise InputFault(*faults)
-    if class_column is None and not request.file_class and class_probability is not None:
-        class_id = most_probable(class_probability)
-    return Points(points_xy, class_id, table.line.astype(object), probability, class_probability), is_nucleus
+    return {"points_xy": points_xy, **rows.columns}, is_nucleus
 
 
-def select_points(points: Points, rows: slice) -> Points:
-    columns = [getattr(points, name) for name in points.__dataclass_fields__]
-    chosen: Any = [None if column is None else column[rows] for column in columns]
-    return Points(*chosen)
-
-
-def example_of_points(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_points_csv(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
     columns = list(made.rules.columns or ["case", "x", "y", "class"])
     rows = []
     for case in cases:
@@ -422,7 +405,7 @@ def example_of_points(made: Example[PointsCsvRules], cases: Sequence[Case], clas
     return csv_bytes(None if made.rules.columns else columns, rows)
 
 
-def explain_points(rules: PointsCsvRules) -> list[str]:
+def explain_points_csv(rules: PointsCsvRules) -> list[str]:
     return [f"The columns are {', '.join(rules.columns)}; there is no header."] if rules.columns else []
 
 
@@ -444,43 +427,19 @@ def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case
     invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = table_of(stream, request, 1)
-        of_rules = request.rules.class_column
-        class_column = table.find([of_rules])
-        class_id, is_nucleus, faults = read_classes(table, class_column, request)
-        table, class_id = table.take(is_nucleus), class_id[is_nucleus]
-        shapes = read_shapes(table, request)
-        probability, wrong_probabilities = read_probabilities(table)
-        class_probability, wrong_of_classes = read_class_probabilities(table, request)
-        if class_column is None and not request.file_class:
-            if class_probability is not None:
-                class_id = most_probable(class_probability)
-            elif not wrong_of_classes:
-                table.need(of_rules)
-    if faults := [*faults, *shapes.faults, *wrong_probabilities, *wrong_of_classes]:
-        raise InputFault(*faults)
-    outlines = outlines_of_rings(
-        shapes.points_xy,
-        shapes.count,
-        class_id=class_id,
-        source_id=table.line.astype(object),
-        probability=probability,
-        class_probability=class_probability,
-    )
-    return Annotations((outlines,))
+        rows = NucleusRows(table_of(stream, request, 1), request, [request.rules.class_column])
+        if not rows.has_class and not rows.faults:
+            rows.table.need(request.rules.class_column)
+        points_xy, size = read_shapes(rows, request)
+    return Annotations((outlines_of_rings(points_xy, size, **rows.columns),))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shapes:
-    """The vertices of all rows, float64 (V, 2), how many each row has, int64 (R,), and what is wrong with them."""
+def read_shapes(rows: NucleusRows, request: Request[NuclsCsvRules]) -> tuple[Float64, Int64]:
+    """The vertices of all rows, float64 (V, 2), of boxes without vertices the corners; and how many each row has.
 
-    points_xy: Float64
-    count: Int64
-    faults: list[Finding]
-
-
-def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
-    """The vertices of all rows; of boxes without vertices the corners."""
+    Raises InputFault with all that is wrong with the file.
+    """
+    table = rows.table
     types, type_of_row = table.categories(table.need("type"))
     is_rectangle = np.array([name.casefold() == "rectangle" for name in types], np.bool_)[type_of_row]
     is_polyline = np.array([name.casefold() == "polyline" for name in types], np.bool_)[type_of_row]
@@ -496,7 +455,7 @@ def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
         place, of_x, of_y = table.place(row), x.count[row], y.count[row]
         return fault("invalid-coordinate", place, wording="more-x-than-y", x=of_x, y=of_y)
 
-    faults = [*for_each(other, type_fault), *for_each(uneven, count_fault)]
+    faults = [*rows.faults, *for_each(other, type_fault), *for_each(uneven, count_fault)]
     faults += [*vertex_faults(table, "coords_x", x), *vertex_faults(table, "coords_y", y)]
     boxes = table.take(is_box)
     corners = np.empty((0, 4), np.float64)
@@ -505,12 +464,12 @@ def read_shapes(table: Table, request: Request[NuclsCsvRules]) -> Shapes:
         faults += wrong
     count = np.where(is_box, 4, x.count)
     if faults:
-        return Shapes(np.empty((0, 2)), count, faults)
+        raise InputFault(*faults)
     points_xy = np.empty((int(count.sum()), 2))
     of_box = np.repeat(is_box, count)
     points_xy[of_box] = corners[:, CORNERS_OF_BOX].reshape(-1, 2)
     points_xy[~of_box] = np.stack([x.numbers, y.numbers], axis=1)
-    return Shapes(points_xy, count, [])
+    return points_xy, count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -545,7 +504,7 @@ def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
     return for_each(np.flatnonzero(~are_coordinates(lists.numbers)).tolist(), fault_at)
 
 
-def example_of_nucls(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_nucls_csv(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     columns = ["raw_classification", "main_classification", "super_classification", "type"]
     rows = []
     for name, ring in made.rings(cases[0], class_name):
@@ -555,7 +514,7 @@ def example_of_nucls(made: Example, cases: Sequence[Case], class_name: str | Non
     return csv_bytes([*columns, "xmin", "ymin", "xmax", "ymax", "coords_x", "coords_y"], rows)
 
 
-def explain_nucls(rules: NuclsCsvRules) -> list[str]:
+def explain_nucls_csv(rules: NuclsCsvRules) -> list[str]:
     return [f"The class is in the column `{rules.class_column}`."]
 
 
@@ -632,26 +591,9 @@ def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> Case
     return rows
 
 
-def example_of_counts(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+def example_of_counts_csv(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
     counts = {}
     for case in cases:
         names = [name for _, name in made.classes_of(case)]
         counts[made.rules.key_of(case)] = [names.count(name) for name in made.names]
     return write_counts_csv(counts, made.names)
-
-
-FORMATS = {
-    "points_csv": Format(
-        words="CSV with a row for each nucleus",
-        explain=explain_points,
-        read=read_points_csv,
-        read_all=read_points_csv_collection,
-        example=example_of_points,
-    ),
-    "nucls_csv": Format(words="NuCLS CSV", explain=explain_nucls, read=read_nucls_csv, example=example_of_nucls),
-    "counts_csv": Format(
-        words="CSV with a row for each image and a column for each class: how many nuclei there are",
-        read_all=read_counts_csv_collection,
-        example=example_of_counts,
-    ),
-}

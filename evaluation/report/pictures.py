@@ -19,8 +19,8 @@ from evaluation.decoding.pixels import IMAGE_SUFFIXES
 from evaluation.execution.workers import Progress, run_job, run_work
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
+from evaluation.formats.format import tiff_bytes
 from evaluation.formats.geojson import closed_rings, parts_of
-from evaluation.formats.label_image import tiff
 from evaluation.instances.outlines import trace_outlines
 from evaluation.metrics.errors import KINDS, RIGHT, WRONG_CLASS
 from evaluation.model import Case, Instances, Region
@@ -247,7 +247,7 @@ def label_tiffs(judged: JudgedCase) -> dict[str, bytes]:
         labels = np.zeros(prod(side.shape_yx), np.int32)
         for run in np.argsort(side.run_instance, kind="stable").tolist():
             labels[side.run_start[run] : side.run_stop[run]] = number[side.run_instance[run]]
-        files[end] = tiff(labels.reshape(side.shape_yx))
+        files[end] = tiff_bytes(labels.reshape(side.shape_yx))
     return files
 
 
