@@ -87,17 +87,12 @@ def test_the_names_of_hidden_cases_are_left_out(scored: Path, tmp_path: Path) ->
     assert "challenge/challenge.toml" in names and "challenge/cases.csv" not in names
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "line"),
-    [
-        ("results/finder/objects.csv", ",matched,", ",missed,", "differs: counts of finder, from its nuclei"),
-        ("leaderboard.json", '"position": 1', '"position": 2', "differs: the ranking in leaderboard.json"),
-        ("challenge/cases.csv", "P1_1,P1,280", "P1_1,P1,281", "differs: the hash of rules and cases"),
-    ],
-)
-def test_what_was_changed_is_found_although_its_checksum_was_changed_too(
-    scored: Path, tmp_path: Path, capfd, name: str, old: str, new: str, line: str
-) -> None:
+@pytest.mark.parametrize("name, old, new, line", [
+    ("results/finder/objects.csv", ",matched,", ",missed,", "differs: counts of finder, from its nuclei"),
+    ("leaderboard.json", '"position": 1', '"position": 2', "differs: the ranking in leaderboard.json"),
+    ("challenge/cases.csv", "P1_1,P1,280", "P1_1,P1,281", "differs: the hash of rules and cases"),
+])  # fmt: skip
+def test_what_was_changed_is_found_although_its_checksum_was_changed_too(scored, tmp_path, capfd, name, old, new, line):
     path = archived(scored, tmp_path / "a.zip", "--private")
     rewritten(path, name, old, new)
     assert run(["verify", str(path)]) == 1
@@ -122,9 +117,7 @@ def change_value(tree: Any, path: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("private", [True, False])
-def test_one_value_that_was_changed_with_its_checksum_is_found_or_named_as_not_checked(
-    scored: Path, tmp_path: Path, private: bool
-) -> None:
+def test_one_value_that_was_changed_with_its_checksum_is_found_or_named_as_not_checked(scored, tmp_path, private):
     """In every JSON file, some values spread over it."""
     path = archived(scored, tmp_path / "a.zip", *(["--private"] if private else []))
     with zipfile.ZipFile(path) as archive:
@@ -147,9 +140,7 @@ def test_one_value_that_was_changed_with_its_checksum_is_found_or_named_as_not_c
 
 
 @pytest.mark.parametrize(("file", "path"), [("metrics.json", ["panoptic", "sq"]), ("details.json", ["cases"])])
-def test_a_number_is_computed_again_although_the_key_and_the_checksums_follow_it(
-    scored: Path, tmp_path: Path, capfd, file: str, path: list[str]
-) -> None:
+def test_a_number_is_computed_again_although_the_key_and_the_checksums_follow_it(scored, tmp_path, capfd, file, path):
     """A pooled number that does not rank, and a score of a case."""
     archive = archived(scored, tmp_path / "a.zip", "--private")
     with zipfile.ZipFile(archive) as found:
@@ -204,9 +195,7 @@ def test_a_damaged_leaderboard_cannot_be_checked(scored: Path, tmp_path: Path, c
 
 
 @pytest.mark.parametrize("name", ["challenge/challenge.toml", "results/finder/metrics.json", "more.txt"])
-def test_a_file_that_is_too_large_for_what_it_is_is_refused_before_it_is_unpacked(
-    scored: Path, tmp_path: Path, capfd, name: str
-) -> None:
+def test_a_file_that_is_too_large_for_what_it_is_is_refused_before_it_is_unpacked(scored, tmp_path, capfd, name):
     path = archived(scored, tmp_path / "a.zip")
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open(f"z/{name}", "w") as member:
         for _ in range(101):

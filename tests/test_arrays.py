@@ -148,19 +148,16 @@ def test_a_case_of_another_size_is_refused() -> None:
     assert line.startswith("[wrong-shape] 'all.npy', case 'b': 7 rows x 5 columns; expected 5 rows x 7 columns")
 
 
-@pytest.mark.parametrize(
-    ("content", "code"),
-    [
-        (npy(conic_example()).getvalue()[:-1], "unreadable-file"),
-        (npy(conic_example().astype(complex)).getvalue(), "not-numeric"),
-        (npy(np.array([{}], object)).getvalue(), "pickle"),
-        (b"PK\3\4", "wrong-format"),
-        (b"", "wrong-format"),
-        (npy(np.int32(3)).getvalue(), "wrong-shape"),
-        (npy(np.zeros((3, 5, 7, 3))).getvalue(), "wrong-shape"),
-        (npy(np.zeros((0, 5, 7, 2))).getvalue(), "wrong-shape"),
-    ],
-)
+@pytest.mark.parametrize("content, code", [
+    (npy(conic_example()).getvalue()[:-1], "unreadable-file"),
+    (npy(conic_example().astype(complex)).getvalue(), "not-numeric"),
+    (npy(np.array([{}], object)).getvalue(), "pickle"),
+    (b"PK\3\4", "wrong-format"),
+    (b"", "wrong-format"),
+    (npy(np.int32(3)).getvalue(), "wrong-shape"),
+    (npy(np.zeros((3, 5, 7, 3))).getvalue(), "wrong-shape"),
+    (npy(np.zeros((0, 5, 7, 2))).getvalue(), "wrong-shape"),
+])  # fmt: skip
 def test_other_files_are_refused(content: bytes, code: str) -> None:
     (line,) = refusals(lambda: read_conic_array_collection(io.BytesIO(content), request("conic_array", CONIC), CASES))
     assert line.startswith(f"[{code}] 'all.npy': ")

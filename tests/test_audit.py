@@ -218,9 +218,7 @@ def no_samples(plain: Any) -> Any:
 
 @pytest.mark.parametrize("ex_aequo", [False, True])
 @pytest.mark.parametrize("method", ["median_of_ranks", "aggregate_then_rank", "rank_then_aggregate", "test_then_rank"])
-def test_every_variant_is_the_leaderboard_of_its_table(
-    demo: tuple[Path, list[Any], Any], method: Any, ex_aequo: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_variant_is_the_leaderboard_of_its_table(demo, method, ex_aequo, monkeypatch):
     monkeypatch.setattr(leaderboard, "draw_samples", lambda table, rules, plain: no_samples(plain))
     rules = demo[2].rules.model_copy(update={"method": method, "ex_aequo": ex_aequo})
     for view in demo[1]:
@@ -326,14 +324,11 @@ def test_overlap_and_ignore_rules_that_contradict_each_other_are_left_out_and_to
     assert any("Overlap ignore" in note for note in plan.notes)
 
 
-@pytest.mark.parametrize(
-    ("audit", "where"),
-    [
-        ({"thresholds": [i / 2000 for i in range(1, 1000)]}, "audit"),
-        ({"ignore": ["clip"]}, "audit.ignore"),
-        ({"matching": [document()["matching"]["rules"][0]]}, "audit.matching"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("audit, where", [
+    ({"thresholds": [i / 2000 for i in range(1, 1000)]}, "audit"),
+    ({"ignore": ["clip"]}, "audit.ignore"),
+    ({"matching": [document()["matching"]["rules"][0]]}, "audit.matching"),
+])  # fmt: skip
 def test_lists_that_contradict_the_challenge_are_refused(audit: Any, where: str) -> None:
     with pytest.raises(ChallengeBroken) as caught:
         plan_of(**audit)
@@ -392,9 +387,7 @@ def test_a_second_audit_scores_nothing_and_says_the_same(tmp_path: Path, monkeyp
     assert scored.runs == len(TEAMS)
 
 
-def test_an_interrupted_audit_goes_on_and_what_changed_is_scored_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_audit_goes_on_and_what_changed_is_scored_again(tmp_path, monkeypatch):
     scored = Counter(monkeypatch)
     first = run(tmp_path, audit=FEW)
     kept = sorted((tmp_path / "out/scores").rglob("scores.json"))
@@ -587,26 +580,21 @@ def test_effects_and_shares_are_those_of_plain_loops(seed: int) -> None:
 ONE = (Dimension("unit", ("pooled", "group")),)
 
 
-@pytest.mark.parametrize(
-    ("scores", "published", "verdict"),
-    [
-        ([[1.0], [0.5]], 0, "one-team"),
-        ([[1.0, 0.5], [0.9, 0.4]], 0, "untested"),
-        ([[1.0, 1.0], [0.5, 0.5]], 0, "shared"),
-        ([[1.0, 1.0], [0.5, 0.4]], 0, "no"),
-        ([[1.0, 0.5], [0.5, 0.5]], 0, "shared"),
-        ([[1.0, 0.5], [0.5, 1.0]], None, "no"),
-        ([[1.0, 0.5], [np.nan, 1.0]], 0, "no"),
-        ([[1.0, 0.5], [np.nan, np.nan]], 0, "no"),
-        ([[np.nan, np.nan], [1.0, 0.5]], 0, "no-teams"),
-        ([[np.nan, np.nan], [np.nan, np.nan]], 0, "no-teams"),
-        ([[], []], 0, "no-teams"),
-        ([[1.0, 0.5]], 0, "nothing-varied"),
-    ],
-)
-def test_every_edge_has_a_verdict_and_can_be_written_and_shown(
-    scores: Any, published: int | None, verdict: str
-) -> None:
+@pytest.mark.parametrize("scores, published, verdict", [
+    ([[1.0], [0.5]], 0, "one-team"),
+    ([[1.0, 0.5], [0.9, 0.4]], 0, "untested"),
+    ([[1.0, 1.0], [0.5, 0.5]], 0, "shared"),
+    ([[1.0, 1.0], [0.5, 0.4]], 0, "no"),
+    ([[1.0, 0.5], [0.5, 0.5]], 0, "shared"),
+    ([[1.0, 0.5], [0.5, 1.0]], None, "no"),
+    ([[1.0, 0.5], [np.nan, 1.0]], 0, "no"),
+    ([[1.0, 0.5], [np.nan, np.nan]], 0, "no"),
+    ([[np.nan, np.nan], [1.0, 0.5]], 0, "no-teams"),
+    ([[np.nan, np.nan], [np.nan, np.nan]], 0, "no-teams"),
+    ([[], []], 0, "no-teams"),
+    ([[1.0, 0.5]], 0, "nothing-varied"),
+])  # fmt: skip
+def test_every_edge_has_a_verdict_and_can_be_written_and_shown(scores, published, verdict):
     values = np.array(scores, float).reshape(len(scores), -1)
     settings = [[place] for place in range(len(scores))]
     found = audit_scores(["A", "B"][: values.shape[1]], ONE, settings, values, published=published)

@@ -99,27 +99,24 @@ NEEDED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("rules", "starts", "ends"),
-    [
-        ({"reference": {"format": "geojsn"}}, "[invalid-rule] challenge.toml: reference.format: 'geojsn'; expected one "
-         "of the formats 'aperio_xml', ", "or 'counts_csv'. Did you mean 'geojson'?"),
-        ({"reference": {"units": "px"}}, "[contradictory-rules] challenge.toml: reference.units: given with the format "
-         "'aperio_xml'", OWN),
-        ({"submission": {"format": "points_json", "files": "{case}.json", "origin": "pixel_centre"}},
-         "[missing-rule] challenge.toml: submission.units: missing", NEEDED),
-        ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "point",
-                         "vertices": "exact"}},
-         "[contradictory-rules] challenge.toml: submission.vertices: given with the format 'geojson' of points", OWN),
-        ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "outline",
-                         "vertices": "exact"}}, "[missing-rule] challenge.toml: submission.vanished: missing", NEEDED),
-        ({"reference": 3}, "[invalid-rule] challenge.toml: reference: '3'; ", "expected a table."),
-        ({"matching": {"rules": [A_POINT_RULE]}}, "[invalid-rule] challenge.toml: matching.rules.0.rule: 'centroid'; "
-         "expected one of the matching rules 'iou_above', ", "or 'confidence_first'."),
-        ({"reference": {"ignore": {"clases": ["x"]}}}, "[unknown-key] challenge.toml: reference.ignore.clases: a key "
-         "that is not known; expected one of 'classes', 'fraction' or 'policy'.", " Did you mean 'classes'?"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("rules, starts, ends", [
+    ({"reference": {"format": "geojsn"}}, "[invalid-rule] challenge.toml: reference.format: 'geojsn'; expected one "
+     "of the formats 'aperio_xml', ", "or 'counts_csv'. Did you mean 'geojson'?"),
+    ({"reference": {"units": "px"}}, "[contradictory-rules] challenge.toml: reference.units: given with the format "
+     "'aperio_xml'", OWN),
+    ({"submission": {"format": "points_json", "files": "{case}.json", "origin": "pixel_centre"}},
+     "[missing-rule] challenge.toml: submission.units: missing", NEEDED),
+    ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "point",
+                     "vertices": "exact"}},
+     "[contradictory-rules] challenge.toml: submission.vertices: given with the format 'geojson' of points", OWN),
+    ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "outline",
+                     "vertices": "exact"}}, "[missing-rule] challenge.toml: submission.vanished: missing", NEEDED),
+    ({"reference": 3}, "[invalid-rule] challenge.toml: reference: '3'; ", "expected a table."),
+    ({"matching": {"rules": [A_POINT_RULE]}}, "[invalid-rule] challenge.toml: matching.rules.0.rule: 'centroid'; "
+     "expected one of the matching rules 'iou_above', ", "or 'confidence_first'."),
+    ({"reference": {"ignore": {"clases": ["x"]}}}, "[unknown-key] challenge.toml: reference.ignore.clases: a key "
+     "that is not known; expected one of 'classes', 'fraction' or 'policy'.", " Did you mean 'classes'?"),
+])  # fmt: skip
 def test_a_refusal_knows_the_keys_of_the_format(rules, starts, ends):
     (line,) = refusal(**rules)
     assert (line[: len(starts)], line[-len(ends) :]) == (starts, ends)
@@ -204,27 +201,24 @@ def test_the_hash_knows_every_rule_and_every_case_but_not_their_order():
     assert re.fullmatch("[0-9a-f]{64}", plain.hash)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("case,height\na,1\n", "[invalid-cases] cases.csv, line 1: no column 'width'"),
-        ("case,height,widht\na,1,1\n", "[invalid-cases] cases.csv, line 1: no column 'width'"),
-        ("case,height,width\n", "[invalid-cases] cases.csv: no rows"),
-        ("case,height,width\na,0,5\n", "[invalid-cases] cases.csv, line 2: height '0'"),
-        ("case,height,width\na,5,1.5\n", "[invalid-cases] cases.csv, line 2: width '1.5'"),
-        ("case,height,width\na,5,5\na,5,5\n", "[invalid-cases] cases.csv, line 3: case 'a' again"),
-        ("case,height,width\n../a,5,5\n", "[invalid-cases] cases.csv, line 2: case '../a'"),
-        ("case,height,width\na,5\n", "[invalid-cases] cases.csv, line 2: another number of values"),
-        ("case,height,width,spacing_um\na,5,5,nan\n", "[invalid-cases] cases.csv, line 2: spacing_um 'nan'"),
-        ("case,height,width,area_mm2\na,5,5,0\n", "[invalid-cases] cases.csv, line 2: area_mm2 '0'; expected the"),
-        ("case,height,width,index\na,5,5,0\nb,5,5,0\n", "[invalid-cases] cases.csv, line 3: index '0'; expected its"),
-        ("case,height,width,index\na,5,5,-1\n", "[invalid-cases] cases.csv, line 2: index '-1'; expected its position"),
-        ("case,height,width,offset_y\na,5,5,inf\n", "[invalid-cases] cases.csv, line 2: offset_y 'inf'; expected px"),
-        ("case,height,width,stratum\na,5,5,a/b\n", "[invalid-cases] cases.csv, line 2: stratum 'a/b'; expected a name"),
-        ("case,group,height,width\na,a/b,5,5\n", "[invalid-cases] cases.csv, line 2: group 'a/b'; expected a name of"),
-        ("case,height,width\na,4000001,5\n", "[invalid-cases] cases.csv, line 2: height '4000001'; expected a whole"),
-    ],
-)
+@pytest.mark.parametrize("text, line", [
+    ("case,height\na,1\n", "[invalid-cases] cases.csv, line 1: no column 'width'"),
+    ("case,height,widht\na,1,1\n", "[invalid-cases] cases.csv, line 1: no column 'width'"),
+    ("case,height,width\n", "[invalid-cases] cases.csv: no rows"),
+    ("case,height,width\na,0,5\n", "[invalid-cases] cases.csv, line 2: height '0'"),
+    ("case,height,width\na,5,1.5\n", "[invalid-cases] cases.csv, line 2: width '1.5'"),
+    ("case,height,width\na,5,5\na,5,5\n", "[invalid-cases] cases.csv, line 3: case 'a' again"),
+    ("case,height,width\n../a,5,5\n", "[invalid-cases] cases.csv, line 2: case '../a'"),
+    ("case,height,width\na,5\n", "[invalid-cases] cases.csv, line 2: another number of values"),
+    ("case,height,width,spacing_um\na,5,5,nan\n", "[invalid-cases] cases.csv, line 2: spacing_um 'nan'"),
+    ("case,height,width,area_mm2\na,5,5,0\n", "[invalid-cases] cases.csv, line 2: area_mm2 '0'; expected the"),
+    ("case,height,width,index\na,5,5,0\nb,5,5,0\n", "[invalid-cases] cases.csv, line 3: index '0'; expected its"),
+    ("case,height,width,index\na,5,5,-1\n", "[invalid-cases] cases.csv, line 2: index '-1'; expected its position"),
+    ("case,height,width,offset_y\na,5,5,inf\n", "[invalid-cases] cases.csv, line 2: offset_y 'inf'; expected px"),
+    ("case,height,width,stratum\na,5,5,a/b\n", "[invalid-cases] cases.csv, line 2: stratum 'a/b'; expected a name"),
+    ("case,group,height,width\na,a/b,5,5\n", "[invalid-cases] cases.csv, line 2: group 'a/b'; expected a name of"),
+    ("case,height,width\na,4000001,5\n", "[invalid-cases] cases.csv, line 2: height '4000001'; expected a whole"),
+])  # fmt: skip
 def test_a_bad_row_is_named_by_its_line(text, line):
     assert refused_cases(text)[0].startswith(line)
 
@@ -333,20 +327,17 @@ OUTLINES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("reference", "submission", "rule"),
-    [
-        ({"format": "aperio_xml"}, {}, "class_order"),  # masks of a class cannot hold nuclei of it that overlap
-        ({}, OUTLINES, "keep"),
-        ({"overlap": "first"}, OUTLINES, "first"),
-        ({"format": "label_image", "files": "reference/{case}/{class}.tif"}, {}, "keep"),
-        (
-            {"format": "label_image", "files": "reference/{case}/{class}.tif"},
-            {**LABELS, "files": "{case}.tif", "class_table": "{case}.csv"},
-            "class_order",
-        ),
-    ],
-)
+@pytest.mark.parametrize("reference, submission, rule", [
+    ({"format": "aperio_xml"}, {}, "class_order"),  # masks of a class cannot hold nuclei of it that overlap
+    ({}, OUTLINES, "keep"),
+    ({"overlap": "first"}, OUTLINES, "first"),
+    ({"format": "label_image", "files": "reference/{case}/{class}.tif"}, {}, "keep"),
+    (
+        {"format": "label_image", "files": "reference/{case}/{class}.tif"},
+        {**LABELS, "files": "{case}.tif", "class_table": "{case}.csv"},
+        "class_order",
+    ),
+])  # fmt: skip
 def test_overlaps_are_kept_if_both_sides_can_hold_them_and_the_formats_are_not_those_of_the_preset(
     reference, submission, rule
 ):
@@ -521,27 +512,24 @@ def fault_of(values: Any) -> str:
     return line
 
 
-@pytest.mark.parametrize(
-    ("values", "line"),
-    [
-        ({"Epithelial": [1, 2], "Lymphocyte": 2},
-         "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
-         "once, for one class."),
-        ({"Epithelial": [1, 1], "Lymphocyte": 2},
-         "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
-         "once, for one class."),
-        ({"Epithelial": [1, 0], "Lymphocyte": 2},
-         "[contradictory-rules] challenge.toml: reference.class_values: the value 0, which is the background; "
-         "expected values from 1."),
-        ({"Epithelial": [], "Lymphocyte": 2},
-         "[invalid-rule] challenge.toml: reference.class_values.Epithelial: '[]'; expected a whole number from 0 to "
-         "32,767, or a list of some."),
-        *(({"Epithelial": value, "Lymphocyte": 2},
-          f"[invalid-rule] challenge.toml: reference.class_values.Epithelial: {shown}; expected a whole number "
-          "from 0 to 32,767, or a list of some.") for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True,
-           "'True'"), ("a|b", "'a|b'"), (1.0, "'1.0'"))),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("values, line", [
+    ({"Epithelial": [1, 2], "Lymphocyte": 2},
+     "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
+     "once, for one class."),
+    ({"Epithelial": [1, 1], "Lymphocyte": 2},
+     "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
+     "once, for one class."),
+    ({"Epithelial": [1, 0], "Lymphocyte": 2},
+     "[contradictory-rules] challenge.toml: reference.class_values: the value 0, which is the background; "
+     "expected values from 1."),
+    ({"Epithelial": [], "Lymphocyte": 2},
+     "[invalid-rule] challenge.toml: reference.class_values.Epithelial: '[]'; expected a whole number from 0 to "
+     "32,767, or a list of some."),
+    *(({"Epithelial": value, "Lymphocyte": 2},
+      f"[invalid-rule] challenge.toml: reference.class_values.Epithelial: {shown}; expected a whole number "
+      "from 0 to 32,767, or a list of some.") for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True,
+       "'True'"), ("a|b", "'a|b'"), (1.0, "'1.0'"))),
+])  # fmt: skip
 def test_what_is_wrong_with_the_numbers_is_told(values, line):
     assert fault_of(values) == line
 

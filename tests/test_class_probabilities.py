@@ -103,14 +103,11 @@ def lines_of(read: Callable[..., object], *arguments: Any, **options: Any) -> li
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "x,y,class,probability_Tumour,probability_Stroma",
-        "x,y,class,PROBABILITY_tumour,Probability_STR",
-        'x,y,class, probability_Tumour ,"probability_ stroma"',
-    ],
-)
+@pytest.mark.parametrize("header", [
+    "x,y,class,probability_Tumour,probability_Stroma",
+    "x,y,class,PROBABILITY_tumour,Probability_STR",
+    'x,y,class, probability_Tumour ,"probability_ stroma"',
+])  # fmt: skip
 def test_columns_of_class_probabilities_are_found_by_name_or_alias(header):
     found = points(f"{header}\n1,2,Stroma,0.25,1\n3,4,Tumour,0,.5\n")
     assert table(found.class_probability) == [[0.25, 1], [0, 0.5]]

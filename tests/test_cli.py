@@ -396,17 +396,14 @@ def test_rasterise_writes_label_maps_that_can_be_read_back(made, tmp_path):
     assert f"Thirds of the {len(areas)} areas, for the family 'sizes': sizes_px = {{ {thirds} }}" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["presets", "monusac"], "[unknown-preset] preset: 'monusac'; expected "),
-        (["monusac2020"], "Did you mean 'presets monusac2020'?"),
-        (["unknown-class", "monusac2020"], "Got unexpected extra argument (monusac2020)"),
-        (["unknown-class", "--schema", "metrics.json"], "Got unexpected extra argument (unknown-class)"),
-        (["presets", "--schema", "metrics.json"], "Got unexpected extra argument (presets)"),
-        (["--schema", "objects.csv"], "is not one of"),
-    ],
-)
+@pytest.mark.parametrize("arguments, told", [
+    (["presets", "monusac"], "[unknown-preset] preset: 'monusac'; expected "),
+    (["monusac2020"], "Did you mean 'presets monusac2020'?"),
+    (["unknown-class", "monusac2020"], "Got unexpected extra argument (monusac2020)"),
+    (["unknown-class", "--schema", "metrics.json"], "Got unexpected extra argument (unknown-class)"),
+    (["presets", "--schema", "metrics.json"], "Got unexpected extra argument (presets)"),
+    (["--schema", "objects.csv"], "is not one of"),
+])  # fmt: skip
 def test_what_cannot_be_explained_is_wrong_usage(arguments, told):
     done = evaluation("explain", *arguments)
     assert done.returncode == 2 and done.stdout == ""

@@ -207,32 +207,29 @@ def test_many_colours_are_counted_and_the_most_frequent_are_named() -> None:
     assert findings[0].got == "the colour '#000009' in 15 pixels (first at row 1, column 0)"
 
 
-@pytest.mark.parametrize(
-    ("stream", "suffix", "line"),
-    [
-        (png(np.zeros((4, 5), np.uint8)), ".png",
-         "[unsupported-format] case 'a', 'a.png': 1 channel of uint8; expected 3"),
-        (png(np.zeros((4, 5, 3), np.uint16)), ".png", "[unsupported-format] case 'a', 'a.png': 3 channels of uint16;"),
-        (npy(np.zeros((4, 5, 3))), ".npy", "[unsupported-format] case 'a', 'a.npy': 3 channels of float64; expected 3"),
-        (npy(np.zeros((4, 5, 2), "u1")), ".npy", "[wrong-shape] case 'a', 'a.npy': an array of 4 x 5 x 2; expected"),
-        (tiff(np.zeros((5, 4, 3), np.uint8)), ".tif",
-         "[wrong-shape] case 'a', 'a.tif': an array of 5 x 4 x 3; expected"),
-        (png(np.zeros((5, 4, 3), np.uint8)), ".png",
-         "[wrong-shape] case 'a', 'a.png': 5 rows x 4 columns; expected 4 r"),
-        (io.BytesIO(b"\xff\xd8\xff"), ".jpg",
-         "[unsupported-format] case 'a', 'a.jpg': a file with the suffix '.jpg'; ex"),
-        (io.BytesIO(b"\xff\xd8\xff"), ".png", "[wrong-format] case 'a', 'a.png': a JPEG file; expected a PNG file, as"),
-        (io.BytesIO(b"\xff\xd8\xff"), ".tif",
-         "[wrong-format] case 'a', 'a.tif': a JPEG file; expected a TIFF file, as"),
-        (io.BytesIO(b"<!DOCTYPE html><html>"), ".tif",
-         "[wrong-format] case 'a', 'a.tif': a web page (HTML), such as the error of a download; expected a TIFF"),
-        (io.BytesIO(b"\n<!Doctype HTML PUBLIC"), ".png",
-         "[wrong-format] case 'a', 'a.png': a web page (HTML), such as"),
-        (io.BytesIO(b"<HTML>"), ".png", "[wrong-format] case 'a', 'a.png': a web page (HTML)"),
-        (io.BytesIO(b" "), ".png", "[wrong-format] case 'a', 'a.png': something else; expected"),
-        (io.BytesIO(b"II*\0"), ".tif", "[unreadable-file] case 'a', 'a.tif': the data stop before their end"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("stream, suffix, line", [
+    (png(np.zeros((4, 5), np.uint8)), ".png",
+     "[unsupported-format] case 'a', 'a.png': 1 channel of uint8; expected 3"),
+    (png(np.zeros((4, 5, 3), np.uint16)), ".png", "[unsupported-format] case 'a', 'a.png': 3 channels of uint16;"),
+    (npy(np.zeros((4, 5, 3))), ".npy", "[unsupported-format] case 'a', 'a.npy': 3 channels of float64; expected 3"),
+    (npy(np.zeros((4, 5, 2), "u1")), ".npy", "[wrong-shape] case 'a', 'a.npy': an array of 4 x 5 x 2; expected"),
+    (tiff(np.zeros((5, 4, 3), np.uint8)), ".tif",
+     "[wrong-shape] case 'a', 'a.tif': an array of 5 x 4 x 3; expected"),
+    (png(np.zeros((5, 4, 3), np.uint8)), ".png",
+     "[wrong-shape] case 'a', 'a.png': 5 rows x 4 columns; expected 4 r"),
+    (io.BytesIO(b"\xff\xd8\xff"), ".jpg",
+     "[unsupported-format] case 'a', 'a.jpg': a file with the suffix '.jpg'; ex"),
+    (io.BytesIO(b"\xff\xd8\xff"), ".png", "[wrong-format] case 'a', 'a.png': a JPEG file; expected a PNG file, as"),
+    (io.BytesIO(b"\xff\xd8\xff"), ".tif",
+     "[wrong-format] case 'a', 'a.tif': a JPEG file; expected a TIFF file, as"),
+    (io.BytesIO(b"<!DOCTYPE html><html>"), ".tif",
+     "[wrong-format] case 'a', 'a.tif': a web page (HTML), such as the error of a download; expected a TIFF"),
+    (io.BytesIO(b"\n<!Doctype HTML PUBLIC"), ".png",
+     "[wrong-format] case 'a', 'a.png': a web page (HTML), such as"),
+    (io.BytesIO(b"<HTML>"), ".png", "[wrong-format] case 'a', 'a.png': a web page (HTML)"),
+    (io.BytesIO(b" "), ".png", "[wrong-format] case 'a', 'a.png': something else; expected"),
+    (io.BytesIO(b"II*\0"), ".tif", "[unreadable-file] case 'a', 'a.tif': the data stop before their end"),
+])  # fmt: skip
 def test_other_images_are_refused(stream: io.BytesIO, suffix: str, line: str) -> None:
     (told,) = refusals(lambda: read(np.zeros((4, 5, 3)), stream=stream, suffix=suffix))
     assert told.startswith(line)

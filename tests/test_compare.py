@@ -568,20 +568,17 @@ def test_images_of_one_side_are_told_and_count_as_empty(capsys):
     assert json.loads(Path("out/metrics.json").read_text())["detection"]["recall"]["pooled"] == 0.5
 
 
-@pytest.mark.parametrize(
-    ("labels", "advice"),
-    [
-        (FOUR.T, "Transposed, IoU > 0.5 for 100 % of the nuclei (1 image was tried): height and width are swapped."),
-        (np.kron(FOUR, np.ones((2, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
-        (np.kron(FOUR, np.ones((3, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
-        (np.pad(FOUR, ((0, 1), (0, 1))), "Laid with its upper left corner on that of the reference, IoU > 0.5 for"),
-        (np.pad(FOUR, ((4, 4), (3, 3))), "Laid on the middle of the reference, IoU > 0.5 for 100 %"),
-        (np.pad(FOUR, ((0, 3), (9, 0))), "Moved by -9 px in x and 0 px in y, IoU > 0.5 for 100 %"),
-        (FOUR[1:], "Laid with its lower right corner on that of the reference, IoU > 0.5 for 100 %"),
-        (np.ones((91, 61), np.uint16), "Write the prediction at the size of the image that was annotated."),
-        (np.zeros((91, 61), np.uint16), "Write the prediction at the size of the image that was annotated."),
-    ],
-)
+@pytest.mark.parametrize("labels, advice", [
+    (FOUR.T, "Transposed, IoU > 0.5 for 100 % of the nuclei (1 image was tried): height and width are swapped."),
+    (np.kron(FOUR, np.ones((2, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
+    (np.kron(FOUR, np.ones((3, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
+    (np.pad(FOUR, ((0, 1), (0, 1))), "Laid with its upper left corner on that of the reference, IoU > 0.5 for"),
+    (np.pad(FOUR, ((4, 4), (3, 3))), "Laid on the middle of the reference, IoU > 0.5 for 100 %"),
+    (np.pad(FOUR, ((0, 3), (9, 0))), "Moved by -9 px in x and 0 px in y, IoU > 0.5 for 100 %"),
+    (FOUR[1:], "Laid with its lower right corner on that of the reference, IoU > 0.5 for 100 %"),
+    (np.ones((91, 61), np.uint16), "Write the prediction at the size of the image that was annotated."),
+    (np.zeros((91, 61), np.uint16), "Write the prediction at the size of the image that was annotated."),
+])  # fmt: skip
 def test_sizes_that_differ_are_told_with_what_to_do(labels, advice, capsys):
     put("reference/a.tif", FOUR)
     put("masks/a.tif", labels)
@@ -670,23 +667,20 @@ def test_several_outputs_of_a_job_are_told_with_what_to_do(capsys):
 # --- pairs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("reference", "prediction", "pairs"),
-    [
-        (["a", "b"], ["b", "a"], {"a": "a", "b": "b"}),
-        (["Img1", "img2"], ["img1", "IMG2"], {"Img1": "img1", "img2": "IMG2"}),
-        (["x_gt", "y_gt"], ["x_cp_masks", "y_seg"], {"x_gt": "x_cp_masks", "y_gt": "y_seg"}),
-        (["TCGA-A1-01Z-00-DX1", "TCGA-B2-01Z-00-DX1"], ["TCGA-A1", "TCGA-B2"],
-         {"TCGA-A1-01Z-00-DX1": "TCGA-A1", "TCGA-B2-01Z-00-DX1": "TCGA-B2"}),
-        (["image_1", "image_2", "image_10"], ["pred_10", "pred_2", "pred_1"],
-         {"image_1": "pred_1", "image_2": "pred_2", "image_10": "pred_10"}),
-        (["img_001", "img_002"], ["out001v2", "out002v2"], {"img_001": "out001v2", "img_002": "out002v2"}),
-        (["a_1", "a_2"], ["a"], {}),
-        (["a", "b"], ["c", "d"], {}),
-        (["1", "2"], ["12", "22"], {}),
-        (["only"], ["other"], {"only": "other"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("reference, prediction, pairs", [
+    (["a", "b"], ["b", "a"], {"a": "a", "b": "b"}),
+    (["Img1", "img2"], ["img1", "IMG2"], {"Img1": "img1", "img2": "IMG2"}),
+    (["x_gt", "y_gt"], ["x_cp_masks", "y_seg"], {"x_gt": "x_cp_masks", "y_gt": "y_seg"}),
+    (["TCGA-A1-01Z-00-DX1", "TCGA-B2-01Z-00-DX1"], ["TCGA-A1", "TCGA-B2"],
+     {"TCGA-A1-01Z-00-DX1": "TCGA-A1", "TCGA-B2-01Z-00-DX1": "TCGA-B2"}),
+    (["image_1", "image_2", "image_10"], ["pred_10", "pred_2", "pred_1"],
+     {"image_1": "pred_1", "image_2": "pred_2", "image_10": "pred_10"}),
+    (["img_001", "img_002"], ["out001v2", "out002v2"], {"img_001": "out001v2", "img_002": "out002v2"}),
+    (["a_1", "a_2"], ["a"], {}),
+    (["a", "b"], ["c", "d"], {}),
+    (["1", "2"], ["12", "22"], {}),
+    (["only"], ["other"], {"only": "other"}),
+])  # fmt: skip
 def test_names_are_paired_where_it_is_clear(reference, prediction, pairs):
     found = pair_names(reference, prediction)
     assert found.pairs == pairs
@@ -766,16 +760,13 @@ def test_lists_tables_and_models():
         evaluation.compare({"a": FOUR}, {"b": FOUR})
 
 
-@pytest.mark.parametrize(
-    ("reference", "prediction"),
-    [
-        (["T", "T", "S", "S"], ["T", "S", "S"]),
-        ({1: "T", 2: "T", 3: "S", 4: "S"}, {1: "T", 2: "S", 3: "S"}),
-        ([1, 1, 2, 2], [1.0, 2.0, 2.0]),
-        (np.where(FOUR > 2, "S", np.where(FOUR, "T", "")), ["T", "S", "S"]),
-        ((FOUR > 2) * 1 + (FOUR > 0), np.where(THREE > 1, 2, (THREE > 0) * 1)),
-    ],
-)
+@pytest.mark.parametrize("reference, prediction", [
+    (["T", "T", "S", "S"], ["T", "S", "S"]),
+    ({1: "T", 2: "T", 3: "S", 4: "S"}, {1: "T", 2: "S", 3: "S"}),
+    ([1, 1, 2, 2], [1.0, 2.0, 2.0]),
+    (np.where(FOUR > 2, "S", np.where(FOUR, "T", "")), ["T", "S", "S"]),
+    ((FOUR > 2) * 1 + (FOUR > 0), np.where(THREE > 1, 2, (THREE > 0) * 1)),
+])  # fmt: skip
 def test_classes_are_names_or_numbers_of_labels_or_of_pixels(reference, prediction):
     found = evaluation.compare((FOUR, reference), (THREE, prediction))
     assert len(found.challenge.classes) == 2
@@ -910,14 +901,11 @@ def test_what_one_side_of_arrays_lacks_is_told_as_for_files():
     assert repr(evaluation.compare(FOUR * 0, FOUR * 0)).endswith("prediction: no nuclei")
 
 
-@pytest.mark.parametrize(
-    ("reference", "prediction", "words"),
-    [
-        ([FOUR, FOUR], [FOUR], "2 images in the reference, 1 in 'prediction': give tables by name"),
-        ("folder", FOUR, "both are paths, or both are arrays"),
-        (FOUR, "folder", "both are paths, or both are arrays"),
-    ],
-)
+@pytest.mark.parametrize("reference, prediction, words", [
+    ([FOUR, FOUR], [FOUR], "2 images in the reference, 1 in 'prediction': give tables by name"),
+    ("folder", FOUR, "both are paths, or both are arrays"),
+    (FOUR, "folder", "both are paths, or both are arrays"),
+])  # fmt: skip
 def test_sides_that_cannot_be_compared_are_refused(reference, prediction, words):
     with pytest.raises(ValueError, match=words):
         evaluation.compare(reference, prediction)
@@ -938,33 +926,30 @@ def test_classes_that_are_no_names_in_order_are_refused(classes):
         evaluation.compare(both, both, classes=classes)
 
 
-@pytest.mark.parametrize(
-    ("reference", "prediction", "more", "words"),
-    [
-        ([], [], {}, "nothing to compare: no image in the reference"),
-        ({}, {}, {}, "nothing to compare: no image in the reference"),
-        (FOUR, {}, {}, "nothing to compare: no model in the prediction"),
-        ("folder", [], {}, "nothing to compare: no path in the prediction"),
-        ("folder", None, {}, "both are paths, or both are arrays"),
-        ("folder", {"../a": "folder"}, {}, "cannot be the name of a model"),
-        ("folder", "folder", {"groups": {"a": "p"}}, "groups are for arrays"),
-        ({1: FOUR}, {1: FOUR}, {}, "1 cannot be the name of an image or of a model"),
-        (FOUR, [FOUR, FOUR], {}, "several models are a table by name"),
-        (FOUR, FOUR, {"groups": ["p"]}, "groups are of type list; expected a table by name"),
-        (FOUR, FOUR, {"groups": {"imagee": "p"}}, "groups name none of the images; expected a table by name"),
-        (FOUR, FOUR, {"groups": {"image": 5}}, "5 cannot be the name of a group"),
-        (FOUR, FOUR, {"workers": -1}, "workers is -1; expected a whole number from 1"),
-        ({"a": FOUR}, {"a": FOUR.T}, {}, "case 'a': the reference is"),
-        (np.ma.masked_equal(FOUR, 2), FOUR, {}, "labels are masked"),
-        ((FOUR, ["x"]), (FOUR, ["x"]), {}, r"classes of shape \(1,\) for 4 labels; expected one for each label"),
-        ((FOUR, "x"), (FOUR, "x"), {}, r"classes of shape \(\) for 4 labels; expected one for each label"),
-        ((FOUR, FOUR[:5]), (FOUR, FOUR), {}, "or an image of the same shape"),
-        ((FOUR, ["x", None, "y", "y"]), (FOUR, "x"), {}, "classes are neither all names nor all numbers"),
-        ((FOUR, {"x": 1}), (FOUR, {"x": 1}), {}, "a table of classes has labels as keys, not 'x'"),
-        (FOUR, evaluation.instances_from_labels(FOUR), {}, "case 'image', prediction: class ids are from 0 to 0"),
-        ([[FOUR, ["a"]]], [FOUR], {}, "labels are for instances_from_labels; labels with classes are a pair"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("reference, prediction, more, words", [
+    ([], [], {}, "nothing to compare: no image in the reference"),
+    ({}, {}, {}, "nothing to compare: no image in the reference"),
+    (FOUR, {}, {}, "nothing to compare: no model in the prediction"),
+    ("folder", [], {}, "nothing to compare: no path in the prediction"),
+    ("folder", None, {}, "both are paths, or both are arrays"),
+    ("folder", {"../a": "folder"}, {}, "cannot be the name of a model"),
+    ("folder", "folder", {"groups": {"a": "p"}}, "groups are for arrays"),
+    ({1: FOUR}, {1: FOUR}, {}, "1 cannot be the name of an image or of a model"),
+    (FOUR, [FOUR, FOUR], {}, "several models are a table by name"),
+    (FOUR, FOUR, {"groups": ["p"]}, "groups are of type list; expected a table by name"),
+    (FOUR, FOUR, {"groups": {"imagee": "p"}}, "groups name none of the images; expected a table by name"),
+    (FOUR, FOUR, {"groups": {"image": 5}}, "5 cannot be the name of a group"),
+    (FOUR, FOUR, {"workers": -1}, "workers is -1; expected a whole number from 1"),
+    ({"a": FOUR}, {"a": FOUR.T}, {}, "case 'a': the reference is"),
+    (np.ma.masked_equal(FOUR, 2), FOUR, {}, "labels are masked"),
+    ((FOUR, ["x"]), (FOUR, ["x"]), {}, r"classes of shape \(1,\) for 4 labels; expected one for each label"),
+    ((FOUR, "x"), (FOUR, "x"), {}, r"classes of shape \(\) for 4 labels; expected one for each label"),
+    ((FOUR, FOUR[:5]), (FOUR, FOUR), {}, "or an image of the same shape"),
+    ((FOUR, ["x", None, "y", "y"]), (FOUR, "x"), {}, "classes are neither all names nor all numbers"),
+    ((FOUR, {"x": 1}), (FOUR, {"x": 1}), {}, "a table of classes has labels as keys, not 'x'"),
+    (FOUR, evaluation.instances_from_labels(FOUR), {}, "case 'image', prediction: class ids are from 0 to 0"),
+    ([[FOUR, ["a"]]], [FOUR], {}, "labels are for instances_from_labels; labels with classes are a pair"),
+])  # fmt: skip
 def test_wrong_arguments_end_with_a_sentence(reference, prediction, more, words):
     with pytest.raises(ValueError, match=words):
         evaluation.compare(reference, prediction, **more)
@@ -1011,21 +996,18 @@ def test_what_a_result_has_not_is_refused(tmp_path):
 ONE, PAIR = Challenge.from_preset("monuseg2018", name="one class"), {"a": (FOUR, THREE)}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "more", "words"),
-    [
-        ((PAIR, ONE), {}, "the first argument is of type dict; expected the rules, a Challenge"),
-        ((ONE, [(FOUR, FOUR)]), {}, "the second argument is of type list; expected a table by name"),
-        ((ONE, {"a": evaluation.instances_from_labels(FOUR)}), {}, "expected a pair, (reference, prediction)"),
-        ((ONE, {"a": (FOUR + 0.5, FOUR)}), {}, "case 'a', reference: labels are not all whole numbers"),
-        ((ONE, {1: (FOUR, FOUR)}), {}, "1 cannot be the name of a case"),
-        ((ONE, PAIR), {"groups": {"b": "p"}}, "groups name none of the images"),
-        ((ONE, PAIR), {"strata": ["p"]}, "strata are of type list; expected a table by name"),
-        ((ONE, PAIR), {"strata": {"a": 5}}, "5 cannot be the name of a stratum"),
-        ((ONE, PAIR), {"spacing_um": -1}, "spacing_um is -1; expected the size of a pixel in um"),
-        ((ONE, PAIR), {"spacing_um": "0.25"}, "spacing_um is '0.25'; expected the size of a pixel in um"),
-    ],
-)
+@pytest.mark.parametrize("arguments, more, words", [
+    ((PAIR, ONE), {}, "the first argument is of type dict; expected the rules, a Challenge"),
+    ((ONE, [(FOUR, FOUR)]), {}, "the second argument is of type list; expected a table by name"),
+    ((ONE, {"a": evaluation.instances_from_labels(FOUR)}), {}, "expected a pair, (reference, prediction)"),
+    ((ONE, {"a": (FOUR + 0.5, FOUR)}), {}, "case 'a', reference: labels are not all whole numbers"),
+    ((ONE, {1: (FOUR, FOUR)}), {}, "1 cannot be the name of a case"),
+    ((ONE, PAIR), {"groups": {"b": "p"}}, "groups name none of the images"),
+    ((ONE, PAIR), {"strata": ["p"]}, "strata are of type list; expected a table by name"),
+    ((ONE, PAIR), {"strata": {"a": 5}}, "5 cannot be the name of a stratum"),
+    ((ONE, PAIR), {"spacing_um": -1}, "spacing_um is -1; expected the size of a pixel in um"),
+    ((ONE, PAIR), {"spacing_um": "0.25"}, "spacing_um is '0.25'; expected the size of a pixel in um"),
+])  # fmt: skip
 def test_wrong_arguments_of_score_instances_end_with_a_sentence(arguments, more, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         evaluation.score_instances(*arguments, **more)
@@ -1044,20 +1026,17 @@ def test_a_radius_in_um_without_the_size_of_a_pixel_is_refused():
         evaluation.score_instances(challenge, PAIR)
 
 
-@pytest.mark.parametrize(
-    ("maps", "words"),
-    [
-        (None, "images are of type NoneType; expected a list of LabelMaps"),
-        ([(FOUR, FOUR)], "image 0 is of type tuple; expected LabelMaps(reference, prediction"),
-        ([evaluation.LabelMaps(FOUR, THREE, [1], [1, 1, 1])], "(1,) classes of int64 for 4 instances"),
-        ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 1, 1], [1, 1, 1])], "(5,) classes of int64 for 4 instances"),
-        ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 70_000], [1, 1, 1])], "class ids are from 1 to 70000"),
-        ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 1.5], [1, 1, 1])], "one integer for each"),
-        ([evaluation.LabelMaps(FOUR + 0.5, THREE, [1, 1, 1, 1], [1, 1, 1])], "labels are not all whole numbers"),
-        ([evaluation.LabelMaps(FOUR, FOUR[:5], [1, 1, 1, 1], [1])], "label maps: the reference is"),
-        ([evaluation.LabelMaps(None, FOUR, [], [1])], "not whole numbers of shape (H, W)"),
-    ],
-)
+@pytest.mark.parametrize("maps, words", [
+    (None, "images are of type NoneType; expected a list of LabelMaps"),
+    ([(FOUR, FOUR)], "image 0 is of type tuple; expected LabelMaps(reference, prediction"),
+    ([evaluation.LabelMaps(FOUR, THREE, [1], [1, 1, 1])], "(1,) classes of int64 for 4 instances"),
+    ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 1, 1], [1, 1, 1])], "(5,) classes of int64 for 4 instances"),
+    ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 70_000], [1, 1, 1])], "class ids are from 1 to 70000"),
+    ([evaluation.LabelMaps(FOUR, THREE, [1, 1, 1, 1.5], [1, 1, 1])], "one integer for each"),
+    ([evaluation.LabelMaps(FOUR + 0.5, THREE, [1, 1, 1, 1], [1, 1, 1])], "labels are not all whole numbers"),
+    ([evaluation.LabelMaps(FOUR, FOUR[:5], [1, 1, 1, 1], [1])], "label maps: the reference is"),
+    ([evaluation.LabelMaps(None, FOUR, [], [1])], "not whole numbers of shape (H, W)"),
+])  # fmt: skip
 @pytest.mark.parametrize("hausdorff", [True, False])
 def test_wrong_label_maps_end_with_a_sentence(maps, words, hausdorff):
     with pytest.raises(ValueError, match=re.escape(words)):
@@ -1221,25 +1200,22 @@ RECORDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "prediction",
-    [
-        [*MASKS],
-        MASKS,
-        MASKS.astype(np.uint8) * 255,
-        np.moveaxis(MASKS, 0, -1),
-        RECORDS,
-        {"image": RECORDS},
-        {"image": MASKS},
-        {"image": [*MASKS]},
-        {"image": MASKS[:, None].astype(np.float32)},
-        [[*MASKS]],
-        [RECORDS],
-        THREE[None],
-        THREE[None, ..., None],
-        np.dstack([THREE] * 3),
-    ],
-)
+@pytest.mark.parametrize("prediction", [
+    [*MASKS],
+    MASKS,
+    MASKS.astype(np.uint8) * 255,
+    np.moveaxis(MASKS, 0, -1),
+    RECORDS,
+    {"image": RECORDS},
+    {"image": MASKS},
+    {"image": [*MASKS]},
+    {"image": MASKS[:, None].astype(np.float32)},
+    [[*MASKS]],
+    [RECORDS],
+    THREE[None],
+    THREE[None, ..., None],
+    np.dstack([THREE] * 3),
+])  # fmt: skip
 def test_masks_of_nuclei_are_taken_as_labels_are(prediction):
     reference = {"image": FOUR} if isinstance(prediction, dict) else FOUR
     if isinstance(prediction, list) and isinstance(prediction[0], list):
@@ -1292,21 +1268,18 @@ def test_ids_and_classes_may_be_two_channels():
     assert found.value("classification.accuracy.pooled") == 1
 
 
-@pytest.mark.parametrize(
-    ("prediction", "words"),
-    [
-        (np.stack([FOUR, FOUR // 2 * 2, FOUR]), "'prediction', image: an array of shape (3, 60, 90) is a volume"),
-        (np.kron(FOUR, np.ones((3, 1, 1), int)), "has images that the reference has not"),
-        (np.stack([FOUR, FOUR * (FOUR > 1)]), "labels of two kinds in two channels, as InstanSeg's and Mesmer's"),
-        (MASKS * 0.7, "'prediction', image: labels of shape (3, 60, 90) are not all whole numbers; of probabilities"),
-        ([*(MASKS * 0.7)], "; masks of single nuclei are arrays of True and False"),
-        ([{"area": 5}], "'prediction', image: record 1 has no 'segmentation'; expected masks (N, H, W)"),
-        ([{"segmentation": {"size": [9, 9], "counts": "x"}}], "record 1 has a run-length code"),
-        ([{"segmentation": MASKS[0]}, {"segmentation": MASKS[0][1:]}], "masks of different sizes"),
-        (np.zeros((2, 3, 9, 9), int), "labels are int64 of shape (2, 3, 9, 9); expected (H, W), (N, H, W)"),
-        ({"image": np.stack([FOUR, FOUR[::-1]])}, "are 2 images; expected one, (H, W)"),
-    ],
-)
+@pytest.mark.parametrize("prediction, words", [
+    (np.stack([FOUR, FOUR // 2 * 2, FOUR]), "'prediction', image: an array of shape (3, 60, 90) is a volume"),
+    (np.kron(FOUR, np.ones((3, 1, 1), int)), "has images that the reference has not"),
+    (np.stack([FOUR, FOUR * (FOUR > 1)]), "labels of two kinds in two channels, as InstanSeg's and Mesmer's"),
+    (MASKS * 0.7, "'prediction', image: labels of shape (3, 60, 90) are not all whole numbers; of probabilities"),
+    ([*(MASKS * 0.7)], "; masks of single nuclei are arrays of True and False"),
+    ([{"area": 5}], "'prediction', image: record 1 has no 'segmentation'; expected masks (N, H, W)"),
+    ([{"segmentation": {"size": [9, 9], "counts": "x"}}], "record 1 has a run-length code"),
+    ([{"segmentation": MASKS[0]}, {"segmentation": MASKS[0][1:]}], "masks of different sizes"),
+    (np.zeros((2, 3, 9, 9), int), "labels are int64 of shape (2, 3, 9, 9); expected (H, W), (N, H, W)"),
+    ({"image": np.stack([FOUR, FOUR[::-1]])}, "are 2 images; expected one, (H, W)"),
+])  # fmt: skip
 def test_what_is_neither_labels_nor_masks_is_refused_with_what_to_write(prediction, words):
     reference = {"image": FOUR} if isinstance(prediction, dict) else FOUR
     with pytest.raises(ValueError, match=re.escape(words)):

@@ -90,13 +90,10 @@ def test_a_layout_of_a_public_thread_gets_its_score_or_is_told(case: str, capsys
     check(compared(capsys), EXPECTED[case])
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        "  2 files read as label_image (its first bytes are those of an image), such as 'ref/000_masks.tif'",
-        "  2 files not read (a picture, beside which its masks lie), such as 'ref/000_img.tif'",
-    ],
-)
+@pytest.mark.parametrize("told", [
+    "  2 files read as label_image (its first bytes are those of an image), such as 'ref/000_masks.tif'",
+    "  2 files not read (a picture, beside which its masks lie), such as 'ref/000_img.tif'",
+])  # fmt: skip
 def test_explain_says_as_what_each_file_was_read_and_why(told: str, capsys) -> None:
     for side, labels in (("ref", R), ("pred", P)):
         for image in ("000", "001"):
@@ -159,18 +156,15 @@ def results(labels: np.ndarray, names: tuple[str, ...], first: int = 7) -> list[
     return [{k: a[k] for k in keys} for a in coco(labels, names, first, score=0.5)["annotations"]]
 
 
-@pytest.mark.parametrize(
-    "picture, mask",
-    [
-        ("a.png", "a_seg.png"),
-        ("a.tif", "a_label.png"),
-        ("a_raw.tif", "a_mask.tif"),
-        ("images/a.tif", "masks/a.tif"),
-        ("P1/Images/a.tif", "P1/Labels/a.tif"),
-        ("img/a.png", "gt/a.tif"),
-        ("photo_of_it.npy", "labels_of_it.npy"),
-    ],
-)
+@pytest.mark.parametrize("picture, mask", [
+    ("a.png", "a_seg.png"),
+    ("a.tif", "a_label.png"),
+    ("a_raw.tif", "a_mask.tif"),
+    ("images/a.tif", "masks/a.tif"),
+    ("P1/Images/a.tif", "P1/Labels/a.tif"),
+    ("img/a.png", "gt/a.tif"),
+    ("photo_of_it.npy", "labels_of_it.npy"),
+])  # fmt: skip
 @pytest.mark.parametrize("sides", [("ref", "pred"), ("ref",), ("pred",)])
 def test_masks_win_over_their_pictures(picture: str, mask: str, sides: tuple[str, ...], capsys) -> None:
     for side, labels in (("ref", R), ("pred", P)):
@@ -365,20 +359,17 @@ def test_validate_and_score_look_results_up_as_well(with_index: bool, capsys) ->
     assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["group_mean"] == 0.8
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("CELL01.PNG", "Cell02.PNG"),
-        ("images/cell01.jpg", "images/cell02.jpg"),
-        ("cell01_cp_masks.png", "cell02_cp_masks.png"),
-        ("cell01_jpg.rf.00112233445566778899aabbccddeeff.jpg", "cell02_jpg.rf.ffeeddccbbaa99887766554433221100.jpg"),
-        ("cell01-mask.ome.tiff", "cell02-mask.ome.tiff"),
-        ("pred_01", "pred_02"),
-        ("cell1.png", "cell2.png"),
-        ("cell0001.tif", "cell0002.tif"),
-        ("1a2b3c4d-cell01.png", "9f8e7d6c-cell02.png"),
-    ],
-)
+@pytest.mark.parametrize("names", [
+    ("CELL01.PNG", "Cell02.PNG"),
+    ("images/cell01.jpg", "images/cell02.jpg"),
+    ("cell01_cp_masks.png", "cell02_cp_masks.png"),
+    ("cell01_jpg.rf.00112233445566778899aabbccddeeff.jpg", "cell02_jpg.rf.ffeeddccbbaa99887766554433221100.jpg"),
+    ("cell01-mask.ome.tiff", "cell02-mask.ome.tiff"),
+    ("pred_01", "pred_02"),
+    ("cell1.png", "cell2.png"),
+    ("cell0001.tif", "cell0002.tif"),
+    ("1a2b3c4d-cell01.png", "9f8e7d6c-cell02.png"),
+])  # fmt: skip
 @pytest.mark.parametrize("form", ["coco", "rle", "points"])
 def test_names_in_files_of_all_images_are_paired_as_file_names_are(names, form, capsys) -> None:
     plain = ("cell01", "cell02")
@@ -408,13 +399,10 @@ def pairs(mask: np.ndarray) -> str:
     return " ".join(found)
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        "{image}/masks/{n}.png", "{image}/mask_{n}.png", "train/{image}/Masks/{hash}.png", "{image}_{n:03}.tif",
-        "{image}-nucleus{n}.npy", "masks/{image}_cell_{n}.tif",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("layout", [
+    "{image}/masks/{n}.png", "{image}/mask_{n}.png", "train/{image}/Masks/{hash}.png", "{image}_{n:03}.tif",
+    "{image}-nucleus{n}.npy", "masks/{image}_cell_{n}.tif",
+])  # fmt: skip
 @pytest.mark.parametrize("value", [1, 255])
 @pytest.mark.parametrize("sides", [("ref", "pred"), ("pred",)])
 def test_a_file_for_each_nucleus_is_an_image_with_all_of_them(layout, value, sides, capsys) -> None:
@@ -921,21 +909,16 @@ def with_void(value: int, kind: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("predicted", [FOUND, OVER_THE_EDGE], ids=["inside", "over the edge"])
-@pytest.mark.parametrize(
-    ("name", "value", "kind"),
-    [
-        ("a.png", 255, "uint8"),
-        ("a.npy", 255, "int64"),
-        ("a.npy", -1, "float32"),
-        ("a.tif", -1, "int16"),
-        ("a.tif", 65535, "uint16"),
-        ("a.npz", 2**32 - 1, "uint32"),
-        ("all.npy", -1, "int32"),
-    ],
-)
-def test_a_label_of_what_is_not_annotated_is_asked_about_and_left_out_if_told(
-    name, value, kind, predicted, capsys
-) -> None:
+@pytest.mark.parametrize("name, value, kind", [
+    ("a.png", 255, "uint8"),
+    ("a.npy", 255, "int64"),
+    ("a.npy", -1, "float32"),
+    ("a.tif", -1, "int16"),
+    ("a.tif", 65535, "uint16"),
+    ("a.npz", 2**32 - 1, "uint32"),
+    ("all.npy", -1, "int32"),
+])  # fmt: skip
+def test_a_label_of_what_is_not_annotated_is_asked_about_and_left_out_if_told(name, value, kind, predicted, capsys):
     stacked = (lambda labels: np.stack([labels, labels])) if name == "all.npy" else (lambda labels: labels)
     put(f"ref/{name}", stacked(with_void(value, kind)))
     put(f"pred/{name if name == 'all.npy' else 'a.tif'}", stacked(predicted))
@@ -1023,18 +1006,15 @@ def test_what_is_not_annotated_is_kept_in_the_challenge_that_is_saved(capsys) ->
     assert "reference.not_annotated" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("ignore", "told"),
-    [
-        (("-1", "255"), None),
-        (("-1", "254"), "--ignore '254': nothing in the reference has it"),
-        (("-1", "-2", "255"), "--ignore '-2': nothing in the reference has it"),
-        (("255", "-1", "7"), "--ignore '7': nothing in the reference has it"),
-        (("0",), "--ignore '0': the background of label images"),
-        (("255", "-1", "00"), "--ignore '00': the background of label images"),
-        (("stroma",), "--ignore 'stroma': nothing in the reference has it"),
-    ],
-)
+@pytest.mark.parametrize("ignore, told", [
+    (("-1", "255"), None),
+    (("-1", "254"), "--ignore '254': nothing in the reference has it"),
+    (("-1", "-2", "255"), "--ignore '-2': nothing in the reference has it"),
+    (("255", "-1", "7"), "--ignore '7': nothing in the reference has it"),
+    (("0",), "--ignore '0': the background of label images"),
+    (("255", "-1", "00"), "--ignore '00': the background of label images"),
+    (("stroma",), "--ignore 'stroma': nothing in the reference has it"),
+])  # fmt: skip
 def test_each_of_several_labels_to_leave_out_is_looked_for(ignore, told, capsys) -> None:
     put("ref/a.npy", with_void(-1, "int32"))
     put("ref/b.npy", with_void(255, "int32"))

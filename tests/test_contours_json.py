@@ -119,15 +119,12 @@ def test_a_file_of_another_tool_is_refused(document, tool):
         read(document, tool)
 
 
-@pytest.mark.parametrize(
-    ("document", "keys"),
-    [
-        (hovernet(n1=NUCLEUS), {"tool": "hovernet", "shape": "outline"}),
-        ({"wsi_metadata": {}, "cells": [NUCLEUS]}, {"tool": "cellvit", "shape": "outline"}),
-        ({"cells": [{"bbox": [[1, 2]], "centroid": [1, 2], "type": 1}]}, {"tool": "cellvit", "shape": "point"}),
-        (labelme(shape([[1, 2]], "Polygon")), {"tool": "labelme", "shape": "outline"}),
-    ],
-)
+@pytest.mark.parametrize("document, keys", [
+    (hovernet(n1=NUCLEUS), {"tool": "hovernet", "shape": "outline"}),
+    ({"wsi_metadata": {}, "cells": [NUCLEUS]}, {"tool": "cellvit", "shape": "outline"}),
+    ({"cells": [{"bbox": [[1, 2]], "centroid": [1, 2], "type": 1}]}, {"tool": "cellvit", "shape": "point"}),
+    (labelme(shape([[1, 2]], "Polygon")), {"tool": "labelme", "shape": "outline"}),
+])  # fmt: skip
 def test_tools_are_found_by_content(document, keys, tmp_path):
     (tmp_path / "a").write_text(json.dumps(document))
     found = detect_format(tmp_path / "a")

@@ -125,19 +125,16 @@ MOVED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("moved", "source", "output", "target"),
-    [
-        (MOVED[0], None, "challenge/labels", "geojson"),
-        (MOVED[1], "predicted", "predicted/x", "geojson"),
-        (MOVED[2], "predicted", "predicted/results", "geojson"),
-        (MOVED[2], "predicted", "link/results", "geojson"),
-        (MOVED[3], None, "challenge/reference", "label_tiff"),  # the label images
-        (MOVED[3], "predicted", "predicted", "label_tiff"),
-        (MOVED[4], None, "challenge/reference", "platform"),
-        (MOVED[5], "predicted", "predicted", "platform"),
-    ],
-)
+@pytest.mark.parametrize("moved, source, output, target", [
+    (MOVED[0], None, "challenge/labels", "geojson"),
+    (MOVED[1], "predicted", "predicted/x", "geojson"),
+    (MOVED[2], "predicted", "predicted/results", "geojson"),
+    (MOVED[2], "predicted", "link/results", "geojson"),
+    (MOVED[3], None, "challenge/reference", "label_tiff"),  # the label images
+    (MOVED[3], "predicted", "predicted", "label_tiff"),
+    (MOVED[4], None, "challenge/reference", "platform"),
+    (MOVED[5], "predicted", "predicted", "platform"),
+])  # fmt: skip
 def test_no_file_of_the_source_is_replaced(moved, source, output, target, tmp_path):
     """Wherever the rules say that it lies."""
     kind, names, before, after = moved

@@ -287,35 +287,32 @@ def fault_of(rules: dict[str, Any]) -> str:
     return line.removeprefix("[").replace("] challenge.toml:", "")
 
 
-@pytest.mark.parametrize(
-    ("tables", "line"),
-    [
-        ({"matching": {"rules": [RULE]}},
-         "contradictory-rules matching.rules: given although reference.format is 'counts_csv'; expected no "
-         "matching, since numbers cannot be paired."),
-        ({"metrics": {"families": ["counting", "detection"]}},
-         "contradictory-rules metrics.families: 'counting' and 'detection', given although reference.format is "
-         "'counts_csv'; expected 'counting' alone, since only numbers of nuclei can be compared."),
-        ({"reference": {**LABELS, "ignore": {"classes": ["unclear"], "policy": "clip"}}},
-         "contradictory-rules reference.ignore.classes: given although submission.format is 'counts_csv'; expected "
-         "no regions that are not scored, since numbers of nuclei do not say where they are."),
-        ({"reference": {**LABELS, "overlap": "ignore", "ignore": {"policy": "clip"}}},
-         "contradictory-rules reference.overlap: given although submission.format is 'counts_csv'; expected "
-         "no regions that are not scored, since numbers of nuclei do not say where they are."),
-        ({"reference": {**COUNTS, "files": "reference/counts.csv", "overlap": "keep"}},
-         "contradictory-rules reference.overlap: given for counts; expected no such key, since counts do not "
-         "overlap."),
-        ({"reference": {**COUNTS, "files": "reference/{class}.csv"}},
-         "invalid-rule reference.files: a pattern with {class}; expected one without, since each class has "
-         "a column."),
-        ({"reference": {**COUNTS, "files": "reference/{case}.csv"}},
-         "invalid-rule reference.files: a pattern with {case}; expected one without, since a file holds all cases "
-         "in this format."),
-        ({"reference": {**COUNTS, "files": "reference/counts.csv", "units": "px"}},
-         "contradictory-rules reference.units: given with the format 'counts_csv'; expected only keys that say "
-         "something about this format."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("tables, line", [
+    ({"matching": {"rules": [RULE]}},
+     "contradictory-rules matching.rules: given although reference.format is 'counts_csv'; expected no "
+     "matching, since numbers cannot be paired."),
+    ({"metrics": {"families": ["counting", "detection"]}},
+     "contradictory-rules metrics.families: 'counting' and 'detection', given although reference.format is "
+     "'counts_csv'; expected 'counting' alone, since only numbers of nuclei can be compared."),
+    ({"reference": {**LABELS, "ignore": {"classes": ["unclear"], "policy": "clip"}}},
+     "contradictory-rules reference.ignore.classes: given although submission.format is 'counts_csv'; expected "
+     "no regions that are not scored, since numbers of nuclei do not say where they are."),
+    ({"reference": {**LABELS, "overlap": "ignore", "ignore": {"policy": "clip"}}},
+     "contradictory-rules reference.overlap: given although submission.format is 'counts_csv'; expected "
+     "no regions that are not scored, since numbers of nuclei do not say where they are."),
+    ({"reference": {**COUNTS, "files": "reference/counts.csv", "overlap": "keep"}},
+     "contradictory-rules reference.overlap: given for counts; expected no such key, since counts do not "
+     "overlap."),
+    ({"reference": {**COUNTS, "files": "reference/{class}.csv"}},
+     "invalid-rule reference.files: a pattern with {class}; expected one without, since each class has "
+     "a column."),
+    ({"reference": {**COUNTS, "files": "reference/{case}.csv"}},
+     "invalid-rule reference.files: a pattern with {case}; expected one without, since a file holds all cases "
+     "in this format."),
+    ({"reference": {**COUNTS, "files": "reference/counts.csv", "units": "px"}},
+     "contradictory-rules reference.units: given with the format 'counts_csv'; expected only keys that say "
+     "something about this format."),
+])  # fmt: skip
 def test_what_numbers_of_nuclei_cannot_do_is_told(tables, line):
     assert fault_of(document(**tables)) == line
 

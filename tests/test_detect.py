@@ -60,17 +60,14 @@ def test_counts_are_found_by_a_column_of_images(tmp_path):
     assert detected(tmp_path, b"stroma;Image_ID\n 3;a\n4.0;b\n") == Detected("counts_csv")
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        'image_id,polygon\na,"[[1, 2], [3, 4], [5, 6]]"\nb,"[[1, 2], [3, 4], [5, 6]]"\n',
-        "image,class,wkt\na,1,POLYGON ((1 2))\n",
-        "case,nucleus,area\na,1,20\na,2,30\n",
-        "image,confidence\na,0.5\n",
-        "image,tumour\na,-3\n",
-        "image,tumour\n",
-    ],
-)
+@pytest.mark.parametrize("rows", [
+    'image_id,polygon\na,"[[1, 2], [3, 4], [5, 6]]"\nb,"[[1, 2], [3, 4], [5, 6]]"\n',
+    "image,class,wkt\na,1,POLYGON ((1 2))\n",
+    "case,nucleus,area\na,1,20\na,2,30\n",
+    "image,confidence\na,0.5\n",
+    "image,tumour\na,-3\n",
+    "image,tumour\n",
+])  # fmt: skip
 def test_a_table_that_has_an_image_and_no_counts_is_none_of_counts(rows, tmp_path):
     assert detected(tmp_path, rows.encode()) is None
 

@@ -277,25 +277,22 @@ def test_nothing_to_rank_is_nothing_to_publish():
 NAME = st.text("ab12_-. ", min_size=1, max_size=12).map(str.strip).filter(lambda name: name.strip("."))
 
 
-@pytest.mark.parametrize(
-    ("names", "text", "expected"),
-    [
-        (["P1_1"], "case 'P1_1': no file", "case '‹case›': no file"),
-        (["P1_1", "P1"], "'P1/P1_1/1.mat': cut", "'‹case›/‹case›/1.mat': cut"),
-        (["P1_1"], "'P1_12.mat' and 'xP1_1'", "'P1_12.mat' and 'xP1_1'"),
-        (["P1_1"], "Add 'P1_1_class.npy'", "Add '‹case›_class.npy'"),
-        (["P1_1"], "Add 'P1_1Epithelial.npy'", "Add '‹case›Epithelial.npy'"),
-        (["P1_1"], "job P1_1 is late", "job ‹case› is late"),
-        (["a"], "not a ZIP: 'a/1.mat', 'data.mat'", "not a ZIP: '‹case›/1.mat', 'data.mat'"),
-        (["1"], "1 file: 'P_1/1.mat', '11.mat'", "1 file: 'P_‹case›/‹case›.mat', '11.mat'"),
-        (["case"], "case 'case', '{case}.mat'", "case '‹case›', '{case}.mat'"),
-        (["a b", "a", "b"], "'a b.mat'", "'‹case›.mat'"),
-        (["a+b", "(x)", "[1"], "'a+b/[1'", "'‹case›/‹case›'"),
-        (["M\u00fcller"], "'M\u00fcller.mat'", "'‹case›.mat'"),
-        ([], "case 'a'", "case 'a'"),
-        (["", "a"], "'a'", "'‹case›'"),
-    ],
-)
+@pytest.mark.parametrize("names, text, expected", [
+    (["P1_1"], "case 'P1_1': no file", "case '‹case›': no file"),
+    (["P1_1", "P1"], "'P1/P1_1/1.mat': cut", "'‹case›/‹case›/1.mat': cut"),
+    (["P1_1"], "'P1_12.mat' and 'xP1_1'", "'P1_12.mat' and 'xP1_1'"),
+    (["P1_1"], "Add 'P1_1_class.npy'", "Add '‹case›_class.npy'"),
+    (["P1_1"], "Add 'P1_1Epithelial.npy'", "Add '‹case›Epithelial.npy'"),
+    (["P1_1"], "job P1_1 is late", "job ‹case› is late"),
+    (["a"], "not a ZIP: 'a/1.mat', 'data.mat'", "not a ZIP: '‹case›/1.mat', 'data.mat'"),
+    (["1"], "1 file: 'P_1/1.mat', '11.mat'", "1 file: 'P_‹case›/‹case›.mat', '11.mat'"),
+    (["case"], "case 'case', '{case}.mat'", "case '‹case›', '{case}.mat'"),
+    (["a b", "a", "b"], "'a b.mat'", "'‹case›.mat'"),
+    (["a+b", "(x)", "[1"], "'a+b/[1'", "'‹case›/‹case›'"),
+    (["M\u00fcller"], "'M\u00fcller.mat'", "'‹case›.mat'"),
+    ([], "case 'a'", "case 'a'"),
+    (["", "a"], "'a'", "'‹case›'"),
+])  # fmt: skip
 def test_whole_names_are_taken_out(names: list[str], text: str, expected: str) -> None:
     assert redact(text, names) == expected
 
@@ -311,17 +308,14 @@ def test_what_is_left_of_a_long_name_is_taken_out() -> None:
     assert redact(f"{quote(f'sub/{name}/1.mat', 60)}: no file", [name]) == "'sub/‹case›…‹case›/1.mat': no file"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("'s/abc…'", "'s/‹case›…'"),
-        ("'s/abcd…'", "'s/‹case›…'"),
-        ("'s/ab…'", "'s/ab…'"),
-        ("'…def/1'", "'…‹case›/1'"),
-        ("'…cdef/1'", "'…‹case›/1'"),
-        ("'…ef/1'", "'…ef/1'"),
-    ],
-)
+@pytest.mark.parametrize("text, expected", [
+    ("'s/abc…'", "'s/‹case›…'"),
+    ("'s/abcd…'", "'s/‹case›…'"),
+    ("'s/ab…'", "'s/ab…'"),
+    ("'…def/1'", "'…‹case›/1'"),
+    ("'…cdef/1'", "'…‹case›/1'"),
+    ("'…ef/1'", "'…ef/1'"),
+])  # fmt: skip
 def test_three_characters_of_a_cut_name_are_taken_out_and_two_tell_nothing(text: str, expected: str) -> None:
     assert redact(text, ["abcdef"]) == expected
 

@@ -343,24 +343,21 @@ def hinted(reference, prediction) -> str:
     return " ".join(str(finding) for finding in found.findings if finding.code == "nearly-nothing-matches")
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (np.transpose, "Transposed, it is 100 % (2 images were tried): are rows and columns"),
-        (np.fliplr, "Mirrored left to right, it is 100 %"),
-        (np.flipud, "Mirrored top to bottom, it is 100 %"),
-        (lambda labels: labels[::-1, ::-1], "Turned by 180 degrees, it is 100 %"),
-        (np.rot90, "Turned by 90 degrees, it is 100 %"),
-        (lambda labels: np.rot90(labels, 3), "Turned by 270 degrees, it is 100 %"),
-        (lambda labels: np.roll(labels, (-11, 17), (0, 1)), "Moved by -17 px in x and 11 px in y"),
-        (lambda labels: np.pad(labels[::2, ::2], ((0, 100), (0, 100))), "2 times as large, it is"),
-        (
-            lambda labels: np.where(labels > 6, 1, labels),
-            "With a number for each region, it is 100 % (2 images were tried): are the labels classes, not nuclei?",
-        ),
-        (lambda labels: np.where(labels, labels, 255), "Is the background a value such as 255?"),
-    ],
-)
+@pytest.mark.parametrize("change, words", [
+    (np.transpose, "Transposed, it is 100 % (2 images were tried): are rows and columns"),
+    (np.fliplr, "Mirrored left to right, it is 100 %"),
+    (np.flipud, "Mirrored top to bottom, it is 100 %"),
+    (lambda labels: labels[::-1, ::-1], "Turned by 180 degrees, it is 100 %"),
+    (np.rot90, "Turned by 90 degrees, it is 100 %"),
+    (lambda labels: np.rot90(labels, 3), "Turned by 270 degrees, it is 100 %"),
+    (lambda labels: np.roll(labels, (-11, 17), (0, 1)), "Moved by -17 px in x and 11 px in y"),
+    (lambda labels: np.pad(labels[::2, ::2], ((0, 100), (0, 100))), "2 times as large, it is"),
+    (
+        lambda labels: np.where(labels > 6, 1, labels),
+        "With a number for each region, it is 100 % (2 images were tried): are the labels classes, not nuclei?",
+    ),
+    (lambda labels: np.where(labels, labels, 255), "Is the background a value such as 255?"),
+])  # fmt: skip
 def test_the_usual_mistakes_are_named(change, words):
     assert words in hinted([ONE, TWO], [np.ascontiguousarray(change(ONE)), np.ascontiguousarray(change(TWO))])
 
@@ -378,20 +375,17 @@ def hinted_of_points(prediction: np.ndarray, folder: Path) -> str:
     return " ".join(str(finding) for finding in found.findings if finding.code == "nearly-nothing-matches")
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda points: points[:, ::-1], "Transposed, it is 100 % (1 image was tried): are rows and columns"),
-        (lambda points: 0.25 * points, "4 times as large, it is 100 % (1 image was tried): is the image of"),
-        (lambda points: 0.502 * points, "2 times as large, it is 100 %"),
-        (lambda points: 2 * points, "0.5 times as large, it is 100 %"),
-        (lambda points: 4 * points + 1, "0.25 times as large, it is 100 %"),
-        (lambda points: points - (31, -40), "Moved by 31 px in x and -40 px in y, it is 100 %"),
-        (lambda points: points, ""),
-        (lambda points: points[:20], ""),
-        (lambda points: points[::-1] * 0 + np.random.default_rng(5).uniform(0, 900, points.shape), ""),
-    ],
-)
+@pytest.mark.parametrize("change, words", [
+    (lambda points: points[:, ::-1], "Transposed, it is 100 % (1 image was tried): are rows and columns"),
+    (lambda points: 0.25 * points, "4 times as large, it is 100 % (1 image was tried): is the image of"),
+    (lambda points: 0.502 * points, "2 times as large, it is 100 %"),
+    (lambda points: 2 * points, "0.5 times as large, it is 100 %"),
+    (lambda points: 4 * points + 1, "0.25 times as large, it is 100 %"),
+    (lambda points: points - (31, -40), "Moved by 31 px in x and -40 px in y, it is 100 %"),
+    (lambda points: points, ""),
+    (lambda points: points[:20], ""),
+    (lambda points: points[::-1] * 0 + np.random.default_rng(5).uniform(0, 900, points.shape), ""),
+])  # fmt: skip
 def test_the_usual_mistakes_of_points_are_named(change, words, tmp_path):
     said = hinted_of_points(change(POINTS), tmp_path)
     assert words in said if words else said == ""

@@ -271,9 +271,7 @@ def test_the_page_in_docs_has_every_preset_and_keeps_the_promise() -> None:
 
 
 @pytest.mark.parametrize("seed", [2, 3])
-def test_macro_f1_follows_the_skill_in_naming_rare_classes_and_class_recall_pays_for_naming_them_in_vain(
-    seed: int,
-) -> None:
+def test_macro_f1_follows_the_skill_in_naming_rare_classes_and_class_recall_pays_for_naming_them_in_vain(seed):
     found = Simulated(4, seed)
     recall, ranked = "covered.class_recall.pooled", "detection.macro_f1.pooled"
     assert found.pays[recall, "rare"] > 0 == found.pays[ranked, "rare"]

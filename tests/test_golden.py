@@ -127,9 +127,7 @@ def text_of(page: Page) -> str:
 
 
 @pytest.mark.parametrize("name", ["team", "board", "audit"])
-def test_a_page_says_what_the_golden_one_says(
-    pages: Mapping[str, Page], name: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_page_says_what_the_golden_one_says(pages, name, request):
     path = GOLDEN / "pages" / f"{name}.txt"
     if request.config.getoption("--renew-golden"):
         path.write_text(text_of(pages[name]), encoding="utf-8")

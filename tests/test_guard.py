@@ -408,18 +408,15 @@ def test_a_record_that_its_class_describes_is_given(record):
 OTHER_SIZE = "LabelRuns((9, 9), np.array([0]), np.array([1]), np.array([1]))"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "1",
-        "Counts(np.array([1]))",
-        "Annotations((Counts(np.zeros(99, np.int64)),))",
-        "Annotations((Points(np.zeros((1, 2)), np.full(1, 99, np.int16), np.array([1])),))",
-        "Annotations((Points(np.zeros((1, 2)), np.full(1, -99, np.int16), np.array([1])),))",
-        "Annotations((Points(np.zeros((1, 2)), np.ones(1, np.int16), np.array([1]), None, np.zeros((1, 99))),))",
-        f"Annotations((LabelImage({OTHER_SIZE}),))",
-    ],
-)
+@pytest.mark.parametrize("answer", [
+    "1",
+    "Counts(np.array([1]))",
+    "Annotations((Counts(np.zeros(99, np.int64)),))",
+    "Annotations((Points(np.zeros((1, 2)), np.full(1, 99, np.int16), np.array([1])),))",
+    "Annotations((Points(np.zeros((1, 2)), np.full(1, -99, np.int16), np.array([1])),))",
+    "Annotations((Points(np.zeros((1, 2)), np.ones(1, np.int16), np.array([1]), None, np.zeros((1, 99))),))",
+    f"Annotations((LabelImage({OTHER_SIZE}),))",
+])  # fmt: skip
 def test_annotations_that_are_not_of_this_case_are_a_finding(tmp_path, monkeypatch, answer):
     challenge, submission = write_challenge("label_image class map tif", tmp_path)
     monkeypatch.setattr(
@@ -471,13 +468,10 @@ except OSError as error:
 """
 
 
-@pytest.mark.parametrize(
-    ("what", "reason"),
-    [
-        ("folder", "FileNotFoundError 2 no folder for temporary files can be made: No such file or directory"),
-        ("fork", "BlockingIOError 11 Resource temporarily unavailable"),
-    ],
-)
+@pytest.mark.parametrize("what, reason", [
+    ("folder", "FileNotFoundError 2 no folder for temporary files can be made: No such file or directory"),
+    ("fork", "BlockingIOError 11 Resource temporarily unavailable"),
+])  # fmt: skip
 def test_where_no_decoder_can_be_started_the_reason_comes_back(what, reason):
     code = NO_PROCESS.format(tests=str(ROOT / "tests"), what=what)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)

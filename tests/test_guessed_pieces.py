@@ -289,27 +289,21 @@ def test_pieces_are_what_the_list_holds(wrap, root, indent):
     assert pieces_of(wrap(json.dumps(root, indent=indent).encode())) == RECORDS
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"x": "\\"nuclei\\": [{", "nuclei": [{"id": 1}]}',
-        '{"nuclei": [{"id": 1, "text": "%s"}, {"id": "}, {\\"id\\": 2"}, {"id": "]}"}]}' % ("x" * 80),
-    ],
-)
+@pytest.mark.parametrize("text", [
+    '{"x": "\\"nuclei\\": [{", "nuclei": [{"id": 1}]}',
+    '{"nuclei": [{"id": 1, "text": "%s"}, {"id": "}, {\\"id\\": 2"}, {"id": "]}"}]}' % ("x" * 80),
+])  # fmt: skip
 def test_what_strings_hold_is_no_list_and_no_record(text):
     assert pieces_of(text.encode()) == json.loads(text)["nuclei"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"nuclei": [{"id": 1}], "nuclei": [{"id": 2}]}', '{"nuclei": [{"id": 1}], "x": [1]}',
-        '{"x": {"nuclei": [{"id": 1}]}}',
-        '{"nuclei": [{"id": 1}]', '{"nuclei": [{"id": 1}]}}', '{"nuclei": [{"id": 1},]}', '{"nuclei": [{"id": 1}}]}',
-        '{"nuclei": []}', '{"other": [{"id": 1}]}', '[["nuclei", {"id": 1}]]', "[", "", "[{", '[{"id"',
-        '[{"id": [{"id": "%s"}, {"id": 1}]}]' % ("x" * 60), '{"nuclei": [{"id": 1}], "nu\\u0063lei": 1}',
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", [
+    '{"nuclei": [{"id": 1}], "nuclei": [{"id": 2}]}', '{"nuclei": [{"id": 1}], "x": [1]}',
+    '{"x": {"nuclei": [{"id": 1}]}}',
+    '{"nuclei": [{"id": 1}]', '{"nuclei": [{"id": 1}]}}', '{"nuclei": [{"id": 1},]}', '{"nuclei": [{"id": 1}}]}',
+    '{"nuclei": []}', '{"other": [{"id": 1}]}', '[["nuclei", {"id": 1}]]', "[", "", "[{", '[{"id"',
+    '[{"id": [{"id": "%s"}, {"id": 1}]}]' % ("x" * 60), '{"nuclei": [{"id": 1}], "nu\\u0063lei": 1}',
+])  # fmt: skip
 def test_a_wrong_guess_is_noticed(text):
     with pytest.raises((Unproven, InputFault)):
         pieces_of(text.encode())

@@ -78,16 +78,13 @@ def test_names_of_hostile_submissions_are_different_and_their_codes_known():
     }
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"code": "not-json"}, "errors ['empty-polygon'], expected ['not-json']"),
-        ({"code": None}, "errors ['empty-polygon'], expected []"),
-        ({"warns": ("left-out",)}, "warnings [], expected ['left-out']"),
-        ({"says": "elephant"}, "'elephant' is in none of"),
-        ({"nuclei": 3}, "None nuclei, expected 3"),
-    ],
-)
+@pytest.mark.parametrize("changes, told", [
+    ({"code": "not-json"}, "errors ['empty-polygon'], expected ['not-json']"),
+    ({"code": None}, "errors ['empty-polygon'], expected []"),
+    ({"warns": ("left-out",)}, "warnings [], expected ['left-out']"),
+    ({"says": "elephant"}, "'elephant' is in none of"),
+    ({"nuclei": 3}, "None nuclei, expected 3"),
+])  # fmt: skip
 def test_the_judge_tells_what_is_not_as_expected(changes, told, tmp_path):
     record = BY_NAME["json polygons without a vertex"]
     outcome = check(record, tmp_path)
@@ -96,15 +93,12 @@ def test_the_judge_tells_what_is_not_as_expected(changes, told, tmp_path):
     assert wrong.startswith(told)
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"seconds": SECONDS + 0.5}, f"{SECONDS + 0.5} s"),
-        ({"last": "a" * 1001}, "the last line has 1,001 characters"),
-        ({"last": "a\x1b[31m"}, "a line of 6 characters, printable: False"),
-        ({"crash": "KeyError"}, "KeyError"),
-    ],
-)
+@pytest.mark.parametrize("changes, told", [
+    ({"seconds": SECONDS + 0.5}, f"{SECONDS + 0.5} s"),
+    ({"last": "a" * 1001}, "the last line has 1,001 characters"),
+    ({"last": "a\x1b[31m"}, "a line of 6 characters, printable: False"),
+    ({"crash": "KeyError"}, "KeyError"),
+])  # fmt: skip
 def test_the_judge_sees_time_and_length(changes, told, tmp_path):
     record = BY_NAME["json polygons without a vertex"]
     (wrong,) = judge(record, {**check(record, tmp_path), **changes})

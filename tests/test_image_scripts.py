@@ -163,15 +163,12 @@ def test_a_build_without_registry_takes_debian_and_the_index_of_the_machine(mach
 # --- .ci/audit --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("found", "code", "told"),
-    [
-        ({"dependencies": [{"name": "a", "version": "1", "vulns": []}]}, 0, "1 packages, 0 known faults."),
-        ({"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}]}, 1,
-         "a 1: CVE-1; repaired in 2"),
-        (None, 0, "Packages were NOT checked for known faults: no list of faults could be reached."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("found, code, told", [
+    ({"dependencies": [{"name": "a", "version": "1", "vulns": []}]}, 0, "1 packages, 0 known faults."),
+    ({"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}]}, 1,
+     "a 1: CVE-1; repaired in 2"),
+    (None, 0, "Packages were NOT checked for known faults: no list of faults could be reached."),
+])  # fmt: skip
 def test_known_faults_of_packages_fail_and_an_index_that_is_not_reached_does_not(tmp_path, found, code, told):
     stub = tmp_path / "pip-audit"
     write = "" if found is None else f"cat >\"${{@: -1}}\" <<'END'\n{json.dumps(found)}\nEND\n"
@@ -265,18 +262,15 @@ def test_export_lists_the_packages_of_the_lock(with_podman, ground_truth):
     assert (again / "sbom.cdx.json").read_bytes() == (folder / "sbom.cdx.json").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("about", "told"),
-    [
-        (GOOD.replace("amd64", "arm64"), "is linux/arm64; the platform takes linux/amd64."),
-        (GOOD.replace("10001:10001", "none"), "runs as 'none'; the platform wants a user other than root."),
-        (GOOD.replace("10001:10001", "root"), "runs as 'root'; the platform wants a user other than root."),
-        (GOOD.replace("10001:10001", "0:10001"), "runs as '0:10001'; the platform wants a user other than root."),
-        (GOOD.replace("10001:10001", "00"), "runs as '00'; the platform wants a user other than root."),
-        ("linux/amd64 10001:10001 none", "has no entrypoint."),
-        ("linux/amd64 10001:10001 []", "has no entrypoint."),
-    ],
-)
+@pytest.mark.parametrize("about, told", [
+    (GOOD.replace("amd64", "arm64"), "is linux/arm64; the platform takes linux/amd64."),
+    (GOOD.replace("10001:10001", "none"), "runs as 'none'; the platform wants a user other than root."),
+    (GOOD.replace("10001:10001", "root"), "runs as 'root'; the platform wants a user other than root."),
+    (GOOD.replace("10001:10001", "0:10001"), "runs as '0:10001'; the platform wants a user other than root."),
+    (GOOD.replace("10001:10001", "00"), "runs as '00'; the platform wants a user other than root."),
+    ("linux/amd64 10001:10001 none", "has no entrypoint."),
+    ("linux/amd64 10001:10001 []", "has no entrypoint."),
+])  # fmt: skip
 def test_export_refuses_what_the_platform_refuses(about, told, with_podman, ground_truth):
     folder, done = export(with_podman, ground_truth, ABOUT=about)
     assert (done.returncode, done.stdout) == (1, "")
@@ -299,13 +293,10 @@ def test_a_failing_save_fails_and_leaves_nothing(way, with_podman, ground_truth)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-@pytest.mark.parametrize(
-    ("environment", "told"),
-    [
-        ({"INFO_CODE": "1"}, "No container engine was found"),
-        ({"INSPECT_CODE": "1"}, "There is no image 'localhost/nuclei-evaluation:latest'. Run ./build.sh first."),
-    ],
-)
+@pytest.mark.parametrize("environment, told", [
+    ({"INFO_CODE": "1"}, "No container engine was found"),
+    ({"INSPECT_CODE": "1"}, "There is no image 'localhost/nuclei-evaluation:latest'. Run ./build.sh first."),
+])  # fmt: skip
 def test_export_says_what_is_missing(environment: Mapping[str, str], told, with_podman, ground_truth):
     folder, done = export(with_podman, ground_truth, **environment)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
@@ -415,13 +406,10 @@ def test_an_image_that_cannot_be_built_is_a_failure(required, machine, clone):
     assert done.stdout.splitlines()[-1] == "The image FAILED: it could not be built from 'a:base'."
 
 
-@pytest.mark.parametrize(
-    ("code", "last"),
-    [
-        (0, "The image was tested under the platform's limits, and passed."),
-        (1, "The image FAILED: see the lines above."),
-    ],
-)
+@pytest.mark.parametrize("code, last", [
+    (0, "The image was tested under the platform's limits, and passed."),
+    (1, "The image FAILED: see the lines above."),
+])  # fmt: skip
 def test_the_last_line_says_whether_the_image_passed(code, last, machine, clone):
     machine.install("docker")
     shutil.copy2(ROOT / "build.sh", clone)

@@ -130,25 +130,22 @@ def test_chunks_that_were_never_written_have_the_fill_value() -> None:
         assert (read(zipped(files))[8:16, 20:30] == 7).all()
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"shape": [-1, 34]},
-        {"shape": 5},
-        {"chunks": [0, 10]},
-        {"chunks": [8]},
-        {"chunks": [1 << 30, 1 << 30]},
-        {"chunks": [8, 11]},
-        {"dtype": "|O", "filters": [{"id": "pickle"}]},
-        {"dtype": [["a", "<u2"]]},
-        {"fill_value": "x"},
-        {"compressor": {"id": "blosc"}},
-        {"compressor": {"id": "zstd"}},
-        {"compressor": None},
-        {"compressor": 5},
-        {"zarr_format": 3},
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    {"shape": [-1, 34]},
+    {"shape": 5},
+    {"chunks": [0, 10]},
+    {"chunks": [8]},
+    {"chunks": [1 << 30, 1 << 30]},
+    {"chunks": [8, 11]},
+    {"dtype": "|O", "filters": [{"id": "pickle"}]},
+    {"dtype": [["a", "<u2"]]},
+    {"fill_value": "x"},
+    {"compressor": {"id": "blosc"}},
+    {"compressor": {"id": "zstd"}},
+    {"compressor": None},
+    {"compressor": 5},
+    {"zarr_format": 3},
+])  # fmt: skip
 def test_metadata_that_do_not_fit_the_chunks_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(InputFault, match=r"\[(wrong-format|unreadable-file|too-large|not-numeric)\] 'file': "):
         read(zipped(by_hand(LABELS, **changes)))
@@ -253,18 +250,15 @@ def test_convert_takes_the_path_of_a_dataset() -> None:
     np.testing.assert_array_equal(tifffile.imread(written[0]), LABELS)
 
 
-@pytest.mark.parametrize(
-    ("content", "dataset", "told"),
-    [
-        (fill(a=LABELS, b__c=LABELS), None, r"\[no-mask-variable\] 'file': the datasets 'a' and 'b/c'; expected one"),
-        (fill(a=LABELS), "/labels", r"\[no-mask-variable\] 'file': the datasets 'a'; expected the dataset '/labels'"),
-        (fill(), None, r"\[no-mask-variable\] 'file': no dataset"),
-        (fill(labels="text"), "labels", r"\[not-numeric\] 'file': 'labels' is "),
-        (fill(a__labels=LABELS), "a", r"\[not-numeric\] 'file': 'a' is a struct"),
-        (hdf5(lambda file: (file.__setitem__("l", LABELS), file.__setitem__("a", file["/"]))), None, "wrong-format"),
-        (fill(a=LABELS)[:-9], None, r"unreadable-file|wrong-format"),
-    ],
-)
+@pytest.mark.parametrize("content, dataset, told", [
+    (fill(a=LABELS, b__c=LABELS), None, r"\[no-mask-variable\] 'file': the datasets 'a' and 'b/c'; expected one"),
+    (fill(a=LABELS), "/labels", r"\[no-mask-variable\] 'file': the datasets 'a'; expected the dataset '/labels'"),
+    (fill(), None, r"\[no-mask-variable\] 'file': no dataset"),
+    (fill(labels="text"), "labels", r"\[not-numeric\] 'file': 'labels' is "),
+    (fill(a__labels=LABELS), "a", r"\[not-numeric\] 'file': 'a' is a struct"),
+    (hdf5(lambda file: (file.__setitem__("l", LABELS), file.__setitem__("a", file["/"]))), None, "wrong-format"),
+    (fill(a=LABELS)[:-9], None, r"unreadable-file|wrong-format"),
+])  # fmt: skip
 def test_what_cannot_be_a_dataset_of_labels_is_told(content: bytes, dataset: str | None, told: str) -> None:
     with pytest.raises(InputFault, match=told):
         read(content, dataset)
@@ -413,15 +407,12 @@ def test_a_composite_roi_is_one_nucleus_with_holes_and_parts() -> None:
     np.testing.assert_array_equal(labels, expected)
 
 
-@pytest.mark.parametrize(
-    ("roi", "type"),
-    [
-        (header(3, (0, 0, 5, 5)), "LINE"),
-        (whole(RING, 5), "POLYLINE"),
-        (whole(RING, 9), "ANGLE"),
-        (header(1, (0, 0, 5, 5), arc=4), "ROUNDED_RECT"),
-    ],
-)
+@pytest.mark.parametrize("roi, type", [
+    (header(3, (0, 0, 5, 5)), "LINE"),
+    (whole(RING, 5), "POLYLINE"),
+    (whole(RING, 9), "ANGLE"),
+    (header(1, (0, 0, 5, 5), arc=4), "ROUNDED_RECT"),
+])  # fmt: skip
 def test_what_cannot_be_a_nucleus_is_refused_or_left_out(roi: bytes, type: str, capsys) -> None:
     assert read(rois(roi))[0]["geometry"] == {"type": type}
     Path("a.zip").write_bytes(rois(whole(RING), roi))
@@ -431,15 +422,12 @@ def test_what_cannot_be_a_nucleus_is_refused_or_left_out(roi: bytes, type: str, 
     assert len(json.loads(Path("out.geojson").read_text())["features"]) == 1
 
 
-@pytest.mark.parametrize(
-    "roi",
-    [
-        *(b"", b"Iout", whole(RING)[:-1], b"Jout" + whole(RING)[4:]),
-        *(path(7), path(1, 2, 3), path(0, 1), path(1e30), path(float("nan")), path(0, 1, 1, 2.5, 1, 1)),
-        *(header(1, (0, 0, 1, 1), path=2**31 - 1), header(0, (0, 0, 1, 1))[:18] + b"\xff" * 46),
-        path(0, 0, 0, 1, 8, 0, 2, 8, 8, 0, 8, 4),  # a curve, which roifile does not follow
-    ],
-)
+@pytest.mark.parametrize("roi", [
+    *(b"", b"Iout", whole(RING)[:-1], b"Jout" + whole(RING)[4:]),
+    *(path(7), path(1, 2, 3), path(0, 1), path(1e30), path(float("nan")), path(0, 1, 1, 2.5, 1, 1)),
+    *(header(1, (0, 0, 1, 1), path=2**31 - 1), header(0, (0, 0, 1, 1))[:18] + b"\xff" * 46),
+    path(0, 0, 0, 1, 8, 0, 2, 8, 8, 0, 8, 4),  # a curve, which roifile does not follow
+])  # fmt: skip
 def test_damaged_rois_are_told_by_their_names(roi: bytes) -> None:
     with pytest.raises(InputFault, match=r"\[wrong-format\] 'file': what cannot be read: '0001-0001.roi', "):
         read(rois(whole(RING), roi))

@@ -192,14 +192,11 @@ def test_classes_in_names_of_files_are_no_part_of_the_case(tmp_path):
     assert [(case.name, case.size_yx) for case in find_cases(challenge, tmp_path)] == [("a_b", (4, 5)), ("c", (4, 5))]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "names", "told"),
-    [
-        ("reference/{case}/{class}.npy", ["a/Lymphocyte", "a/lymphocyte"], "case 'a' again; expected every case once"),
-        ("reference/{group}/{case}_{class}.npy", ["p/a_Lymphocyte", "q/a_Epithelial"], "case 'a' again"),
-        ("reference/{case}_{class}.npy", ["a;b_Lymphocyte"], "case 'a;b'; expected a plain name. Rename the file"),
-    ],
-)
+@pytest.mark.parametrize("pattern, names, told", [
+    ("reference/{case}/{class}.npy", ["a/Lymphocyte", "a/lymphocyte"], "case 'a' again; expected every case once"),
+    ("reference/{group}/{case}_{class}.npy", ["p/a_Lymphocyte", "q/a_Epithelial"], "case 'a' again"),
+    ("reference/{case}_{class}.npy", ["a;b_Lymphocyte"], "case 'a;b'; expected a plain name. Rename the file"),
+])  # fmt: skip
 def test_names_that_cannot_be_cases_are_told(pattern, names, told, tmp_path):
     for name in names:
         path = tmp_path / "reference" / f"{name}.npy"

@@ -94,15 +94,12 @@ def test_the_command_of_the_package_is_there() -> None:
     assert done.stdout == f"evaluation, version {evaluation.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "completions"),
-    [
-        ("evaluation sens", ["plain,sensitivity"]),
-        ("evaluation score --sub", ["plain,--submission"]),
-        ("evaluation score --output ", ["file,"]),
-        ("evaluation score --challenge ", ["file,"]),
-    ],
-)
+@pytest.mark.parametrize("words, completions", [
+    ("evaluation sens", ["plain,sensitivity"]),
+    ("evaluation score --sub", ["plain,--submission"]),
+    ("evaluation score --output ", ["file,"]),
+    ("evaluation score --challenge ", ["file,"]),
+])  # fmt: skip
 def test_a_shell_completes_commands_options_and_paths(words: str, completions: list[str]) -> None:
     environment = {**os.environ, "_EVALUATION_COMPLETE": "bash_complete", "COMP_WORDS": words}
     environment["COMP_CWORD"] = str(words.count(" "))

@@ -130,16 +130,13 @@ def test_rules_that_contradict_components_are_refused(rules: dict[str, Any]) -> 
         format_rules(format="label_image", files="{case}.npy", **rules)
 
 
-@pytest.mark.parametrize(
-    "side",
-    [
-        {"files": "{case}.png", "components": 4, "class_values": VALUES},
-        {"files": "{case}.tif", "components": 8, "class_values": VALUES},
-        {"files": "{case}/{class}.png", "components": 8},
-        {"files": "{case}/{class}.nii.gz"},
-        {"files": "{case}.nrrd", "class_map": "{case}_class.nii", "class_values": VALUES},
-    ],
-)
+@pytest.mark.parametrize("side", [
+    {"files": "{case}.png", "components": 4, "class_values": VALUES},
+    {"files": "{case}.tif", "components": 8, "class_values": VALUES},
+    {"files": "{case}/{class}.png", "components": 8},
+    {"files": "{case}/{class}.nii.gz"},
+    {"files": "{case}.nrrd", "class_map": "{case}_class.nii", "class_values": VALUES},
+])  # fmt: skip
 def test_the_example_of_a_challenge_is_scored_as_perfect(side: dict[str, Any], tmp_path: Path) -> None:
     document = challenge_document("label_image by class")
     document["submission"] = {key: document["submission"][key] for key in ("missing_case", "missing_class_file")}

@@ -95,9 +95,7 @@ def renamed(value: Any, keys: dict[str, str]) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_order_and_names_of_keys_in_a_real_submission_change_nothing(
-    shared_data: Path, tmp_path: Path, seed: int
-) -> None:
+def test_order_and_names_of_keys_in_a_real_submission_change_nothing(shared_data, tmp_path, seed):
     shutil.copytree(shared_data / "puma" / "submission", tmp_path, dirs_exist_ok=True)
     expected = find(tmp_path, puma_challenge())
     shuffler = random.Random(seed)
@@ -188,23 +186,20 @@ TWO_INPUTS = with_inputs(*make_job()["inputs"], {"image": {"name": "b"}, "interf
 MY_CASE = {"cases": [Case("my case", "P", 9, 8)], "case_key": "{case}.json"}
 
 
-@pytest.mark.parametrize(
-    ("job", "rules", "cases"),
-    [
-        *((slide(**described), {"input": "slide"}, {"a"}) for described in (
-            {"socket": {"slug": "slide"}}, {"interface": {"slug": "slide"}},
-            {"socket": {"slug": "slide"}, "interface": {"slug": "other"}},
-            {"socket": None, "interface": {"slug": "slide"}})),
-        (TWO_INPUTS, {"input": "slide"}, {"a"}), (TWO_INPUTS, {"input": "mask"}, {"b"}),
-        *((with_inputs({"file": file, "image": None, "socket": {"slug": "s"}}), MY_CASE, {"my case"}) for file in (
-            "https://grand-challenge.org/media/1/2/my%20case.json", "https://x/my%20case.json?key=a/b",
-            "my case.json")),
-        (make_job("P1-a.tif"), {"case_key": "{group}-{case}.tif"}, {"a"}),
-        *((make_job(name), {"case_key": "{case}.tif"}, set()) for name in (
-            "A.tif", "a.TIF", "a.tif.tif", "x/a.tif", "a")),
-        (make_job("Mu\u0308ller"), {"cases": [Case("M\u00fcller", "P", 9, 8)]}, {"M\u00fcller"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("job, rules, cases", [
+    *((slide(**described), {"input": "slide"}, {"a"}) for described in (
+        {"socket": {"slug": "slide"}}, {"interface": {"slug": "slide"}},
+        {"socket": {"slug": "slide"}, "interface": {"slug": "other"}},
+        {"socket": None, "interface": {"slug": "slide"}})),
+    (TWO_INPUTS, {"input": "slide"}, {"a"}), (TWO_INPUTS, {"input": "mask"}, {"b"}),
+    *((with_inputs({"file": file, "image": None, "socket": {"slug": "s"}}), MY_CASE, {"my case"}) for file in (
+        "https://grand-challenge.org/media/1/2/my%20case.json", "https://x/my%20case.json?key=a/b",
+        "my case.json")),
+    (make_job("P1-a.tif"), {"case_key": "{group}-{case}.tif"}, {"a"}),
+    *((make_job(name), {"case_key": "{case}.tif"}, set()) for name in (
+        "A.tif", "a.TIF", "a.tif.tif", "x/a.tif", "a")),
+    (make_job("Mu\u0308ller"), {"cases": [Case("M\u00fcller", "P", 9, 8)]}, {"M\u00fcller"}),
+])  # fmt: skip
 def test_an_input_names_the_case(tmp_path: Path, job: Any, rules: Any, cases: set[str]) -> None:
     assert set(find(write(tmp_path, [job], FILES_OF_BOTH[0]), make_challenge(**rules)).files) == cases
 
@@ -215,15 +210,12 @@ def test_an_input_that_is_not_there_is_told(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("policy", "line"),
-    [
-        ("worst", "[missing-case-worst] case 'b': no job; expected predictions for every case in cases.csv. "
-         f"{WORST} a job whose input is 'b.tif'."),
-        ("reject", "[missing-case] case 'b': no job; expected predictions for every case in cases.csv. "
-         "Add a job whose input is 'b.tif'; for an image without nuclei write a file without any."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("policy, line", [
+    ("worst", "[missing-case-worst] case 'b': no job; expected predictions for every case in cases.csv. "
+     f"{WORST} a job whose input is 'b.tif'."),
+    ("reject", "[missing-case] case 'b': no job; expected predictions for every case in cases.csv. "
+     "Add a job whose input is 'b.tif'; for an image without nuclei write a file without any."),
+])  # fmt: skip
 def test_case_without_a_job_is_missing(tmp_path: Path, policy: str, line: str) -> None:
     write(tmp_path, [make_job("a.tif")], FILES_OF_BOTH[0])
     layout = find(tmp_path, make_challenge(case_key="{case}.tif", missing_case=policy))
@@ -258,22 +250,19 @@ def test_image_output_is_the_one_image_in_its_folder(tmp_path: Path, suffix: str
 TISSUE = {**NUCLEI, "slug": "tissue", "relative_path": "tissue.json"}
 
 
-@pytest.mark.parametrize(
-    ("outputs", "names", "line"),
-    [
-        ([MASKS], ["images/nuclei/1.png"],
-         "[missing-output] case 'a', 'images/nuclei': no image in the folder; expected one .mha, .tif or .tiff. Write "
-         "one for every case, also when no nucleus was found."),
-        ([MASKS], ["images/nuclei/1.tif", "images/nuclei/2.mha"],
-         "[duplicate-file] case 'a', 'images/nuclei': 2 images in the folder; expected one image for each case. Write "
-         "one only."),
-        ([TISSUE], ["tissue.json", "nuclei.json"],
-         "[missing-output] case 'a', 'nuclei': no such output among 'tissue'; expected an output 'nuclei' of every "
-         "job. Give the algorithm this output."),
-        ([NUCLEI, NUCLEI], ["nuclei.json"],
-         "[duplicate-file] case 'a': two outputs for 'nuclei'; expected every output once. Leave out one of them."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("outputs, names, line", [
+    ([MASKS], ["images/nuclei/1.png"],
+     "[missing-output] case 'a', 'images/nuclei': no image in the folder; expected one .mha, .tif or .tiff. Write "
+     "one for every case, also when no nucleus was found."),
+    ([MASKS], ["images/nuclei/1.tif", "images/nuclei/2.mha"],
+     "[duplicate-file] case 'a', 'images/nuclei': 2 images in the folder; expected one image for each case. Write "
+     "one only."),
+    ([TISSUE], ["tissue.json", "nuclei.json"],
+     "[missing-output] case 'a', 'nuclei': no such output among 'tissue'; expected an output 'nuclei' of every "
+     "job. Give the algorithm this output."),
+    ([NUCLEI, NUCLEI], ["nuclei.json"],
+     "[duplicate-file] case 'a': two outputs for 'nuclei'; expected every output once. Leave out one of them."),
+])  # fmt: skip
 def test_what_is_wrong_with_outputs_is_told(tmp_path: Path, outputs: Any, names: list[str], line: str) -> None:
     assert lines(of_one_job(tmp_path, outputs, *names)) == [line]
 
@@ -302,16 +291,13 @@ def test_outputs_for_each_class_are_found_by_name_alias_and_slug(tmp_path: Path)
     assert layout.findings == ()
 
 
-@pytest.mark.parametrize(
-    ("policy", "slugs", "codes"),
-    [
-        ("empty", ["lymphocyte"], []),
-        ("reject", ["lymphocyte"], ["missing-output"]),
-        ("reject", ["lymphocyte", "t-cell"], []),
-        ("empty", [], ["missing-output", "missing-output"]),
-        ("empty", ["lymphocyte", "lymphocytes"], ["duplicate-file"]),
-    ],
-)
+@pytest.mark.parametrize("policy, slugs, codes", [
+    ("empty", ["lymphocyte"], []),
+    ("reject", ["lymphocyte"], ["missing-output"]),
+    ("reject", ["lymphocyte", "t-cell"], []),
+    ("empty", [], ["missing-output", "missing-output"]),
+    ("empty", ["lymphocyte", "lymphocytes"], ["duplicate-file"]),
+])  # fmt: skip
 def test_outputs_of_classes_are_counted(tmp_path: Path, policy: str, slugs: list[str], codes: list[str]) -> None:
     layout = of_one_job(
         tmp_path,
@@ -328,24 +314,21 @@ def test_outputs_of_classes_are_counted(tmp_path: Path, policy: str, slugs: list
 # --- what is forged ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("pk", "relative_path"),
-    [
-        ("job-1", "../../secret.json"),
-        ("job-1", "/etc/passwd"),
-        ("job-1", "../../../opt/ml/input/data/ground_truth/a.json"),
-        ("job-1", "a//nuclei.json"),
-        ("job-1", "nuclei.json\n"),
-        ("job-1", "..\\nuclei.json"),
-        ("job-1", ""),
-        ("job-1", "x" * 5000),
-        ("..", "nuclei.json"),
-        ("../other", "nuclei.json"),
-        ("a/b", "nuclei.json"),
-        ("", "nuclei.json"),
-        ("/job-1", "nuclei.json"),
-    ],
-)
+@pytest.mark.parametrize("pk, relative_path", [
+    ("job-1", "../../secret.json"),
+    ("job-1", "/etc/passwd"),
+    ("job-1", "../../../opt/ml/input/data/ground_truth/a.json"),
+    ("job-1", "a//nuclei.json"),
+    ("job-1", "nuclei.json\n"),
+    ("job-1", "..\\nuclei.json"),
+    ("job-1", ""),
+    ("job-1", "x" * 5000),
+    ("..", "nuclei.json"),
+    ("../other", "nuclei.json"),
+    ("a/b", "nuclei.json"),
+    ("", "nuclei.json"),
+    ("/job-1", "nuclei.json"),
+])  # fmt: skip
 def test_paths_that_lead_elsewhere_are_refused(tmp_path: Path, pk: str, relative_path: str) -> None:
     write(tmp_path, [make_job("a", pk, [{**NUCLEI, "relative_path": relative_path}])], FILES_OF_BOTH[0], "secret.json")
     layout = find(tmp_path, make_challenge(CASES[:1]))
@@ -367,30 +350,27 @@ def test_link_among_the_outputs_that_leads_out_is_refused(tmp_path: Path) -> Non
 # --- lists that are none ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize("jobs", [
+    {},
+    [],
+    None,
+    7,
     "jobs",
-    [
-        {},
-        [],
-        None,
-        7,
-        "jobs",
-        [None],
-        [[]],
-        [7],
-        [{}],
-        [{"pk": 5}],
-        [make_job(inputs=None)],
-        [make_job(inputs={})],
-        [make_job(inputs=[7])],
-        [make_job(inputs=[])],
-        [make_job(inputs=[{}])],
-        [make_job(inputs=[{"image": {}}])],
-        [make_job(inputs=[{"image": {"name": 7}, "file": 7}])],
-        [make_job(outputs=[{"slug": "nuclei"}])],
-        [make_job(outputs=[{"slug": "nuclei", "relative_path": 5}])],
-    ],
-)
+    [None],
+    [[]],
+    [7],
+    [{}],
+    [{"pk": 5}],
+    [make_job(inputs=None)],
+    [make_job(inputs={})],
+    [make_job(inputs=[7])],
+    [make_job(inputs=[])],
+    [make_job(inputs=[{}])],
+    [make_job(inputs=[{"image": {}}])],
+    [make_job(inputs=[{"image": {"name": 7}, "file": 7}])],
+    [make_job(outputs=[{"slug": "nuclei"}])],
+    [make_job(outputs=[{"slug": "nuclei", "relative_path": 5}])],
+])  # fmt: skip
 def test_what_is_no_list_of_jobs_is_told(tmp_path: Path, jobs: Any) -> None:
     layout = find(write(tmp_path, jobs), make_challenge())
     assert layout.files == {}

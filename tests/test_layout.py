@@ -252,21 +252,18 @@ def test_notes_alone_are_no_folder() -> None:
 MENTIONED = {case.name for case in CASES}
 
 
-@pytest.mark.parametrize(
-    ("rules", "mentioned", "unknown", "lines"),
-    [
-        ({}, MENTIONED, {}, []),
-        ({"case_key": "{case}.png", "missing_case": "reject"}, {"P1_2", "P2_1"}, {},
-         [f"[missing-case] case 'P1_1': no entry; {EVERY_CASE} Add entries for 'P1_1.png'; for an image without nuclei "
-          "as well."]),
-        ({"missing_case": "worst"}, {"P1_2", "P2_1"}, {},
-         [f"[missing-case-worst] case 'P1_1': no entry; {EVERY_CASE} It gets the worst value of every metric. To "
-          "change that, add entries for 'P1_1'."]),
-        ({"case_key": "{case}.png"}, MENTIONED, {"p1_1.PNG": 12, "x": 3},
-         ["[unknown-case] 12 entries for 'p1_1.PNG', 3 entries for 'x': not a case of this challenge; expected one of "
-          f"the 3 cases in cases.csv, such as 'P1_1.png'. {REMOVE}"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("rules, mentioned, unknown, lines", [
+    ({}, MENTIONED, {}, []),
+    ({"case_key": "{case}.png", "missing_case": "reject"}, {"P1_2", "P2_1"}, {},
+     [f"[missing-case] case 'P1_1': no entry; {EVERY_CASE} Add entries for 'P1_1.png'; for an image without nuclei "
+      "as well."]),
+    ({"missing_case": "worst"}, {"P1_2", "P2_1"}, {},
+     [f"[missing-case-worst] case 'P1_1': no entry; {EVERY_CASE} It gets the worst value of every metric. To "
+      "change that, add entries for 'P1_1'."]),
+    ({"case_key": "{case}.png"}, MENTIONED, {"p1_1.PNG": 12, "x": 3},
+     ["[unknown-case] 12 entries for 'p1_1.PNG', 3 entries for 'x': not a case of this challenge; expected one of "
+      f"the 3 cases in cases.csv, such as 'P1_1.png'. {REMOVE}"]),
+])  # fmt: skip
 def test_what_a_file_of_all_cases_lacks_is_told(rules, mentioned, unknown, lines):
     findings = collection_findings(make_challenge(**RESULTS, **rules), mentioned, unknown)
     assert render_findings(findings) == lines

@@ -276,9 +276,7 @@ OF_ALL: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", OF_ALL)
-def test_another_challenge_or_program_scores_all_again(
-    copied: Path, counted: list[str], change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_challenge_or_program_scores_all_again(copied, counted, change, monkeypatch):
     OF_ALL[change](copied / "challenge")
     monkeypatch.setattr(teams, "__version__", "99" if change == "the version" else teams.__version__)
     assert again(copied) == 0
@@ -305,9 +303,7 @@ def test_images_beside_the_reference_change_no_key(copied: Path, counted: list[s
     assert counted == []
 
 
-def test_an_interrupted_call_goes_on_where_it_stopped(
-    copied: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_call_goes_on_where_it_stopped(copied, counted, monkeypatch):
     shutil.rmtree(copied / "out")
     counting = teams.score_then
 
@@ -404,15 +400,12 @@ def test_a_team_with_an_odd_name_is_left_out_and_the_others_are_ranked(made, tmp
     assert "\x1b" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("names", "code"),
-    [
-        (["alpha", "ALPHA.zip"], "duplicate-team"),
-        (["a'b"], "invalid-team"),
-        ([" alpha"], "invalid-team"),
-        ([], "no-teams"),
-    ],
-)
+@pytest.mark.parametrize("names, code", [
+    (["alpha", "ALPHA.zip"], "duplicate-team"),
+    (["a'b"], "invalid-team"),
+    ([" alpha"], "invalid-team"),
+    ([], "no-teams"),
+])  # fmt: skip
 def test_folders_that_make_no_teams_are_wrong_usage(made, tmp_path, capsys, names, code) -> None:
     (tmp_path / "submissions").mkdir()
     for name in names:
@@ -505,9 +498,7 @@ def test_a_group_brings_into_a_case_mean_the_mean_of_its_cases(made: DemoPaths) 
 
 
 @pytest.mark.parametrize(("unit", "by_case"), [("case", True), ("group", False)])
-def test_a_group_brings_into_a_mean_over_strata_what_the_unit_of_the_challenge_is(
-    unit: str, by_case: bool, made: DemoPaths, tmp_path: Path
-) -> None:
+def test_a_group_brings_into_a_mean_over_strata_what_the_unit_of_the_challenge_is(unit, by_case, made, tmp_path):
     folder = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
     header, *rows = (folder / "cases.csv").read_text().split()
     strata = [f"{row},{'lung' if ',P1,' in row or ',P2,' in row else 'kidney'}" for row in rows]
@@ -835,9 +826,7 @@ def test_without_a_ranking_the_block_is_absent(with_earlier, made) -> None:
     assert "leaderboard" not in without_place(replace(result, challenge=unranked)).metrics
 
 
-def test_stored_results_that_may_not_be_looked_into_are_told(
-    with_earlier, made, results, tmp_path, monkeypatch
-) -> None:
+def test_stored_results_that_may_not_be_looked_into_are_told(with_earlier, made, results, tmp_path, monkeypatch):
     allowed = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "leaderboard" and allowed(path, mode))
     monkeypatch.setattr(Path, "glob", lambda path, pattern: iter(()))  # what it finds there without permission

@@ -119,14 +119,11 @@ def test_discs_are_the_shares_of_the_samples_and_dots_the_published_ranks(docume
 PODIUM = [[[0.9, 0.5, 0.1], [0.8, 0.7, 0.2], [0.7, 0.7, 0.3], [0.6, NAN, 0.4]]]
 
 
-@pytest.mark.parametrize(
-    ("ties", "places"),
-    [
-        ("min", {"A": [1, 3, 4], "B": [2, 1, 3], "C": [3, 1, 2], "D": [4, 4, 1]}),
-        ("average", {"A": [1, 3, 4], "B": [2, 1.5, 3], "C": [3, 1.5, 2], "D": [4, 4, 1]}),
-        ("dense", {"A": [1, 2, 4], "B": [2, 1, 3], "C": [3, 1, 2], "D": [4, 3, 1]}),
-    ],
-)
+@pytest.mark.parametrize("ties, places", [
+    ("min", {"A": [1, 3, 4], "B": [2, 1, 3], "C": [3, 1, 2], "D": [4, 4, 1]}),
+    ("average", {"A": [1, 3, 4], "B": [2, 1.5, 3], "C": [3, 1.5, 2], "D": [4, 4, 1]}),
+    ("dense", {"A": [1, 2, 4], "B": [2, 1, 3], "C": [3, 1, 2], "D": [4, 3, 1]}),
+])  # fmt: skip
 def test_ranks_in_each_patient_are_counted_by_hand(ties, places) -> None:
     document = document_of(named(table_of(PODIUM), ["A", "B", "C", "D"]), ties=ties)
     assert {team["name"]: team["unit_places"] for team in document["teams"]} == places

@@ -949,32 +949,29 @@ def test_points_take_the_rules_that_need_no_pixels(rule, parameters):
         )
 
 
-@pytest.mark.parametrize(
-    ("rule", "keys", "line"),
-    [
-        ("confidence_first", {},
-         "[contradictory-rules] challenge.toml: matching.rules.0.radius_px: missing; expected one of radius_px, "
-         "radius_um and threshold."),
-        ("confidence_first", {"radius_px": 3.0, "threshold": 0.5},
-         "[contradictory-rules] challenge.toml: matching.rules.0.threshold: given beside radius_px; expected one of "
-         "radius_px, radius_um and threshold."),
-        ("confidence_first", {"threshold": 0.0},
-         "[invalid-rule] challenge.toml: matching.rules.0.threshold: '0.0'; expected greater than 0."),
-        ("confidence_first", {"threshold": 0.1234567},
-         "[invalid-rule] challenge.toml: matching.rules.0.threshold: 0.1234567; expected a number of at most six "
-         "decimals, to compare exactly."),
-        ("iou_assignment", {"threshold": 1.0},
-         "[invalid-rule] challenge.toml: matching.rules.0.threshold: '1.0'; expected less than 1."),
-        ("hausdorff_closest_first", {"radius_px": 3.0, "radius_um": 1.0},
-         "[contradictory-rules] challenge.toml: matching.rules.0.radius_px: given beside radius_um; expected one of "
-         "radius_px and radius_um."),
-        ("centroid_assignment", {"radius_px": 3.0, "cutoff": "never"},
-         "[invalid-rule] challenge.toml: matching.rules.0.cutoff: 'never'; expected 'before' or 'after'."),
-        ("best_iou_any_overlap", {"threshold": 0.5},
-         "[unknown-key] challenge.toml: matching.rules.0.threshold: a key that is not known; expected one of "
-         "'class_aware', 'name', 'rule' or 'ties'."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("rule, keys, line", [
+    ("confidence_first", {},
+     "[contradictory-rules] challenge.toml: matching.rules.0.radius_px: missing; expected one of radius_px, "
+     "radius_um and threshold."),
+    ("confidence_first", {"radius_px": 3.0, "threshold": 0.5},
+     "[contradictory-rules] challenge.toml: matching.rules.0.threshold: given beside radius_px; expected one of "
+     "radius_px, radius_um and threshold."),
+    ("confidence_first", {"threshold": 0.0},
+     "[invalid-rule] challenge.toml: matching.rules.0.threshold: '0.0'; expected greater than 0."),
+    ("confidence_first", {"threshold": 0.1234567},
+     "[invalid-rule] challenge.toml: matching.rules.0.threshold: 0.1234567; expected a number of at most six "
+     "decimals, to compare exactly."),
+    ("iou_assignment", {"threshold": 1.0},
+     "[invalid-rule] challenge.toml: matching.rules.0.threshold: '1.0'; expected less than 1."),
+    ("hausdorff_closest_first", {"radius_px": 3.0, "radius_um": 1.0},
+     "[contradictory-rules] challenge.toml: matching.rules.0.radius_px: given beside radius_um; expected one of "
+     "radius_px and radius_um."),
+    ("centroid_assignment", {"radius_px": 3.0, "cutoff": "never"},
+     "[invalid-rule] challenge.toml: matching.rules.0.cutoff: 'never'; expected 'before' or 'after'."),
+    ("best_iou_any_overlap", {"threshold": 0.5},
+     "[unknown-key] challenge.toml: matching.rules.0.threshold: a key that is not known; expected one of "
+     "'class_aware', 'name', 'rule' or 'ties'."),
+])  # fmt: skip
 def test_parameters_that_do_not_fit_are_refused(rule, keys, line):
     assert refusal(rule=rule, **keys) == line
 

@@ -82,20 +82,17 @@ def refusal(**metrics: Any) -> str:
     return str(broken.value.findings[0])
 
 
-@pytest.mark.parametrize(
-    ("families", "message"),
-    [
-        (("detektion",), "metrics.families: 'detektion'; expected one of 'detection', 'classification',"),
-        (("detektion.f1",), "Did you mean 'detection'?"),
-        (("detection.f2",), "Did you mean 'detection.f1'?"),
-        (("detection.f2", "panoptic"), "[invalid-rule] challenge.toml: metrics.families: 'detection.f2'; expected "),
-        (("segmentation.hausdorf_px",), "Did you mean 'segmentation.hausdorff_px'?"),
-        (("detection.per_class.stroma.f1",), "'detection', or a metric of it in this challenge"),
-        (("detection.",), "'detection.'; expected"),
-        (("detection", "detection.f1"), "'detection.f1' beside 'detection'; expected the family, or metrics of it"),
-        (("detection.f1", "detection.f1"), "the same one twice"),
-    ],
-)
+@pytest.mark.parametrize("families, message", [
+    (("detektion",), "metrics.families: 'detektion'; expected one of 'detection', 'classification',"),
+    (("detektion.f1",), "Did you mean 'detection'?"),
+    (("detection.f2",), "Did you mean 'detection.f1'?"),
+    (("detection.f2", "panoptic"), "[invalid-rule] challenge.toml: metrics.families: 'detection.f2'; expected "),
+    (("segmentation.hausdorf_px",), "Did you mean 'segmentation.hausdorff_px'?"),
+    (("detection.per_class.stroma.f1",), "'detection', or a metric of it in this challenge"),
+    (("detection.",), "'detection.'; expected"),
+    (("detection", "detection.f1"), "'detection.f1' beside 'detection'; expected the family, or metrics of it"),
+    (("detection.f1", "detection.f1"), "the same one twice"),
+])  # fmt: skip
 def test_what_is_no_metric_of_the_challenge_is_refused(families: tuple[str, ...], message: str) -> None:
     assert message in refusal(families=families)
 
@@ -283,17 +280,14 @@ def test_sizes_by_quantiles_are_numpys_and_change_with_no_submission(seed):
     assert str(low) not in str(by_rule.metrics["challenge"])  # areas of the hidden reference: details.json alone
 
 
-@pytest.mark.parametrize(
-    ("areas", "expected"),
-    [
-        ([5, 7, 7, 7, 30], [(0, 7), (8, 7), (8, 1e12)]),  # ties are of one size, so medium has no nucleus
-        ([4, 4, 4], [(0, 4), (5, 4), (5, 1e12)]),
-        ([8], [(0, 8), (9, 8), (9, 1e12)]),
-        ([], [(0, 0), (1, 0), (1, 1e12)]),
-        ([1, 2, 3, 4, 5, 6], [(0, 2), (3, 4), (5, 1e12)]),
-        ([10, 20, 30, 40], [(0, 20), (21, 30), (31, 1e12)]),
-    ],
-)
+@pytest.mark.parametrize("areas, expected", [
+    ([5, 7, 7, 7, 30], [(0, 7), (8, 7), (8, 1e12)]),  # ties are of one size, so medium has no nucleus
+    ([4, 4, 4], [(0, 4), (5, 4), (5, 1e12)]),
+    ([8], [(0, 8), (9, 8), (9, 1e12)]),
+    ([], [(0, 0), (1, 0), (1, 1e12)]),
+    ([1, 2, 3, 4, 5, 6], [(0, 2), (3, 4), (5, 1e12)]),
+    ([10, 20, 30, 40], [(0, 20), (21, 30), (31, 1e12)]),
+])  # fmt: skip
 def test_quantiles_of_few_and_equal_areas(areas, expected):
     found = quantile_sizes(np.array(areas, np.int64), ["small", "medium", "large"])
     assert list(found.items()) == list(zip(["small", "medium", "large"], expected, strict=True))
@@ -348,15 +342,12 @@ def rank_teams(folder):
     return json.loads(json.dumps(leaderboard_document(board)))
 
 
-@pytest.mark.parametrize(
-    "metrics",
-    [
-        {"size_quantiles": ["small", "large"]},
-        {"families": ["sizes"], "size_quantiles": ["small", "large"], "sizes_px": {"small": [0, 4]}},
-        {"families": ["sizes"], "size_quantiles": ["small", "small"]},
-        {"families": ["sizes"], "size_quantiles": ["small"]},
-    ],
-)
+@pytest.mark.parametrize("metrics", [
+    {"size_quantiles": ["small", "large"]},
+    {"families": ["sizes"], "size_quantiles": ["small", "large"], "sizes_px": {"small": [0, 4]}},
+    {"families": ["sizes"], "size_quantiles": ["small", "small"]},
+    {"families": ["sizes"], "size_quantiles": ["small"]},
+])  # fmt: skip
 def test_quantiles_without_sense_are_refused(metrics):
     with pytest.raises(ChallengeBroken, match="size_quantiles"):
         Challenge.from_preset("monusac2020", name="sizes", metrics={"boundary": "closed", **metrics}, ranking=None)

@@ -126,36 +126,31 @@ def test_the_paths_that_are_given_for_names_in_papers_have_pages() -> None:
     assert [path for path in paths if page_of(path) is None] == []
 
 
-@pytest.mark.parametrize(
-    ("word", "says"),
-    [
-        ("ap", "`curves.average_precision.pooled`"),
-        ("AP", "`thresholds.threat_score_iou50.case_mean`"),
-        ("AP@50", "`curves.coco_map_iou50.pooled`"),
-        ("map", "`thresholds.threat_score_iou50_95.case_mean`"),
-        ("mAP", "`curves.coco_map_iou50_95.pooled`"),
-        ("mean average precision", "`curves.mean_average_precision.pooled`"),
-        ("aji", "# overlap.aji\n"),
-        ("AJI+", "`overlap.aji_plus.case_mean`"),
-        ("pq", "panoptic.per_class.pq  "),
-        ("bPQ", "`panoptic.binary.pq.case_mean`"),
-        ("HD95", "`segmentation.hausdorff95_px.pooled`"),
-        ("Hausdorff distance", "`objects.hausdorff_px.pooled`"),
-        ("FROC", "curves.per_class.froc  "),
-        ("F_d", "`detection.f1.pooled`"),
-        ("MCC", "# classification.mcc\n"),
-        ("Detection", "detection.threat_score  "),
-        ("DETECTION.F1", "# detection.f1\n"),
-        ("Unknown-Class", "unknown-class: "),
-        ("IoU_above", "# iou_above, a matching rule"),
-        ("coverage", "# metrics.coverage, a key of challenge.toml"),
-        ("Metrics.Distance_Cap_px", "what a false negative or false positive costs"),
-        ("class_aware", "# matching.rules.class_aware, a key of challenge.toml"),
-    ],
-)
-def test_a_word_of_the_field_is_found_whatever_its_case(
-    word: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("word, says", [
+    ("ap", "`curves.average_precision.pooled`"),
+    ("AP", "`thresholds.threat_score_iou50.case_mean`"),
+    ("AP@50", "`curves.coco_map_iou50.pooled`"),
+    ("map", "`thresholds.threat_score_iou50_95.case_mean`"),
+    ("mAP", "`curves.coco_map_iou50_95.pooled`"),
+    ("mean average precision", "`curves.mean_average_precision.pooled`"),
+    ("aji", "# overlap.aji\n"),
+    ("AJI+", "`overlap.aji_plus.case_mean`"),
+    ("pq", "panoptic.per_class.pq  "),
+    ("bPQ", "`panoptic.binary.pq.case_mean`"),
+    ("HD95", "`segmentation.hausdorff95_px.pooled`"),
+    ("Hausdorff distance", "`objects.hausdorff_px.pooled`"),
+    ("FROC", "curves.per_class.froc  "),
+    ("F_d", "`detection.f1.pooled`"),
+    ("MCC", "# classification.mcc\n"),
+    ("Detection", "detection.threat_score  "),
+    ("DETECTION.F1", "# detection.f1\n"),
+    ("Unknown-Class", "unknown-class: "),
+    ("IoU_above", "# iou_above, a matching rule"),
+    ("coverage", "# metrics.coverage, a key of challenge.toml"),
+    ("Metrics.Distance_Cap_px", "what a false negative or false positive costs"),
+    ("class_aware", "# matching.rules.class_aware, a key of challenge.toml"),
+])  # fmt: skip
+def test_a_word_of_the_field_is_found_whatever_its_case(word, says, capsys):
     code, printed = explained(capsys, word)
     assert code == 0
     assert says in printed
@@ -208,33 +203,30 @@ def test_a_page_says_which_rule_bounds_a_value_and_is_its_worst() -> None:
     assert capped["a case that was not submitted"].endswith("has `metrics.distance_cap_px` (`_um`)")
 
 
-@pytest.mark.parametrize(
-    ("path", "page"),
-    [
-        ("panoptic.pq", "panoptic.pq"),
-        ("panoptic.pq.pooled", "panoptic.pq"),
-        ("panoptic.per_class.Lymphocyte.pq.group_mean", "panoptic.per_class.pq"),
-        ("panoptic.per_class.pq", "panoptic.per_class.pq"),
-        ("segmentation.iou_median.stratum_mean", "segmentation.iou"),
-        ("segmentation.per_class.Tumor cell.hausdorff95_um.case_mean", "segmentation.hausdorff95_um"),
-        ("classification.grouped.super.kappa", "classification.kappa"),
-        ("alternatives.best_iou_centroid_inside.detection.f1.pooled", "detection.f1"),
-        ("thresholds.f1_iou50", "thresholds.f1_at"),
-        ("thresholds.f1_iou72_5", "thresholds.f1_at"),
-        ("thresholds.f1_iou50_95.case_mean", "thresholds.f1_range"),
-        ("thresholds.f1_iou30_50_70", "thresholds.f1_range"),
-        ("thresholds.per_class.Lymphocyte.recall_iou50_75", "thresholds.per_class.recall_range"),
-        ("curves.coco_map_iou50_95", "curves.coco_map"),
-        ("curves.coco_map_iou50.pooled", "curves.coco_map_at"),
-        ("curves.sensitivity_at_0_25_per_image.pooled", "curves.sensitivity_at"),
-        ("curves.sensitivity_at_10_per_mm2", "curves.sensitivity_at"),
-        ("panoptic", None),
-        ("panoptic.per_class.Lymphocyte", None),
-        ("pq", None),
-        ("alternatives", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize("path, page", [
+    ("panoptic.pq", "panoptic.pq"),
+    ("panoptic.pq.pooled", "panoptic.pq"),
+    ("panoptic.per_class.Lymphocyte.pq.group_mean", "panoptic.per_class.pq"),
+    ("panoptic.per_class.pq", "panoptic.per_class.pq"),
+    ("segmentation.iou_median.stratum_mean", "segmentation.iou"),
+    ("segmentation.per_class.Tumor cell.hausdorff95_um.case_mean", "segmentation.hausdorff95_um"),
+    ("classification.grouped.super.kappa", "classification.kappa"),
+    ("alternatives.best_iou_centroid_inside.detection.f1.pooled", "detection.f1"),
+    ("thresholds.f1_iou50", "thresholds.f1_at"),
+    ("thresholds.f1_iou72_5", "thresholds.f1_at"),
+    ("thresholds.f1_iou50_95.case_mean", "thresholds.f1_range"),
+    ("thresholds.f1_iou30_50_70", "thresholds.f1_range"),
+    ("thresholds.per_class.Lymphocyte.recall_iou50_75", "thresholds.per_class.recall_range"),
+    ("curves.coco_map_iou50_95", "curves.coco_map"),
+    ("curves.coco_map_iou50.pooled", "curves.coco_map_at"),
+    ("curves.sensitivity_at_0_25_per_image.pooled", "curves.sensitivity_at"),
+    ("curves.sensitivity_at_10_per_mm2", "curves.sensitivity_at"),
+    ("panoptic", None),
+    ("panoptic.per_class.Lymphocyte", None),
+    ("pq", None),
+    ("alternatives", None),
+    ("", None),
+])  # fmt: skip
 def test_a_path_leads_to_its_page(path: str, page: str | None) -> None:
     assert page_of(path) == page
 
@@ -271,14 +263,11 @@ def test_explain_lists_the_metrics_after_the_codes(capsys: pytest.CaptureFixture
     assert printed.endswith(terminal_index() + "\n")
 
 
-@pytest.mark.parametrize(
-    ("wanted", "meant"),
-    [
-        ("panoptic.per_class.Lymphocyte.pqq.group_mean", "panoptic.per_class.pq"),
-        ("segmentation.hausdorf_px", "segmentation.hausdorff_px"),
-        ("unknown-clas", "unknown-class"),
-    ],
-)
+@pytest.mark.parametrize("wanted, meant", [
+    ("panoptic.per_class.Lymphocyte.pqq.group_mean", "panoptic.per_class.pq"),
+    ("segmentation.hausdorf_px", "segmentation.hausdorff_px"),
+    ("unknown-clas", "unknown-class"),
+])  # fmt: skip
 def test_a_misspelt_path_or_code_is_wrong_usage(wanted: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, printed = explained(capsys, wanted)
     assert code == 2

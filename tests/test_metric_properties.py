@@ -399,9 +399,7 @@ def one_more(draw_class: int, confidence: float, shape: tuple[int, int]) -> Side
 
 @some
 @given(batches, st.integers(1, 3), st.sampled_from([0.05, 0.5, 0.95]), st.sampled_from(["missed", "spurious"]))
-def test_one_more_error_does_to_a_value_what_is_declared(
-    batch: list[Image], of_class: int, confidence: float, kind: str
-) -> None:
+def test_one_more_error_does_to_a_value_what_is_declared(batch, of_class, confidence, kind):
     before, after = [], []
     for image in batch:
         left, right = (side.padded(0, 0, 9, 9) for side in image)

@@ -437,13 +437,10 @@ def test_a_nucleus_that_fills_the_largest_image_has_its_centroid_in_the_middle()
         assert image.centroid_pixels_yx().tolist() == [[height // 2, width // 2]]
 
 
-@pytest.mark.parametrize(
-    ("height", "width", "got"),
-    [
-        (1, LONGEST_SIDE_PX + 1, "width '4000001'; expected a whole number of pixels, 1 to 4,000,000"),
-        (LONGEST_SIDE_PX, LONGEST_SIDE_PX, "16,000,000,000,000 pixels; expected at most 500,000,000,000"),
-    ],
-)
+@pytest.mark.parametrize("height, width, got", [
+    (1, LONGEST_SIDE_PX + 1, "width '4000001'; expected a whole number of pixels, 1 to 4,000,000"),
+    (LONGEST_SIDE_PX, LONGEST_SIDE_PX, "16,000,000,000,000 pixels; expected at most 500,000,000,000"),
+])  # fmt: skip
 def test_larger_images_are_refused(height, width, got):
     with pytest.raises(ChallengeBroken, match=got):
         read_cases(f"case,height,width\na,{height},{width}\n")

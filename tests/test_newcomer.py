@@ -270,16 +270,13 @@ def foreign(name: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("a.dcm", "a DICOM file, which is not read; export as"),
-        ("a.db", "an SQLite database, such as TIAToolbox's .db, which is not read; export as GeoJSON"),
-        ("a.dat", "a pickle, such as TIAToolbox's .dat, which is not read; export as GeoJSON"),
-        ("a.bmp", "a BMP image, which is not read; export as"),
-        ("a.jpg", "a JPEG image, which is not read; export as"),
-    ],
-)
+@pytest.mark.parametrize("name, words", [
+    ("a.dcm", "a DICOM file, which is not read; export as"),
+    ("a.db", "an SQLite database, such as TIAToolbox's .db, which is not read; export as GeoJSON"),
+    ("a.dat", "a pickle, such as TIAToolbox's .dat, which is not read; export as GeoJSON"),
+    ("a.bmp", "a BMP image, which is not read; export as"),
+    ("a.jpg", "a JPEG image, which is not read; export as"),
+])  # fmt: skip
 def test_files_of_other_tools_are_named_by_their_content(name, words, capsys):
     path = foreign(name)
     assert words in said(capsys, "convert", path, "out", "--to", "geojson", code=2)

@@ -156,17 +156,14 @@ def test_all_scores_of_a_small_picture():
     assert (found["splits"], found["merges"]) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("pieces", "expected"),
-    [
-        ("PPPQQQ....", 1),  # both inside
-        ("PPPQQQQQQ.", 0),  # as many pixels outside as inside: of the background
-        ("PPPQQQQQ..", 1),
-        ("PQRSTU....", 1),  # one nucleus in six pieces is one split
-        ("PPPPPP....", 0),
-        ("......PPQQ", 0),
-    ],
-)
+@pytest.mark.parametrize("pieces, expected", [
+    ("PPPQQQ....", 1),  # both inside
+    ("PPPQQQQQQ.", 0),  # as many pixels outside as inside: of the background
+    ("PPPQQQQQ..", 1),
+    ("PQRSTU....", 1),  # one nucleus in six pieces is one split
+    ("PPPPPP....", 0),
+    ("......PPQQ", 0),
+])  # fmt: skip
 def test_a_nucleus_is_split_if_two_predictions_lie_mostly_in_it(pieces, expected):
     nucleus = masks_of("GGGGGG....")
     assert score(nucleus, masks_of(pieces))["splits"] == expected

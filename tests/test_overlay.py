@@ -477,13 +477,10 @@ def tiny(bench: Bench) -> tuple[str, str]:
     return "challenge", "submission"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "challenge/images/case_017.png", "challenge/images/P1/case_017.png", "challenge/reference/case_017.png",
-        "pictures/case_017.png", "pictures/P1/case_017.png",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "challenge/images/case_017.png", "challenge/images/P1/case_017.png", "challenge/reference/case_017.png",
+    "pictures/case_017.png", "pictures/P1/case_017.png",
+])  # fmt: skip
 def test_an_image_is_found_and_shown(bench: Bench, name: str) -> None:
     folders = tiny(bench)
     (reference,) = {path.parent for path in Path("challenge").rglob("case_017.geojson")}

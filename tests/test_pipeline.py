@@ -252,23 +252,20 @@ def test_outlines_labels_and_runs_of_the_same_nuclei_score_the_same():
 SQUARE = [(0, 0), (3, 0), (3, 3), (0, 3)]
 
 
-@pytest.mark.parametrize(
-    ("ring", "class_id", "rules", "told"),
-    [
-        ([(x, y, 0.5) for x, y in SQUARE], 1, {}, r"outline 0 has vertices of shape \(4, 3\)"),
-        ([(0, 0), (3, float("nan")), (3, 3)], 1, {}, "expected finite x and y"),
-        ([0, 1, 2], 1, {}, r"shape \(3,\)"),
-        ([0, 0, 3, 0, 3, 3], 1, {}, r"shape \(6,\)"),
-        ([[[0, 0], [3, 0]]], 1, {}, r"shape \(1, 2, 2\)"),
-        (5, 1, {}, r"shape \(\)"),
-        (SQUARE, 1.7, {}, "one integer for each"),
-        (SQUARE, 70000, {}, "expected 1 to C, C up to 32,767"),
-        (SQUARE, [1, 2], {}, "one integer for each"),
-        (SQUARE, np.ma.masked_equal([1], 1), {}, "classes are masked"),
-        (SQUARE, 1, {"overlap": "best"}, "there is no rule 'best'; expected one of keep, last"),
-        (SQUARE, 1, {"origin": "corner"}, "expected one of pixel_centre, pixel_corner"),
-    ],
-)
+@pytest.mark.parametrize("ring, class_id, rules, told", [
+    ([(x, y, 0.5) for x, y in SQUARE], 1, {}, r"outline 0 has vertices of shape \(4, 3\)"),
+    ([(0, 0), (3, float("nan")), (3, 3)], 1, {}, "expected finite x and y"),
+    ([0, 1, 2], 1, {}, r"shape \(3,\)"),
+    ([0, 0, 3, 0, 3, 3], 1, {}, r"shape \(6,\)"),
+    ([[[0, 0], [3, 0]]], 1, {}, r"shape \(1, 2, 2\)"),
+    (5, 1, {}, r"shape \(\)"),
+    (SQUARE, 1.7, {}, "one integer for each"),
+    (SQUARE, 70000, {}, "expected 1 to C, C up to 32,767"),
+    (SQUARE, [1, 2], {}, "one integer for each"),
+    (SQUARE, np.ma.masked_equal([1], 1), {}, "classes are masked"),
+    (SQUARE, 1, {"overlap": "best"}, "there is no rule 'best'; expected one of keep, last"),
+    (SQUARE, 1, {"origin": "corner"}, "expected one of pixel_centre, pixel_corner"),
+])  # fmt: skip
 def test_outlines_of_another_form_are_refused(ring, class_id, rules, told):
     with pytest.raises(ValueError, match=told):
         instances_from_outlines(
@@ -282,16 +279,13 @@ def test_contours_of_opencv_are_outlines():
     assert area == 16
 
 
-@pytest.mark.parametrize(
-    ("outlines", "shape", "told"),
-    [
-        (None, (6, 6), "outlines are None; expected a list"),
-        ({"a": SQUARE}, (6, 6), r"outline 0 is of type str; expected x and y of each vertex, \(V, 2\)"),
-        ([Instances], (6, 6), "outline 0 is of type type; expected x and y"),
-        *(([SQUARE], shape, "shape_yx is .*; expected height and width of the image, whole numbers of px")
-          for shape in (6, None, (6,), (6, 6, 3), (6.5, 6), ("6", "6"), (-1, 6), (2**40, 2**40))),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("outlines, shape, told", [
+    (None, (6, 6), "outlines are None; expected a list"),
+    ({"a": SQUARE}, (6, 6), r"outline 0 is of type str; expected x and y of each vertex, \(V, 2\)"),
+    ([Instances], (6, 6), "outline 0 is of type type; expected x and y"),
+    *(([SQUARE], shape, "shape_yx is .*; expected height and width of the image, whole numbers of px")
+      for shape in (6, None, (6,), (6, 6, 3), (6.5, 6), ("6", "6"), (-1, 6), (2**40, 2**40))),
+])  # fmt: skip
 def test_what_is_no_list_of_outlines_in_an_image_is_refused(outlines, shape, told):
     with pytest.raises(ValueError, match=told):
         instances_from_outlines(outlines, [1], shape, overlap="last")
@@ -358,18 +352,15 @@ def test_a_missing_prediction_is_refused_if_the_challenge_rejects_those():
         score_instances(challenge(), {})
 
 
-@pytest.mark.parametrize(
-    ("labels", "classes", "message"),
-    [
-        (np.array([[-1, 0, 3]]), None, "labels are from -1 to 3"),
-        (np.array([[1.5, 0.0]]), None, "not all whole numbers"),
-        (np.ones((2, 2, 2), int), None, "not whole numbers of shape"),
-        (np.array([[2**64 - 1, 0]], np.uint64), None, "labels are from"),
-        (np.array([[1, 0, 2]]), [2], r"\(1,\) classes"),
-        (np.array([[1, 0, 2]]), [1.9, 2.7], "one integer for each"),
-        (np.array([[1, 0, 2]]), [1, 70_000], "class ids are from"),
-    ],
-)
+@pytest.mark.parametrize("labels, classes, message", [
+    (np.array([[-1, 0, 3]]), None, "labels are from -1 to 3"),
+    (np.array([[1.5, 0.0]]), None, "not all whole numbers"),
+    (np.ones((2, 2, 2), int), None, "not whole numbers of shape"),
+    (np.array([[2**64 - 1, 0]], np.uint64), None, "labels are from"),
+    (np.array([[1, 0, 2]]), [2], r"\(1,\) classes"),
+    (np.array([[1, 0, 2]]), [1.9, 2.7], "one integer for each"),
+    (np.array([[1, 0, 2]]), [1, 70_000], "class ids are from"),
+])  # fmt: skip
 def test_label_maps_that_make_no_sense_are_refused(labels, classes, message):
     with pytest.raises(ValueError, match=message):
         instances_from_labels(labels, classes)

@@ -286,24 +286,21 @@ def score_drawing(preset: str, reference: str, prediction: str, classes: tuple[A
     return score_instances(Challenge.from_preset(preset, name="test"), {"image": (sides[0], sides[1])})
 
 
-@pytest.mark.parametrize(
-    ("path", "reference", "prediction", "expected"),
-    [
-        # A prediction of 5 px over two nuclei of 2: both take it, or one does.
-        ("overlap.aji", "11022", "33333", Fraction(4, 10)),
-        ("overlap.aji_plus", "11022", "33333", Fraction(2, 7)),
-        # One of three nuclei found.
-        ("overlap.dice2", "11022033", "11000000", Fraction(1)),
-        ("overlap.dice1", "11022033", "11000000", Fraction(1, 2)),
-        ("overlap.aji", "11022033", "11000000", Fraction(1, 3)),
-        # IoU 1/4 with both predictions: the one whose first pixel comes first is the partner.
-        ("overlap.aji", "1111000 0000000", "1022000 2222000", Fraction(1, 10)),
-        ("overlap.aji", "1111000 0000000", "2011000 1111000", Fraction(1, 10)),
-        ("overlap.aji", "1111000 0000000", "1101000 1111200", Fraction(3, 9)),
-        # One nucleus, found perfectly.
-        ("panoptic.binary.pq", "1100 1100", "1100 1100", Fraction(1)),
-    ],
-)
+@pytest.mark.parametrize("path, reference, prediction, expected", [
+    # A prediction of 5 px over two nuclei of 2: both take it, or one does.
+    ("overlap.aji", "11022", "33333", Fraction(4, 10)),
+    ("overlap.aji_plus", "11022", "33333", Fraction(2, 7)),
+    # One of three nuclei found.
+    ("overlap.dice2", "11022033", "11000000", Fraction(1)),
+    ("overlap.dice1", "11022033", "11000000", Fraction(1, 2)),
+    ("overlap.aji", "11022033", "11000000", Fraction(1, 3)),
+    # IoU 1/4 with both predictions: the one whose first pixel comes first is the partner.
+    ("overlap.aji", "1111000 0000000", "1022000 2222000", Fraction(1, 10)),
+    ("overlap.aji", "1111000 0000000", "2011000 1111000", Fraction(1, 10)),
+    ("overlap.aji", "1111000 0000000", "1101000 1111200", Fraction(3, 9)),
+    # One nucleus, found perfectly.
+    ("panoptic.binary.pq", "1100 1100", "1100 1100", Fraction(1)),
+])  # fmt: skip
 def test_outlines_have_the_values_of_the_pages(path, reference, prediction, expected):
     for preset in ("hovernet", "monuseg2018"):
         classes = [[1] * int(draw(text).max()) if "3333" not in text else [1] for text in (reference, prediction)]

@@ -185,9 +185,7 @@ def test_several_models_have_one_bar_with_a_total(own_demo: DemoPaths, command: 
     assert steps[-1] == (max(totals), max(totals))
 
 
-def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhere(
-    own_demo: DemoPaths, tmp_path: Path
-) -> None:
+def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhere(own_demo, tmp_path):
     (tmp_path / "submissions/finder/P1/P1_1/Epithelial/1.mat").write_bytes(b"no MAT file at all")
     where = ["--challenge", str(tmp_path / "challenge"), "--submission", str(tmp_path / "submissions/finder")]
     command = [sys.executable, "-m", "evaluation", "validate", *where, "--workers", "1"]
@@ -263,9 +261,7 @@ def test_the_image_gets_every_signal_in_every_phase() -> None:
 
 @pytest.mark.parametrize("name", ["TERM", "KILL"])
 @pytest.mark.parametrize("moment", ["workers start", "a result is there"])
-def test_a_leaderboard_that_is_stopped_says_what_it_keeps(
-    name: str, moment: str, demo: DemoPaths, tmp_path: Path
-) -> None:
+def test_a_leaderboard_that_is_stopped_says_what_it_keeps(name, moment, demo, tmp_path):
     """Its workers are processes that import everything, and are not yet there for a second."""
     teams = demo.challenge.parent / "submissions"
     options = ["--challenge", demo.challenge, "--submissions", teams, "--output", tmp_path / "out"]

@@ -78,9 +78,7 @@ def test_a_changed_rule_is_told_by_both_hashes_with_who_moves(published: Path, t
     assert "Changed ranks" in page and all(f"{len(moved)} teams have another rank" in text for text in (page, told))
 
 
-def test_stored_results_are_compared_with_a_board_and_scores_with_a_file(
-    published: Path, tmp_path: Path, capfd
-) -> None:
+def test_stored_results_are_compared_with_a_board_and_scores_with_a_file(published, tmp_path, capfd):
     challenge, results = str(published / "challenge"), str(published / "out/results")
     rank = ["rank", "--challenge", challenge, "--results", results, "--set", "method=median_of_ranks"]
     assert run([*rank, "--before", str(published / "out"), "--output", str(tmp_path / "median")]) == 0

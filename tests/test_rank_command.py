@@ -142,20 +142,17 @@ def test_a_result_with_an_odd_name_is_left_out_and_the_others_are_ranked(made, r
     assert "namer" not in [team["name"] for team in document["teams"]]
 
 
-@pytest.mark.parametrize(
-    ("change", "code", "place"),
-    [
-        (lambda folder: (folder / "namer/metrics.json").write_text("{"), "not-json", "'namer/metrics.json'"),
-        (lambda folder: edited(folder / "namer/metrics.json", *F1, value=np.nan), "not-json", "'namer/metrics.json'"),
-        (lambda folder: edited(folder / "namer/metrics.json", *F1, value="high"), "not-metrics",
-         "'namer/metrics.json'"),
-        (lambda folder: (folder / "predictions.json").write_text("[]"), "not-metrics", "'predictions.json'"),
-        (lambda folder: edited(folder / "namer/details.json", "challenge", "hash", value="0" * 64), "not-metrics",
-         "'namer/details.json'"),
-        (lambda folder: edited(folder / "namer/details.json", "groups", "P2"), "not-metrics", "'namer/details.json'"),
-        (lambda folder: (folder / "namer/details.json").write_text('{"a": 1'), "not-metrics", "'namer/details.json'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change, code, place", [
+    (lambda folder: (folder / "namer/metrics.json").write_text("{"), "not-json", "'namer/metrics.json'"),
+    (lambda folder: edited(folder / "namer/metrics.json", *F1, value=np.nan), "not-json", "'namer/metrics.json'"),
+    (lambda folder: edited(folder / "namer/metrics.json", *F1, value="high"), "not-metrics",
+     "'namer/metrics.json'"),
+    (lambda folder: (folder / "predictions.json").write_text("[]"), "not-metrics", "'predictions.json'"),
+    (lambda folder: edited(folder / "namer/details.json", "challenge", "hash", value="0" * 64), "not-metrics",
+     "'namer/details.json'"),
+    (lambda folder: edited(folder / "namer/details.json", "groups", "P2"), "not-metrics", "'namer/details.json'"),
+    (lambda folder: (folder / "namer/details.json").write_text('{"a": 1'), "not-metrics", "'namer/details.json'"),
+])  # fmt: skip
 def test_a_damaged_result_is_left_out_and_the_others_are_ranked(made, results, tmp_path, change, code, place) -> None:
     shutil.copytree(results, tmp_path / "results")
     change(tmp_path / "results")
@@ -210,15 +207,12 @@ def test_a_result_that_is_left_out_names_no_hidden_group(made, results, tmp_path
     assert (code, row["code"], "P2" in row["reason"]) == (0, "not-metrics", False)
 
 
-@pytest.mark.parametrize(
-    ("change", "code", "place"),
-    [
-        (lambda folder: edited(folder / "namer/metrics.json", "challenge", "hash", value="0" * 64),
-         "different-challenges", "000000000000… in 'namer'"),
-        (lambda folder: shutil.copyfile(folder / "namer/metrics.json", folder / "namer.json"), "duplicate-team",
-         "'namer'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change, code, place", [
+    (lambda folder: edited(folder / "namer/metrics.json", "challenge", "hash", value="0" * 64),
+     "different-challenges", "000000000000… in 'namer'"),
+    (lambda folder: shutil.copyfile(folder / "namer/metrics.json", folder / "namer.json"), "duplicate-team",
+     "'namer'"),
+])  # fmt: skip
 def test_results_that_cannot_be_ranked_are_told(made, results, tmp_path, capsys, change, code, place) -> None:
     shutil.copytree(results, tmp_path / "results")
     change(tmp_path / "results")
@@ -265,31 +259,28 @@ def test_means_alone_cannot_be_ranked_by_groups(made, results, tmp_path, capsys)
         assert "[missing-units]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ((), "missing-option"),
-        (("--results", "r", "--scores", "s"), "missing-option"),
-        (("--results", "r"), "missing-option"),
-        (("--results", "r", "--challenge", "CHALLENGE", "--column", "a:ascending"), "contradictory-rules"),
-        (("--scores", "s", "--challenge", "CHALLENGE", "--column", "a:ascending"), "contradictory-rules"),
-        (("--scores", "s"), "no-submission"),
-        (("--scores", "s", "--column", "a"), "invalid-rule"),
-        (("--scores", "s", "--column", "a:up"), "invalid-rule"),
-        (("--scores", "s", "--column", ":ascending"), "invalid-rule"),
-        (("--scores", "s", "--column", "a:ascending:0"), "invalid-rule"),
-        (("--scores", "s", "--column", "a:ascending:nan"), "invalid-rule"),
-        (("--scores", "s", "--column", "a:ascending", "--column", "a:descending"), "contradictory-rules"),
-        (("--scores", "s", "--column", "a:ascending", "--set", "method"), "invalid-rule"),
-        (("--scores", "s", "--column", "a:ascending", "--set", "columns=[]"), "invalid-rule"),
-        (("--scores", "s", "--column", "a:ascending", "--set", "method=best"), "invalid-rule"),
-        (("--scores", "s", "--column", "a:ascending", "--set", "seeds=1"), "unknown-key"),
-        (("--scores", "s", "--column", "a:ascending", "--set", "samples=1"), "invalid-rule"),
-        (("--scores", "s", "--column", "a:ascending", "--column", "b:ascending", "--set", "method=absolute"),
-         "invalid-rule"),
-        (("--scores", "s", "--challenge", "nowhere"), "no-challenge"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("arguments, code", [
+    ((), "missing-option"),
+    (("--results", "r", "--scores", "s"), "missing-option"),
+    (("--results", "r"), "missing-option"),
+    (("--results", "r", "--challenge", "CHALLENGE", "--column", "a:ascending"), "contradictory-rules"),
+    (("--scores", "s", "--challenge", "CHALLENGE", "--column", "a:ascending"), "contradictory-rules"),
+    (("--scores", "s"), "no-submission"),
+    (("--scores", "s", "--column", "a"), "invalid-rule"),
+    (("--scores", "s", "--column", "a:up"), "invalid-rule"),
+    (("--scores", "s", "--column", ":ascending"), "invalid-rule"),
+    (("--scores", "s", "--column", "a:ascending:0"), "invalid-rule"),
+    (("--scores", "s", "--column", "a:ascending:nan"), "invalid-rule"),
+    (("--scores", "s", "--column", "a:ascending", "--column", "a:descending"), "contradictory-rules"),
+    (("--scores", "s", "--column", "a:ascending", "--set", "method"), "invalid-rule"),
+    (("--scores", "s", "--column", "a:ascending", "--set", "columns=[]"), "invalid-rule"),
+    (("--scores", "s", "--column", "a:ascending", "--set", "method=best"), "invalid-rule"),
+    (("--scores", "s", "--column", "a:ascending", "--set", "seeds=1"), "unknown-key"),
+    (("--scores", "s", "--column", "a:ascending", "--set", "samples=1"), "invalid-rule"),
+    (("--scores", "s", "--column", "a:ascending", "--column", "b:ascending", "--set", "method=absolute"),
+     "invalid-rule"),
+    (("--scores", "s", "--challenge", "nowhere"), "no-challenge"),
+])  # fmt: skip
 def test_wrong_options_are_told(made, tmp_path, capsys, arguments, code) -> None:
     given_arguments = [made.challenge if argument == "CHALLENGE" else argument for argument in arguments]
     assert rank(tmp_path, *given_arguments)[0] == 2
@@ -365,14 +356,11 @@ def test_a_row_that_is_absent_and_an_empty_cell_are_the_same(tmp_path, missing, 
     assert absent == empty
 
 
-@pytest.mark.parametrize(
-    ("missing", "expected", "told"),
-    [
-        ("worst", {"alpha": 0.25, "beta": 0.4}, "0 is used, the worst value there is."),
-        ("unranked", {"beta": 0.4}, "The team is not ranked."),
-        ("complete_cases", {"alpha": 0.5, "beta": 0.4}, "1 case is left out for all teams."),
-    ],
-)
+@pytest.mark.parametrize("missing, expected, told", [
+    ("worst", {"alpha": 0.25, "beta": 0.4}, "0 is used, the worst value there is."),
+    ("unranked", {"beta": 0.4}, "The team is not ranked."),
+    ("complete_cases", {"alpha": 0.5, "beta": 0.4}, "1 case is left out for all teams."),
+])  # fmt: skip
 def test_missing_values_are_told_with_what_became_of_them(tmp_path, missing, expected, told, capsys) -> None:
     _, found = rank_csv(tmp_path, FOUR[0], *FOUR[2:], more=("--set", f"missing={missing}"))
     assert values(found) == expected
@@ -425,27 +413,24 @@ beta,b,hd,1
 OF_TEAMS = "alpha,beta\na,0.5,0.4\nb,0.7,0.9\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "columns", "told"),
-    [
-        (f"case,{OF_TEAMS}", ["score"], "the columns 'alpha' and 'beta'; expected a row for each value"),
-        (f"Image,{OF_TEAMS}", ["score"], "Each is taken for a team"),
-        ("case,alpha,scanner,beta\na,0.5,A,0.4\nb,0.7,B,0.9\n", ["score"], "the columns 'alpha' and 'beta'"),
-        (',case,"alpha",beta\n0,a,0.5,0.4\n1,b,0.7,0.9\n', ["score"], "wide-table"),
-        ("Unnamed: 0,case,alpha,beta\n0,a,0.5,0.4\n1,b,0.7,0.9\n", ["score"], "wide-table"),
-        ("case,metric,alpha,beta\na,dice,0.5,0.4\nb,dice,0.7,0.9\na,hd,3,4\nb,hd,9,1\n", ["dice", "hd"], "wide-table"),
-        ("team,case,dice,hd\nalpha,a,.5,3\nalpha,b,.7,9\nbeta,a,.4,4\nbeta,b,.9,1\n", ["dice", "hd"], ""),
-        ("algorithm,image_id,dice\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["dice"], ""),
-        ("team,case,dice,hd\nalpha,a,.5,3\nalpha,b,.7,9\nbeta,a,.4,4\nbeta,b,.9,1\n", ["dice"], "the metric 'hd'"),
-        ("team,case,value\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["value"], ""),
-        ("model,case,Score\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["Score"], ""),
-        (
-            "team,metric,a,b\nalpha,dice,.5,.7\nbeta,dice,.4,.9\nalpha,hd,3,9\nbeta,hd,4,1\n",
-            ["dice", "hd"],
-            "for a case",
-        ),
-    ],
-)
+@pytest.mark.parametrize("text, columns, told", [
+    (f"case,{OF_TEAMS}", ["score"], "the columns 'alpha' and 'beta'; expected a row for each value"),
+    (f"Image,{OF_TEAMS}", ["score"], "Each is taken for a team"),
+    ("case,alpha,scanner,beta\na,0.5,A,0.4\nb,0.7,B,0.9\n", ["score"], "the columns 'alpha' and 'beta'"),
+    (',case,"alpha",beta\n0,a,0.5,0.4\n1,b,0.7,0.9\n', ["score"], "wide-table"),
+    ("Unnamed: 0,case,alpha,beta\n0,a,0.5,0.4\n1,b,0.7,0.9\n", ["score"], "wide-table"),
+    ("case,metric,alpha,beta\na,dice,0.5,0.4\nb,dice,0.7,0.9\na,hd,3,4\nb,hd,9,1\n", ["dice", "hd"], "wide-table"),
+    ("team,case,dice,hd\nalpha,a,.5,3\nalpha,b,.7,9\nbeta,a,.4,4\nbeta,b,.9,1\n", ["dice", "hd"], ""),
+    ("algorithm,image_id,dice\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["dice"], ""),
+    ("team,case,dice,hd\nalpha,a,.5,3\nalpha,b,.7,9\nbeta,a,.4,4\nbeta,b,.9,1\n", ["dice"], "the metric 'hd'"),
+    ("team,case,value\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["value"], ""),
+    ("model,case,Score\nalpha,a,.5\nalpha,b,.7\nbeta,a,.4\nbeta,b,.9\n", ["Score"], ""),
+    (
+        "team,metric,a,b\nalpha,dice,.5,.7\nbeta,dice,.4,.9\nalpha,hd,3,9\nbeta,hd,4,1\n",
+        ["dice", "hd"],
+        "for a case",
+    ),
+])  # fmt: skip
 def test_wide_tables_of_scores_are_read(text, columns, told, tmp_path, capsys) -> None:
     def ranked(name: str, text: str, columns: list[str]) -> dict:
         (tmp_path / f"{name}.csv").write_text(text)
@@ -499,25 +484,22 @@ def test_metrics_without_a_column_are_left_out_with_a_warning(tmp_path) -> None:
     assert found["findings"][0].startswith("[unused-metric] 'scores.csv': rows of the metric 'time'")
 
 
-@pytest.mark.parametrize(
-    ("rows", "code"),
-    [
-        (["alpha,a,P1,pq,high"], "invalid-score"),
-        (["alpha,a,P1,pq,inf"], "invalid-score"),
-        (["alpha,a,P1,pq,1e999"], "invalid-score"),
-        (["alpha,a,P1,pq,-1e300"], "invalid-score"),
-        (["alpha,a,P1,pq,NA"], "invalid-score"),
-        (["alpha,a,P1,pq,0.5", "alpha,a,P1,pq,0.5"], "duplicate-row"),
-        (["alpha,a,P1,pq,0.5", "beta,a,P2,pq,0.5"], "wrong-group"),
-        ([",a,P1,pq,0.5"], "invalid-team"),
-        (["al\x1b[31mpha,a,P1,pq,0.5"], "invalid-team"),
-        (["x" * 201 + ",a,P1,pq,0.5"], "invalid-team"),
-        (["alpha,,P1,pq,0.5"], "unknown-case"),
-        (["alpha,a,P1,pd,0.5"], "missing-metric"),
-        ([], "missing-metric"),
-        (["alpha,a,P1,pq"], "invalid-csv"),
-    ],
-)
+@pytest.mark.parametrize("rows, code", [
+    (["alpha,a,P1,pq,high"], "invalid-score"),
+    (["alpha,a,P1,pq,inf"], "invalid-score"),
+    (["alpha,a,P1,pq,1e999"], "invalid-score"),
+    (["alpha,a,P1,pq,-1e300"], "invalid-score"),
+    (["alpha,a,P1,pq,NA"], "invalid-score"),
+    (["alpha,a,P1,pq,0.5", "alpha,a,P1,pq,0.5"], "duplicate-row"),
+    (["alpha,a,P1,pq,0.5", "beta,a,P2,pq,0.5"], "wrong-group"),
+    ([",a,P1,pq,0.5"], "invalid-team"),
+    (["al\x1b[31mpha,a,P1,pq,0.5"], "invalid-team"),
+    (["x" * 201 + ",a,P1,pq,0.5"], "invalid-team"),
+    (["alpha,,P1,pq,0.5"], "unknown-case"),
+    (["alpha,a,P1,pd,0.5"], "missing-metric"),
+    ([], "missing-metric"),
+    (["alpha,a,P1,pq"], "invalid-csv"),
+])  # fmt: skip
 def test_rows_that_cannot_be_read_are_told(tmp_path, capsys, rows, code) -> None:
     assert rank_csv(tmp_path, *rows)[0] == 2
     printed = capsys.readouterr().err
@@ -627,20 +609,17 @@ def test_metrics_of_the_platform_are_ranked_without_the_program_that_wrote_them(
     assert (code, set(places(found))) == (0, {"finder", "namer"})
 
 
-@pytest.mark.parametrize(
-    ("column", "expected"),
-    [
-        ("F1:ascending", "'descending': of this metric higher values are better"),
-        ("pq:ascending", "'descending'"),
-        ("panoptic.pq.group_mean:ascending", "'descending'"),
-        ("hausdorff_px:descending", "'ascending': of this metric lower values are better"),
-        ("Hausdorff:descending:2", "'ascending'"),
-        ("f1:descending", ""),
-        ("hausdorff95_px:ascending", ""),
-        ("our own f1 loss:ascending", ""),
-        ("loss.f1:ascending", ""),
-    ],
-)
+@pytest.mark.parametrize("column, expected", [
+    ("F1:ascending", "'descending': of this metric higher values are better"),
+    ("pq:ascending", "'descending'"),
+    ("panoptic.pq.group_mean:ascending", "'descending'"),
+    ("hausdorff_px:descending", "'ascending': of this metric lower values are better"),
+    ("Hausdorff:descending:2", "'ascending'"),
+    ("f1:descending", ""),
+    ("hausdorff95_px:ascending", ""),
+    ("our own f1 loss:ascending", ""),
+    ("loss.f1:ascending", ""),
+])  # fmt: skip
 def test_a_known_metric_in_the_wrong_direction_is_refused(column: str, expected: str) -> None:
     try:
         parse_columns([column], Path("scores.csv"))

@@ -336,15 +336,12 @@ def test_the_published_cases_of_challenger_are_met():
 # --- MoNuSAC 2020 -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("border-removed strict-iou", [2, 3, 4, 1]),
-        ("border-dilated strict-iou", [1, 2, 4, 3]),
-        ("border-removed centroid", [1, 3, 4, 2]),
-        ("border-dilated centroid", [1, 2, 4, 3]),
-    ],
-)
+@pytest.mark.parametrize("condition, expected", [
+    ("border-removed strict-iou", [2, 3, 4, 1]),
+    ("border-dilated strict-iou", [1, 2, 4, 3]),
+    ("border-removed centroid", [1, 3, 4, 2]),
+    ("border-dilated centroid", [1, 2, 4, 3]),
+])  # fmt: skip
 def test_table_1_of_lessons_from_monusac(shared_data, condition, expected):
     published = json.loads((shared_data / "lessons_from_monusac_tables.json").read_text())
     values = published["table1_pq_patient_mean"][condition]

@@ -601,9 +601,7 @@ def test_it_is_an_order_and_names_play_no_part(seed: int, teams: int, columns: i
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 3), st.integers(1, 8), st.integers(1, 3))
-def test_clones_change_nothing_between_others_nor_who_is_first(
-    seed: int, teams: int, columns: int, units: int, clones: int
-) -> None:
+def test_clones_change_nothing_between_others_nor_who_is_first(seed, teams, columns, units, clones):
     """Entries of a team that stand beside it on every ballot, in any order among themselves; or are just the same."""
     random = np.random.default_rng(seed)
     values = random.integers(0, 6, (teams, columns, units)).astype(np.float64)

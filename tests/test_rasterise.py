@@ -182,17 +182,14 @@ def test_runs_are_sorted_maximal_and_inside_one_row(rings, parts):
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("vertices", "origin", "expected"),
-    [
-        ("exact", "pixel_centre", ["......", "...11.", "...11.", "......"]),
-        ("truncate", "pixel_centre", ["..111.", "..111.", "..111.", "......"]),
-        ("nearest", "pixel_centre", ["......", "...111", "...111", "......"]),
-        ("exact", "pixel_corner", ["......", "..111.", "......", "......"]),
-        ("truncate", "pixel_corner", ["..11..", "..11..", "......", "......"]),
-        ("nearest", "pixel_corner", ["......", "...11.", "......", "......"]),
-    ],
-)
+@pytest.mark.parametrize("vertices, origin, expected", [
+    ("exact", "pixel_centre", ["......", "...11.", "...11.", "......"]),
+    ("truncate", "pixel_centre", ["..111.", "..111.", "..111.", "......"]),
+    ("nearest", "pixel_centre", ["......", "...111", "...111", "......"]),
+    ("exact", "pixel_corner", ["......", "..111.", "......", "......"]),
+    ("truncate", "pixel_corner", ["..11..", "..11..", "......", "......"]),
+    ("nearest", "pixel_corner", ["......", "...11.", "......", "......"]),
+])  # fmt: skip
 def test_vertices_and_origin_move_the_pixels(vertices, origin, expected):
     square = [(2.5, 0.75), (4.75, 0.75), (4.75, 2.25), (2.5, 2.25)]
     assert picture(outlines_of([square]), (4, 6), vertices=vertices, origin=origin) == expected
@@ -287,18 +284,15 @@ def test_self_intersections_are_counted_only_if_asked_for():
     assert report.outlines_self_intersecting == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "facts"),
-    [
-        ("monusac/A9K0_1.xml", {"outlines": 321, "contested_px_by_cover": {2: 592}, "outlines_self_intersecting": 76}),
-        ("monusac/A9K0_3.xml", {"outlines": 5, "contested_px": 0}),
-        ("monuseg/TCGA-50-5931-01Z-00-DX1.xml.gz", {"outlines": 445, "contested_px": 10_169,
-          "outlines_vanished": ("1/180",)}),
-        ("monuseg/TCGA-E2-A1B5-01Z-00-DX1.xml.gz", {"outlines": 329, "contested_px": 1_762,
-          "outlines_vanished": ("1/460",)}),
-        ("monuseg/TCGA-2Z-A9J9-01A-01-TS1.xml.gz", {"vertices_outside": 49, "outlines_outside": 5}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name, facts", [
+    ("monusac/A9K0_1.xml", {"outlines": 321, "contested_px_by_cover": {2: 592}, "outlines_self_intersecting": 76}),
+    ("monusac/A9K0_3.xml", {"outlines": 5, "contested_px": 0}),
+    ("monuseg/TCGA-50-5931-01Z-00-DX1.xml.gz", {"outlines": 445, "contested_px": 10_169,
+      "outlines_vanished": ("1/180",)}),
+    ("monuseg/TCGA-E2-A1B5-01Z-00-DX1.xml.gz", {"outlines": 329, "contested_px": 1_762,
+      "outlines_vanished": ("1/460",)}),
+    ("monuseg/TCGA-2Z-A9J9-01A-01-TS1.xml.gz", {"vertices_outside": 49, "outlines_outside": 5}),
+])  # fmt: skip
 def test_the_report_holds_the_measured_facts(shared_data, name, facts):
     report = prepare_reference([read(shared_data, name)], REAL[name], **AS_THEY_ARE, with_geometry_report=True).report
     assert {key: getattr(report, key) for key in facts} == facts

@@ -61,13 +61,10 @@ def validated(pair: real.Real) -> list[str]:
 IOU_FIRST = ("detection.f1.pooled", "panoptic.pq.pooled", "panoptic.pq.case_mean")
 
 
-@pytest.mark.parametrize(
-    ("team", "counts", "scores", "at_half"),
-    [
-        ("DatName", (1659, 1430, 2493), (0.4582, 0.3324, 0.4368, 0.2619), 8),
-        ("gray53", (2445, 216, 1707), (0.7177, 0.5679, 0.5830, 0.4266), 2),
-    ],
-)
+@pytest.mark.parametrize("team, counts, scores, at_half", [
+    ("DatName", (1659, 1430, 2493), (0.4582, 0.3324, 0.4368, 0.2619), 8),
+    ("gray53", (2445, 216, 1707), (0.7177, 0.5679, 0.5830, 0.4266), 2),
+])  # fmt: skip
 def test_the_teams_of_the_data_science_bowl_have_their_scores(shared_data, tmp_path, team, counts, scores, at_half):
     pair = real.dsb2018(shared_data, tmp_path, team)
     assert validated(pair) == []

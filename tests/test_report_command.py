@@ -172,9 +172,7 @@ def test_a_public_page_tells_nothing_of_cases(made: Path, tmp_path: Path, capsys
     assert classes_on(page) == CLASSES and classes_on(tmp_path / "alone.html") == sorted(CLASSES)
 
 
-def test_with_the_challenge_a_public_page_has_its_classes_in_order_and_what_publish_names(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_the_challenge_a_public_page_has_its_classes_in_order_and_what_publish_names(made, tmp_path, capsys):
     challenge = tmp_path / "challenge"
     shutil.copytree(made / "challenge", challenge)
     results = made / "results" / "finder"
@@ -234,37 +232,28 @@ def test_overlays_of_all_cases_are_written(made: Path, tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("name", ["leaderboard.json"])
-def test_a_folder_with_another_document_makes_its_page(
-    made: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_a_folder_with_another_document_makes_its_page(made, capsys, name):
     code, out, _ = report(capsys, "--results", made)
     assert code == 0
     assert all(team in out for team in ("finder", "namer", "outliner"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (("--public", "CHALLENGE"), "[contradictory-rules] --public: given with --submission"),
-        (("--images", "x"), "[missing-option] --challenge: not given, but --images is"),
-        (("--submission", "x"), "[missing-option] --challenge: not given, but --submission is"),
-        (("CHALLENGE", "--submission", "x"), "[no-submission] 'x': no such folder or file"),
-        (("CHALLENGE", "--images", "x"), "[missing-file] 'x': no such folder; expected images such as 'P1_1.svs'"),
-        (("CHALLENGE", "--images", "."), "[missing-file] '.': no image of any case; expected images such as 'P1_1."),
-    ],
-)
-def test_options_that_contradict_are_told(
-    made: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], line: str
-) -> None:
+@pytest.mark.parametrize("arguments, line", [
+    (("--public", "CHALLENGE"), "[contradictory-rules] --public: given with --submission"),
+    (("--images", "x"), "[missing-option] --challenge: not given, but --images is"),
+    (("--submission", "x"), "[missing-option] --challenge: not given, but --submission is"),
+    (("CHALLENGE", "--submission", "x"), "[no-submission] 'x': no such folder or file"),
+    (("CHALLENGE", "--images", "x"), "[missing-file] 'x': no such folder; expected images such as 'P1_1.svs'"),
+    (("CHALLENGE", "--images", "."), "[missing-file] '.': no image of any case; expected images such as 'P1_1."),
+])  # fmt: skip
+def test_options_that_contradict_are_told(made, capsys, arguments, line):
     given = [part for one in arguments for part in (of_demo(made) if one == "CHALLENGE" else (one,))]
     code, _, err = report(capsys, "--results", made / "results" / "finder", *given)
     assert code == 2
     assert line in err
 
 
-def test_folders_and_documents_that_are_no_results_are_told(
-    made: Path, finder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folders_and_documents_that_are_no_results_are_told(made, finder, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     code, _, err = report(capsys, "--results", tmp_path / "empty")
     assert (code, "no metrics.json, leaderboard.json, audit.json, sensitivity.json or tricks.json" in err) == (2, True)
@@ -310,9 +299,7 @@ def places_in(node: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, .
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_damaged_document_is_drawn_or_refused_and_never_breaks_the_program(
-    documents: dict[str, Path], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_document_is_drawn_or_refused_and_never_breaks_the_program(documents, name, tmp_path, capsys):
     text = (documents[name] / name).read_text()
     if name == "details.json":
         (tmp_path / "metrics.json").write_text((documents[name] / "metrics.json").read_text())
@@ -335,9 +322,7 @@ def test_a_damaged_document_is_drawn_or_refused_and_never_breaks_the_program(
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_document_without_its_first_keys_is_told_by_name(
-    documents: dict[str, Path], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_document_without_its_first_keys_is_told_by_name(documents, name, tmp_path, capsys):
     if name == "details.json":
         (tmp_path / "metrics.json").write_text((documents[name] / "metrics.json").read_text())
     (tmp_path / name).write_text(json.dumps({"software": {"version": "0.2.0", "format_version": 1}}))
@@ -365,9 +350,7 @@ def test_score_writes_a_report_beside_the_same_files(made: Path, tmp_path: Path)
     assert metrics == read(made / "results" / "finder" / "metrics.json")
 
 
-def test_images_that_are_of_no_case_are_told_before_anything_is_scored(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_images_that_are_of_no_case_are_told_before_anything_is_scored(made, tmp_path, capsys):
     where = ["score", *map(str, of_demo(made)), "--output", str(tmp_path / "out"), "--report"]
     assert run([*where, "--images", str(tmp_path)]) == 2
     assert "[missing-file]" in capsys.readouterr().err
@@ -375,9 +358,7 @@ def test_images_that_are_of_no_case_are_told_before_anything_is_scored(
 
 
 @pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
-def test_a_missing_library_is_told_before_anything_is_scored(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], package: str
-) -> None:
+def test_a_missing_library_is_told_before_anything_is_scored(made, tmp_path, monkeypatch, capsys, package):
     monkeypatch.setitem(sys.modules, package, None)
     where = ["--challenge", str(made / "challenge"), "--submission", str(made / "submissions" / "finder")]
     output = tmp_path / "out"

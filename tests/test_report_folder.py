@@ -55,9 +55,7 @@ def test_every_link_leads_to_a_page_and_every_page_leads_back(made: Path) -> Non
     assert all(links_of(page) == {board} | teams for page in cases)
 
 
-def test_a_team_reads_its_rank_and_what_its_errors_cost_on_the_first_of_four_screens(
-    made: Path, browser: Browser
-) -> None:
+def test_a_team_reads_its_rank_and_what_its_errors_cost_on_the_first_of_four_screens(made, browser):
     board = json.loads((made / "leaderboard.json").read_text())
     for index, team in enumerate(board["teams"]):
         with browser.open(made / "results" / team["name"] / "report.html", width=1440) as opened:
@@ -173,9 +171,7 @@ def structure_of(opened: OpenedPage, name: str) -> list[str]:
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 @pytest.mark.parametrize("name", LOOKED_AT)
-def test_a_screenshot_has_the_structure_of_the_golden_one(
-    made: Path, browser: Browser, name: str, width: int, scheme: Any, request: pytest.FixtureRequest
-) -> None:
+def test_a_screenshot_has_the_structure_of_the_golden_one(made, browser, name, width, scheme, request):
     with browser.open(made / LOOKED_AT[name], width=width, scheme=scheme) as opened:
         found = structure_of(opened, name)
         opened.check()

@@ -210,9 +210,7 @@ COLUMNS = {
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("floor", [None, "detection.f1.group_mean", "detection.recall.pooled"])
 @pytest.mark.parametrize("columns", COLUMNS)
-def test_a_sample_is_ranked_as_the_drawn_patients_would_be(
-    columns: str, floor: str | None, stored: bool, tmp_path: Path
-) -> None:
+def test_a_sample_is_ranked_as_the_drawn_patients_would_be(columns, floor, stored, tmp_path):
     """Floors included: in some samples another team is below."""
     at_least = {"detection.f1.group_mean": 0.46, "detection.recall.pooled": 0.42}.get(floor or "", 0.0)
     rules = RankingRules(

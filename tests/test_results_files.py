@@ -294,15 +294,12 @@ def test_results_of_other_cases_or_rules_are_refused(results: Path, tmp_path: Pa
     assert [finding.code for finding in refused.value.findings] == ["different-challenges"]
 
 
-@pytest.mark.parametrize(
-    ("file", "keys"),
-    [
-        ("metrics.json", {"challenge", "software", "undefined"}),
-        ("details.json", {"challenge", "software", "classes", "findings", "cases", "groups", "pooled", "means"}),
-        ("leaderboard.json", {"challenge", "software", "ranking", "teams", "not_ranked"}),
-        ("challenge.toml", {"format_version", "name", "classes", "reference", "submission", "metrics", "aggregation"}),
-    ],
-)
+@pytest.mark.parametrize("file, keys", [
+    ("metrics.json", {"challenge", "software", "undefined"}),
+    ("details.json", {"challenge", "software", "classes", "findings", "cases", "groups", "pooled", "means"}),
+    ("leaderboard.json", {"challenge", "software", "ranking", "teams", "not_ranked"}),
+    ("challenge.toml", {"format_version", "name", "classes", "reference", "submission", "metrics", "aggregation"}),
+])  # fmt: skip
 def test_explain_prints_the_schema_of_a_document(file: str, keys: set[str]) -> None:
     printed = json.loads(CliRunner().invoke(explain, ["--schema", file], catch_exceptions=False).stdout)
     assert printed["$schema"].endswith("2020-12/schema")

@@ -120,27 +120,24 @@ def test_many_batches_give_the_same_as_one(monkeypatch):
     assert found.run_start.tolist() == expected.run_start.tolist()
 
 
-@pytest.mark.parametrize(
-    ("code", "got"),
-    [
-        ([1, 2], "counts that add up to 3, not 6"),
-        ([], "counts that add up to 0, not 6"),
-        ("", "counts that add up to 0, not 6"),
-        ([1, -1, 6], "a count of -1"),
-        ([0, 7], "a count of 7"),
-        ([0, 6.0], "a count that is not a whole number"),
-        ([0, "6"], "a count that is not a whole number"),
-        ([True, 5], "a count that is not a whole number"),
-        ([0, 1 << 63], "a count that is not a whole number"),
-        ([[0], 6], "a count that is not a whole number"),
-        ("06\n", "a string that is no compressed code"),
-        ("06é", "a string that is no compressed code"),
-        ("0V", "a string that is no compressed code"),  # the last character says that more follow
-        ("0" + "P" * 7 + "1", "a string that is no compressed code"),  # 40 bits
-        ("p0", "a string that is no compressed code"),  # beyond the last character
-        ("0O7", "a count of -1"),
-    ],
-)
+@pytest.mark.parametrize("code, got", [
+    ([1, 2], "counts that add up to 3, not 6"),
+    ([], "counts that add up to 0, not 6"),
+    ("", "counts that add up to 0, not 6"),
+    ([1, -1, 6], "a count of -1"),
+    ([0, 7], "a count of 7"),
+    ([0, 6.0], "a count that is not a whole number"),
+    ([0, "6"], "a count that is not a whole number"),
+    ([True, 5], "a count that is not a whole number"),
+    ([0, 1 << 63], "a count that is not a whole number"),
+    ([[0], 6], "a count that is not a whole number"),
+    ("06\n", "a string that is no compressed code"),
+    ("06é", "a string that is no compressed code"),
+    ("0V", "a string that is no compressed code"),  # the last character says that more follow
+    ("0" + "P" * 7 + "1", "a string that is no compressed code"),  # 40 bits
+    ("p0", "a string that is no compressed code"),  # beyond the last character
+    ("0O7", "a count of -1"),
+])  # fmt: skip
 def test_wrong_counts_are_told_and_right_ones_beside_them_are_not(code, got):
     lines = fault_of(runs_of_counts, [[0, 6], code, "06"], place, pixels=6)
     assert lines == [
@@ -176,26 +173,23 @@ def test_the_order_of_the_runs_and_how_they_are_cut_do_not_change_a_nucleus(mask
     check_model_form(convert(runs, masks.shape[1:], "column", len(masks)), masks)
 
 
-@pytest.mark.parametrize(
-    ("code", "got"),
-    [
-        ("1 2 3", "an odd number of numbers (3)"),
-        ("0 2", "the start 0"),
-        ("-3 2", "the start -3"),
-        ("1 0", "the length 0"),
-        ("1 -1", "the length -1"),
-        ("20 2", "a run to pixel 21"),
-        ("21 1", "a run to pixel 21"),
-        ("1 999999999999999999", "a run to pixel 999,999,999,999,999,999"),
-        ("8 3 2 7", "two runs that hold pixel 8"),
-        ("1 x", "'x' is not a whole number of at most 18 digits"),
-        ("1.0 2", "'1.0' is not a whole number of at most 18 digits"),
-        ("1 1_0", "'1_0' is not a whole number of at most 18 digits"),
-        ("1 1234567890123456789", "'1234567890123456789' is not a whole number of at most 18 digits"),
-        ("1,2", "'1,2' is not a whole number of at most 18 digits"),
-        ("1 ٣", "'1 ٣'"),
-    ],
-)
+@pytest.mark.parametrize("code, got", [
+    ("1 2 3", "an odd number of numbers (3)"),
+    ("0 2", "the start 0"),
+    ("-3 2", "the start -3"),
+    ("1 0", "the length 0"),
+    ("1 -1", "the length -1"),
+    ("20 2", "a run to pixel 21"),
+    ("21 1", "a run to pixel 21"),
+    ("1 999999999999999999", "a run to pixel 999,999,999,999,999,999"),
+    ("8 3 2 7", "two runs that hold pixel 8"),
+    ("1 x", "'x' is not a whole number of at most 18 digits"),
+    ("1.0 2", "'1.0' is not a whole number of at most 18 digits"),
+    ("1 1_0", "'1_0' is not a whole number of at most 18 digits"),
+    ("1 1234567890123456789", "'1234567890123456789' is not a whole number of at most 18 digits"),
+    ("1,2", "'1,2' is not a whole number of at most 18 digits"),
+    ("1 ٣", "'1 ٣'"),
+])  # fmt: skip
 def test_wrong_pairs_are_told_with_their_place(code, got):
     (line,) = fault_of(runs_of_pairs, ["1 20", code, "3 1 4 1"], place, pixels=20, first_pixel=1)
     got = got if "٣" not in got else "'٣' is not a whole number of at most 18 digits"

@@ -442,19 +442,16 @@ def test_places_count_the_teams_that_are_better_not_those_that_are_worse():
 
 
 @pytest.mark.parametrize("test", TESTS)
-@pytest.mark.parametrize(
-    ("values", "reason", "compared", "units", "left_out"),
-    [
-        (np.zeros((0, 3)), "one-team", [], 0, 3),
-        ([[0.5, 0.6, 0.7]], "one-team", [True], 3, 0),
-        ([[0.5, 0.6, NAN], [NAN] * 3], "one-team", [True, False], 2, 1),
-        ([[NAN, NAN], [NAN, NAN]], "one-team", [False, False], 0, 2),
-        (np.zeros((3, 0)), "one-team", [False] * 3, 0, 0),
-        ([[0.5], [0.6], [0.7]], "one-unit", [True] * 3, 1, 0),
-        ([[0.5, NAN], [0.6, 0.1]], "one-unit", [True] * 2, 1, 1),
-        ([[0.5, NAN], [NAN, 0.1]], "no-complete-unit", [True] * 2, 0, 2),
-    ],
-)
+@pytest.mark.parametrize("values, reason, compared, units, left_out", [
+    (np.zeros((0, 3)), "one-team", [], 0, 3),
+    ([[0.5, 0.6, 0.7]], "one-team", [True], 3, 0),
+    ([[0.5, 0.6, NAN], [NAN] * 3], "one-team", [True, False], 2, 1),
+    ([[NAN, NAN], [NAN, NAN]], "one-team", [False, False], 0, 2),
+    (np.zeros((3, 0)), "one-team", [False] * 3, 0, 0),
+    ([[0.5], [0.6], [0.7]], "one-unit", [True] * 3, 1, 0),
+    ([[0.5, NAN], [0.6, 0.1]], "one-unit", [True] * 2, 1, 1),
+    ([[0.5, NAN], [NAN, 0.1]], "no-complete-unit", [True] * 2, 0, 2),
+])  # fmt: skip
 def test_what_cannot_be_tested_has_a_reason(values, reason, compared, units, left_out, test):
     found = compare(values, test)
     assert found.undefined == reason

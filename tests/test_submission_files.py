@@ -241,9 +241,7 @@ def test_too_many_folders_are_refused(tmp_path: Path, kind: str) -> None:
     assert rejected(path, files_per_submission=50)[0].startswith("[too-many-files] submission: more than 50 files")
 
 
-def test_a_zip_with_a_huge_list_of_members_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_zip_with_a_huge_list_of_members_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = write_zip(tmp_path / "s.zip", *(f"{index}.mat" for index in range(50)))
     monkeypatch.setattr(module, "SMALL_LIST_BYTES", 1000)
     monkeypatch.setattr(module, "read_list", None)  # would fail if it were called
@@ -463,15 +461,12 @@ def test_a_zip_written_by_hand_is_read(tmp_path: Path) -> None:
     assert zipfile.ZipFile(path).testzip() is None
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        squeezed(size=len(NUCLEI) - 1), squeezed(size=len(NUCLEI) + 1), squeezed(checksum=1),
-        squeezed(packed=deflated(NUCLEI)[:-1]), squeezed(packed=deflated(NUCLEI) + b"more"),
-        squeezed(packed=deflated(NUCLEI) + bytes(3_000_000)), squeezed(packed=b"\xff" * 20), Raw(size=8), Raw(size=6),
-        Raw(packed=b"", size=0, checksum=5),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("raw", [
+    squeezed(size=len(NUCLEI) - 1), squeezed(size=len(NUCLEI) + 1), squeezed(checksum=1),
+    squeezed(packed=deflated(NUCLEI)[:-1]), squeezed(packed=deflated(NUCLEI) + b"more"),
+    squeezed(packed=deflated(NUCLEI) + bytes(3_000_000)), squeezed(packed=b"\xff" * 20), Raw(size=8), Raw(size=6),
+    Raw(packed=b"", size=0, checksum=5),
+])  # fmt: skip
 def test_a_member_that_is_not_what_it_says_is_told(tmp_path: Path, raw: Raw) -> None:
     assert DAMAGED in unreadable(raw_zip(tmp_path / "s.zip", raw), "1.mat")
 
@@ -541,9 +536,7 @@ def test_a_member_takes_no_more_memory_than_it_says(tmp_path: Path, raw: Raw) ->
 
 
 @pytest.mark.parametrize("when", ["made", "written"])
-def test_no_room_for_a_large_member_is_no_fault_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
+def test_no_room_for_a_large_member_is_no_fault_of_it(tmp_path, monkeypatch, when):
     def room() -> BinaryIO:
         if when == "made":
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -558,9 +551,7 @@ def test_no_room_for_a_large_member_is_no_fault_of_it(
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
 @pytest.mark.parametrize("packed", [True, False])
-def test_a_machine_that_can_open_no_more_files_is_no_fault_of_a_submission(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, packed: bool
-) -> None:
+def test_a_machine_that_can_open_no_more_files_is_no_fault_of_a_submission(tmp_path, monkeypatch, number, packed):
     def none_left(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -593,9 +584,7 @@ def list_of(path: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("record_at", [0, 10**15])
-def test_the_record_of_large_files_counts_wherever_it_is_said_to_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_at: int
-) -> None:
+def test_the_record_of_large_files_counts_wherever_it_is_said_to_be(tmp_path, monkeypatch, record_at):
     members = [Raw(name=b"%d.mat" % index) for index in range(50)]
     start, size = list_of(raw_zip(tmp_path / "s.zip", *members))
     path = raw_zip(tmp_path / "s.zip", *members, end_64=end_64(size, start, record_at=record_at))
@@ -719,9 +708,7 @@ NAMES = st.text("ab1_/ \u00e9\u4e2d.", min_size=1, max_size=8)
     st.booleans(),
     st.binary(max_size=20),
 )
-def test_any_zip_holds_what_zipfile_reads(
-    contents: dict[str, bytes], compression: int, comment: bytes, is_streamed: bool, prefix: bytes
-) -> None:
+def test_any_zip_holds_what_zipfile_reads(contents, compression, comment, is_streamed, prefix):
     buffer = Unseekable() if is_streamed else io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as written:
         written.comment = comment.replace(b"PK", b"")

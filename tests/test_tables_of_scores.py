@@ -119,20 +119,15 @@ def test_what_needs_nuclei_is_left_out_and_said(tmp_path: Path, capsys: pytest.C
     assert [of["name"] for of in document["dimensions"]] == ["missing", "unit", "weights", "method"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ([], "missing-option"),
-        (["--submissions", "."], "missing-option"),
-        (["--scores", "scores.csv", "--submissions", "."], "contradictory-rules"),
-        (["--scores", "scores.csv", "--tricks"], "contradictory-rules"),
-        (["--challenge", ".", "--submissions", ".", "--column", "pq:descending"], "contradictory-rules"),
-        (["--scores", "scores.csv"], "missing-option"),
-    ],
-)
-def test_options_that_do_not_go_together_are_told(
-    arguments: list[str], code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("arguments, code", [
+    ([], "missing-option"),
+    (["--submissions", "."], "missing-option"),
+    (["--scores", "scores.csv", "--submissions", "."], "contradictory-rules"),
+    (["--scores", "scores.csv", "--tricks"], "contradictory-rules"),
+    (["--challenge", ".", "--submissions", ".", "--column", "pq:descending"], "contradictory-rules"),
+    (["--scores", "scores.csv"], "missing-option"),
+])  # fmt: skip
+def test_options_that_do_not_go_together_are_told(arguments, code, tmp_path, monkeypatch, capsys):
     table(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert cli.run(["audit", "--output", "out", *arguments]) == 2

@@ -46,9 +46,7 @@ def agree(path: Path, expected: npt.NDArray[np.uint8]) -> None:
 
 @pytest.mark.parametrize("tile", [(32, 48), None], ids=["tiles", "strips"])
 @pytest.mark.parametrize("compression", [None, "zlib", "lzw", "zstd", "packbits", "jpeg", "jpeg2000"])
-def test_windows_are_those_of_the_whole_image(
-    tmp_path: Path, tile: tuple[int, int] | None, compression: str | None
-) -> None:
+def test_windows_are_those_of_the_whole_image(tmp_path, tile, compression):
     path = tmp_path / "a.tif"
     rows = None if tile else 16
     tifffile.imwrite(path, picture(), photometric="rgb", tile=tile, rowsperstrip=rows, compression=compression)
@@ -134,9 +132,7 @@ def test_blocks_are_means(data: st.DataObject) -> None:
     np.testing.assert_array_equal(mean_of_blocks(pixels, step), expected)
 
 
-def test_a_smaller_window_is_made_of_means_over_bands_and_tiles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_smaller_window_is_made_of_means_over_bands_and_tiles(tmp_path, monkeypatch):
     monkeypatch.setattr("evaluation.report.tissue.BAND_PIXELS", 1000)  # several bands
     tifffile.imwrite(tmp_path / "a.tif", picture(), photometric="rgb", tile=(16, 32))
     means = block_reduce(picture(), (7, 7, 1), np.mean)[:9, :14]  # without incomplete blocks

@@ -272,9 +272,7 @@ def test_a_margin_makes_small_differences_equivalent(margin: float, verdict: str
 @pytest.mark.parametrize(
     ("teams", "effect"), [(2, 0.3), (2, 1.0), (8, 1.0), (20, 2.0), (30, 0.5), (30, 2.0), (30, 5.0)]
 )
-def test_the_number_of_units_that_would_decide_is_the_first_with_the_power_that_it_says(
-    teams: int, effect: float
-) -> None:
+def test_the_number_of_units_that_would_decide_is_the_first_with_the_power_that_it_says(teams, effect):
     """Power by Student's noncentral distribution; each of the intervals has the level divided by the pairs."""
     apart = np.random.default_rng(3).normal(0, 1, 40)
     values = np.zeros((teams, 40))
@@ -334,20 +332,17 @@ def played(*pays: bool, recommended: int | None = None, deciding: bool = False) 
     }
 
 
-@pytest.mark.parametrize(
-    ("document", "sentences"),
-    [
-        (played(), ["No attempt to game the ranking was played."]),
-        (played(False, False), ["None of 2 attempts to game the ranking worked."]),
-        (played(True, False, recommended=0), ["1 of 2 attempts to game the ranking works, most often: keep few.",
-          "Under the ranking of the preset 'recommended' none of the plays would work."]),
-        (played(True, True, False, recommended=1, deciding=True),
-         ["1 of 2 attempts to game the ranking works, most often: keep few.",
-          "Under the ranking of the preset 'recommended' 1 of the plays would work.",
-          "Without 'T2' or 'T3' the first rank would change.",
-          "With a second entry of 'T1' the first rank would change."]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("document, sentences", [
+    (played(), ["No attempt to game the ranking was played."]),
+    (played(False, False), ["None of 2 attempts to game the ranking worked."]),
+    (played(True, False, recommended=0), ["1 of 2 attempts to game the ranking works, most often: keep few.",
+      "Under the ranking of the preset 'recommended' none of the plays would work."]),
+    (played(True, True, False, recommended=1, deciding=True),
+     ["1 of 2 attempts to game the ranking works, most often: keep few.",
+      "Under the ranking of the preset 'recommended' 1 of the plays would work.",
+      "Without 'T2' or 'T3' the first rank would change.",
+      "With a second entry of 'T1' the first rank would change."]),
+])  # fmt: skip
 def test_what_tricks_do_to_a_ranking_is_said(document: dict[str, Any], sentences: list[str]) -> None:
     assert tricks_verdict(document) == sentences
 
@@ -413,9 +408,7 @@ SETTINGS = [(2, 5), (2, 25), (4, 10), (10, 8), (10, 50)]  # teams, patients
 
 @pytest.mark.parametrize("seed", [11])
 @pytest.mark.parametrize("name", BOARDS)
-def test_of_equal_teams_some_is_called_significantly_better_on_at_most_one_board_in_twenty(
-    name: str, seed: int
-) -> None:
+def test_of_equal_teams_some_is_called_significantly_better_on_at_most_one_board_in_twenty(name, seed):
     """In four columns together. Of 1,000 boards with 5 % at the most, more than 6.9 % come in one of 100 runs."""
     shares = [
         false_claims(name, teams=teams, units=units, columns=4, boards=200, seed=seed) for teams, units in SETTINGS

@@ -108,9 +108,7 @@ def threads() -> Iterator[Executor]:
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
-def test_any_executor_makes_the_bytes_of_one_process(
-    made: Path, expected, tmp_path: Path, kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_any_executor_makes_the_bytes_of_one_process(made, expected, tmp_path, kind, request):
     executor = request.getfixturevalue(kind)
     rank(made, tmp_path / "out", executor=executor)
     result = score_submission(made / "challenge", made / "teams/team_0", executor=executor, workers=5)
@@ -162,9 +160,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return widths
 
 
-def test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new(
-    made: Path, expected, opened: list[int], tmp_path: Path
-) -> None:
+def test_one_pool_scores_all_teams_and_a_second_call_only_what_is_new(made, expected, opened, tmp_path):
     teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
     told: dict[str, str] = {}
     steps: list[tuple[int, int]] = []
@@ -257,9 +253,7 @@ def test_behind_what_spends_the_last_of_a_budget_nothing_is_worked_on(kind: str,
     assert all(3 <= len(list(folder.iterdir())) < 50 for folder in tmp_path.iterdir())
 
 
-def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
-    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(made, expected, opened, tmp_path, monkeypatch):
     """The others go on; what it was at is tried again when they are done."""
     monkeypatch.setenv("KILLER_MARK", str(tmp_path / "mark"))
     monkeypatch.setattr("evaluation.scoring.street.score_cases", score_after_a_loss)
@@ -270,9 +264,7 @@ def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(
     assert contents(tmp_path / "out") == expected
 
 
-def test_a_submission_that_kills_workers_alone_has_no_place(
-    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_submission_that_kills_workers_alone_has_no_place(made, expected, opened, tmp_path, monkeypatch):
     monkeypatch.setattr("evaluation.scoring.street.score_cases", score_but_the_poisoned)
     for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_3", "team_3")):
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
@@ -284,9 +276,7 @@ def test_a_submission_that_kills_workers_alone_has_no_place(
     assert of_others.items() <= contents(tmp_path / "out").items()
 
 
-def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_goes_on(
-    made: Path, expected, tmp_path: Path
-) -> None:
+def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_goes_on(made, expected, tmp_path):
     """Killed: no handler and no 'finally' runs."""
     options = ["--challenge", made / "challenge", "--submissions", made / "teams", "--output", tmp_path / "out"]
     mark = tmp_path / "mark"
@@ -344,9 +334,7 @@ class Forgetful(ThreadPoolExecutor):
         return super().submit(function, *arguments, **options)
 
 
-def test_a_submission_whose_worker_was_lost_is_scored_by_itself_and_then_not_again(
-    made: Path, expected, tmp_path: Path
-) -> None:
+def test_a_submission_whose_worker_was_lost_is_scored_by_itself_and_then_not_again(made, expected, tmp_path):
     with Forgetful(lambda number: number in (1, 4)) as executor:
         rank(made, tmp_path / "some", executor=executor)
     assert contents(tmp_path / "some") == expected
@@ -365,9 +353,7 @@ def test_faults_of_a_submission_are_never_tried_again(made: Path, tmp_path: Path
     assert [row.code for row in board.unranked] == ["wrong-format"]
 
 
-def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(
-    made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(made, expected, opened, tmp_path, monkeypatch):
     """A pool of Python never comes back. What was complete is not scored again."""
     told: dict[str, str] = {}
     teams = Path(shutil.copytree(made / "teams", tmp_path / "teams"))
@@ -405,9 +391,7 @@ def test_an_interrupted_call_leaves_no_task_behind(made: Path, tmp_path: Path) -
     assert any(future.cancelled() for future in futures)
 
 
-def test_a_worker_with_another_version_is_told(
-    made: Path, processes: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_with_another_version_is_told(made, processes, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "__version__", "0.0.9")  # here; a worker in another process has the real one
     with pytest.raises(WorkersLost) as lost:
         rank(made, tmp_path / "out", executor=processes)
@@ -455,9 +439,7 @@ def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClus
     patch.undo()
 
 
-def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(
-    made: Path, expected, dask_cluster: LocalCluster, tmp_path: Path
-) -> None:
+def test_a_cluster_that_loses_a_worker_half_way_makes_the_same_bytes(made, expected, dask_cluster, tmp_path):
     told: list[str] = []
     killed: list[int] = []
 

@@ -539,9 +539,7 @@ FROZEN = Path(__file__).parent / "golden/frozen"
 
 
 @pytest.mark.parametrize("together", [1, 2, 8])
-def test_a_fault_found_while_measuring_and_one_found_while_reading_are_both_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
-) -> None:
+def test_a_fault_found_while_measuring_and_one_found_while_reading_are_both_told(tmp_path, monkeypatch, together):
     own = street.measure_cases
 
     def measure(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[CaseResult]:
@@ -658,9 +656,7 @@ def test_a_reference_that_may_change_unseen_is_never_kept(monkeypatch: pytest.Mo
         assert len(kept.pickled) == entries
 
 
-def test_another_file_with_the_size_and_the_time_of_the_old_one_has_another_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_file_with_the_size_and_the_time_of_the_old_one_has_another_state(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SETTLED_SECONDS", 0)
     files = [CaseFile("a.xml", 0)]
     for name, text in (("a.xml", "old"), ("b.xml", "new")):
