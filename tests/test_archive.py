@@ -158,7 +158,7 @@ def test_a_number_is_computed_again_although_the_key_and_the_checksums_follow_it
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    "name, content",
     [
         ("results/finder/details.json", '{"cases": []}'),
         ("results/finder/details.json", '{"challenge": {"name": "De'),

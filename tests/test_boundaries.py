@@ -360,7 +360,7 @@ def test_everything_is_within_an_endless_tolerance():
 
 
 @pytest.mark.parametrize(
-    ("tolerance_px", "inside"), [(0.6 / 0.2, True), (np.sqrt(9 - 1e-9), False), (np.nextafter(3, 4), True)]
+    "tolerance_px, inside", [(0.6 / 0.2, True), (np.sqrt(9 - 1e-9), False), (np.nextafter(3, 4), True)]
 )
 def test_a_rounded_quotient_of_um_loses_no_pixel(tolerance_px, inside):
     found = surface_measures(outlines([(0, 0)]), outlines([(0, 3)]), tolerance_px=np.array([tolerance_px]))
@@ -461,7 +461,7 @@ def test_every_pair_of_a_crowded_image_has_its_own_measures_between_those_of_sma
 
 
 @pytest.mark.parametrize(
-    ("tolerance_px", "width_px"), [(0.3, 1), (1.0, 1), (1.49, 1), (1.5, 2), (2.4, 2), (2.5, 3), (3.2, 3)]
+    "tolerance_px, width_px", [(0.3, 1), (1.0, 1), (1.49, 1), (1.5, 2), (2.4, 2), (2.5, 3), (3.2, 3)]
 )
 def test_the_band_of_boundary_iou_is_as_wide_as_the_rounded_tolerance_and_at_least_one_pixel(tolerance_px, width_px):
     reference, prediction = np.zeros((2, 30, 34), int)

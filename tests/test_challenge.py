@@ -56,7 +56,7 @@ def test_every_preset_is_complete(preset):
 
 
 @pytest.mark.parametrize(
-    ("rules", "line"),
+    "rules, line",
     [
         ({"reference": {"overlap": "paint"}},
          "[invalid-rule] challenge.toml: reference.overlap: 'paint'; expected 'keep', 'last', 'first', 'smallest', "

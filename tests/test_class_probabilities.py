@@ -503,7 +503,7 @@ def test_they_go_with_the_nearest_pixel_of_an_outline():
 
 
 @pytest.mark.parametrize(
-    ("rule", "left"), [("keep", 5), ("last", 4), ("first", 4), ("smallest", 4), ("class_order", 4), ("ignore", 3)]
+    "rule, left", [("keep", 5), ("last", 4), ("first", 4), ("smallest", 4), ("class_order", 4), ("ignore", 3)]
 )
 def test_they_go_with_who_wins_an_overlap(rule, left):
     kept = follow(resolve_overlaps(rasterised(), rule, "image").instances)
@@ -511,7 +511,7 @@ def test_they_go_with_who_wins_an_overlap(rule, left):
 
 
 @pytest.mark.parametrize(
-    ("policy", "kept"), [("clip", [0, 2, 3, 4]), ("drop_overlapping", [0, 2, 3, 4]), ("drop_centroid", [0, 2, 3, 4])]
+    "policy, kept", [("clip", [0, 2, 3, 4]), ("drop_overlapping", [0, 2, 3, 4]), ("drop_centroid", [0, 2, 3, 4])]
 )
 def test_they_go_with_who_stays_beside_an_ignore_region(policy, kept):
     start = np.arange(10, 14) * 60 + 10

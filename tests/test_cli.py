@@ -203,7 +203,7 @@ def link_out(submission: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "spoil"),
+    "code, spoil",
     [
         ("empty-submission", empty_folder),
         ("unreadable-file", truncate),
@@ -234,7 +234,7 @@ def test_a_broken_submission_ends_with_one_helpful_line_and_no_result(made, tmp_
 
 
 @pytest.mark.parametrize(
-    ("code", "challenge", "last"),
+    "code, challenge, last",
     [(1, "challenge", "Submission rejected: ["), (2, "nowhere", "Cannot run: ["), (3, "empty", "The challenge itself")],
 )
 def test_a_process_leaves_with_its_exit_code_and_one_last_line(made, tmp_path, submission, code, challenge, last):
@@ -505,7 +505,7 @@ def test_help_shows_every_command_once_in_groups_and_in_80_columns(capsys):
     assert len([line for line in lines if line.startswith("               ")]) == 0  # one line each
 
 
-@pytest.mark.parametrize(("typed", "hint"), [
+@pytest.mark.parametrize("typed, hint", [
     ("scroe", " Did you mean 'score'?"), ("leader-board", " Did you mean 'leaderboard'?"), ("xyz", ""),
 ])  # fmt: skip
 def test_a_command_that_is_none_gets_the_nearest_one(capsys, typed, hint):

@@ -885,7 +885,7 @@ def test_faults_of_paths_are_raised():
 
 
 @pytest.mark.parametrize(
-    ("more", "words"), [({"challenge": "monusac2020"}, "challenge is of type str; expected other rules, a Challenge")]
+    "more, words", [({"challenge": "monusac2020"}, "challenge is of type str; expected other rules, a Challenge")]
 )
 def test_wrong_arguments_of_score_submission_end_with_a_sentence(more, words):
     with pytest.raises(ValueError, match=words):

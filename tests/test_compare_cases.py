@@ -1269,7 +1269,7 @@ def hostile_inputs() -> dict[str, object]:
 
 @pytest.mark.parametrize("name", hostile_inputs())
 @pytest.mark.parametrize(
-    ("side", "options"), [("ref", ()), ("pred", ()), ("pred", ("--classes", "x=1,y=2", "--metrics", "curves,objects"))]
+    "side, options", [("ref", ()), ("pred", ()), ("pred", ("--classes", "x=1,y=2", "--metrics", "curves,objects"))]
 )
 def test_what_is_told_of_any_files_speaks_of_no_challenge(name, side, options, capsys) -> None:
     other = "pred" if side == "ref" else "ref"
@@ -1324,8 +1324,7 @@ def test_a_wrong_folder_for_the_challenge_is_named(command: str, capsys) -> None
 
 
 @pytest.mark.parametrize(
-    ("form", "is_told"),
-    [("labels", True), ("mask of the background", True), ("nothing fits", False), ("outlines", False)],
+    "form, is_told", [("labels", True), ("mask of the background", True), ("nothing fits", False), ("outlines", False)]
 )
 def test_a_background_of_another_value_is_told_only_if_nuclei_match_without_it(form, is_told, capsys) -> None:
     put("ref/a.tif", R)

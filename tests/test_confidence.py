@@ -451,7 +451,7 @@ def test_studentised_intervals_of_pooled_numbers_hold_the_truth_with_unequal_pat
     assert pooled_coverage(groups, sets=300, seed=2, samples=499)["studentised"] >= least
 
 
-@pytest.mark.parametrize(("groups", "method", "reason"), [
+@pytest.mark.parametrize("groups, method, reason", [
     (1, None, "one-group"), (4, None, "few-groups"), (5, "studentised", None), (50, "studentised", None),
 ])  # fmt: skip
 def test_the_method_is_chosen_by_the_number_of_groups(groups, method, reason):

@@ -112,7 +112,7 @@ def test_other_shapes_are_refused_or_left_out():
 
 
 @pytest.mark.parametrize(
-    ("document", "tool"), [(hovernet(n1=NUCLEUS), "labelme"), (labelme(), "cellvit"), ([], "hovernet"), ({}, "cellvit")]
+    "document, tool", [(hovernet(n1=NUCLEUS), "labelme"), (labelme(), "cellvit"), ([], "hovernet"), ({}, "cellvit")]
 )
 def test_a_file_of_another_tool_is_refused(document, tool):
     with pytest.raises(InputFault, match="wrong-format"):

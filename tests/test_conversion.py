@@ -388,7 +388,7 @@ def test_several_images_of_coco_are_refused_by_their_number(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("format", "channels", "values", "expected"),
+    "format, channels, values, expected",
     [("conic_array", 2, {"a": 1, "b": 2}, ["b"]), ("pannuke_masks", 3, {"a": 0, "b": 1}, ["a", "b"])],
 )
 def test_arrays_of_one_image_are_taken_and_those_of_several_are_refused(format, channels, values, expected, tmp_path):

@@ -132,9 +132,7 @@ APART = ((5, 5), (5, 30), (30, 5), (30, 30), (45, 50))
 
 
 @pytest.mark.parametrize("sure", [None, (0.9, 0.8), (0.8, 0.9)])
-@pytest.mark.parametrize(
-    ("change", "classes"), [(dilate_instances, (1, 1, 2, 3, 4)), (erode_instances, (2, 3, 4, 1, 1))]
-)
+@pytest.mark.parametrize("change, classes", [(dilate_instances, (1, 1, 2, 3, 4)), (erode_instances, (2, 3, 4, 1, 1))])
 def test_a_copy_of_every_nucleus_that_fits_better_never_helps(change: Any, classes: Any, sure: Any) -> None:
     """The reference has the size of the copies: under "keep" they are matched, whatever was found."""
     found = squares(*APART, classes=(1, 1, 2, 3, 4))
@@ -241,7 +239,7 @@ def label_images(bench: Bench, duplicates: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("duplicates", "said"),
+    "duplicates, said",
     [("keep", "All of them take part in matching."), ("false_positive", "Of two such nuclei one counts as a false")],
 )
 def test_validate_and_score_tell_how_many(bench: Bench, duplicates: str, said: str) -> None:

@@ -156,7 +156,7 @@ def test_a_decoder_that_is_killed_twice_is_a_finding_about_its_file():
 
 
 @pytest.mark.parametrize(
-    ("reader", "argument"),
+    "reader, argument",
     [("take_memory", 9 << 27), ("answer_with", 1 << 28), ("answer_with", 1 << 25), ("crash", int(signal.SIGKILL))],
 )
 def test_what_has_no_room_beside_other_work_says_nothing_of_the_file(monkeypatch, reader, argument):
@@ -479,7 +479,7 @@ def test_where_no_decoder_can_be_started_the_reason_comes_back(what, reason):
 
 
 @pytest.mark.parametrize(
-    ("kind", "most", "form"),
+    "kind, most, form",
     [(resource.RLIMIT_NOFILE, 40, "label_image class map png"), (resource.RLIMIT_FSIZE, 1 << 20, "nary_mat")],
 )
 def test_lower_limits_of_the_machine_are_no_fault_of_a_submission(tmp_path, kind, most, form):

@@ -154,7 +154,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(
-    ("array", "suffix", "line"), [(array, suffix, line) for array, kinds, line in WRONG for suffix in kinds]
+    "array, suffix, line", [(array, suffix, line) for array, kinds, line in WRONG for suffix in kinds]
 )
 def test_what_is_no_array_of_labels_is_told_in_any_format(array, suffix, line, tmp_path):
     assert refusal(WRITERS[suffix](array, tmp_path), suffix).startswith(line)
@@ -416,9 +416,7 @@ BROKEN = [  # a suffix, the bytes of a file or how they are made in a folder, an
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("suffix", "content", "line"), BROKEN, ids=[f"{row[0]} {index}" for index, row in enumerate(BROKEN)]
-)
+@pytest.mark.parametrize("suffix, content, line", BROKEN, ids=[f"{row[0]} {index}" for index, row in enumerate(BROKEN)])
 def test_what_is_broken_is_told_and_takes_no_memory(suffix, content, line, tmp_path):
     made = content if isinstance(content, bytes) else content(tmp_path)
     (tmp_path / "secret.raw").write_bytes(LABELS.tobytes())

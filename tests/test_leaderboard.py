@@ -978,7 +978,7 @@ def test_every_preset_has_settings_whose_paths_its_results_have(preset: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("method", "choice"),
+    "method, choice",
     [("sum_of_ranks", "avg"), ("mean_of_ranks", "avg"), ("median_of_ranks", "med"), ("rank_then_aggregate", "avg")],
 )
 def test_the_scoring_method_is_the_nearest_that_the_platform_has(method: str, choice: str) -> None:

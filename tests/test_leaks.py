@@ -407,7 +407,7 @@ def test_a_challenge_that_cannot_be_looked_into_is_the_organisers_fault(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("kind", "workers"), [("polygons_json", 1), ("label_image by class", 2), ("points_json by class", 1)]
+    "kind, workers", [("polygons_json", 1), ("label_image by class", 2), ("points_json by class", 1)]
 )
 def test_a_folder_of_the_reference_that_cannot_be_looked_into_is_the_organisers_fault(tmp_path, kind, workers):
     challenge, submission = write_challenge(kind, tmp_path)

@@ -58,7 +58,7 @@ PARAMETERS = {
 }
 RULES = [(name, parameters) for name, choices in PARAMETERS.items() for parameters in choices]
 EVERY_RULE = pytest.mark.parametrize(
-    ("rule", "parameters"), RULES, ids=["-".join(map(str, (name, *keys.values()))) for name, keys in RULES]
+    "rule, parameters", RULES, ids=["-".join(map(str, (name, *keys.values()))) for name, keys in RULES]
 )
 SYMMETRIC = [(name, keys) for name, keys in RULES if not name.startswith(("best_iou", "confidence"))]
 
@@ -161,7 +161,7 @@ def crowd(seed: int) -> list[Instances]:
 
 
 @pytest.mark.parametrize(
-    ("rule", "parameters"), SYMMETRIC, ids=["-".join(map(str, (name, *keys.values()))) for name, keys in SYMMETRIC]
+    "rule, parameters", SYMMETRIC, ids=["-".join(map(str, (name, *keys.values()))) for name, keys in SYMMETRIC]
 )
 def test_swapping_the_sides_swaps_the_pairs(rule, parameters):
     left, right = crowd(4)
@@ -268,12 +268,8 @@ def test_exactly_the_radius_matches_wherever_a_nucleus_lies(rule, keys):
         assert len(apply(rule, {"radius_px": 4.999999, **keys}, reference, prediction).union_px) == 0
 
 
-@pytest.mark.parametrize(
-    ("rule", "keys"), [*CENTROID_RULES, pytest.param("hausdorff_closest_first", {}, id="hausdorff")]
-)
-@pytest.mark.parametrize(
-    ("radius_um", "spacing_um", "px"), [(0.3, 0.1, 3), (0.6, 0.2, 3), (0.7, 0.1, 7), (7.5, 0.3, 25)]
-)
+@pytest.mark.parametrize("rule, keys", [*CENTROID_RULES, pytest.param("hausdorff_closest_first", {}, id="hausdorff")])
+@pytest.mark.parametrize("radius_um, spacing_um, px", [(0.3, 0.1, 3), (0.6, 0.2, 3), (0.7, 0.1, 7), (7.5, 0.3, 25)])
 def test_exactly_a_radius_in_um_matches(rule, keys, radius_um, spacing_um, px):
     """0.3 / 0.1 is 2.9999999999999996."""
     reference, prediction = (instances_from_labels(np.eye(1, 41, column, dtype=int)) for column in (0, px))
@@ -847,7 +843,7 @@ def test_participants_who_predict_far_too_many_nuclei_are_refused_without_a_word
 
 
 @pytest.mark.parametrize(
-    ("rule", "pairs"), [("centroid_closest_first", 6), ("hausdorff_closest_first", 6), ("confidence_first", 6)]
+    "rule, pairs", [("centroid_closest_first", 6), ("hausdorff_closest_first", 6), ("confidence_first", 6)]
 )
 def test_too_many_pairs_within_the_radius_are_counted_and_not_looked_at(rule, pairs, monkeypatch):
     sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])

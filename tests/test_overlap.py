@@ -362,7 +362,7 @@ def test_the_vanished_rule_reaches_ignore_regions_too():
 
 
 @pytest.mark.parametrize(
-    ("y", "x", "inside"), [(1.6, 2.6, True), (1.4, 2.6, False), (1.6, 2.4, False), (2.4, 3.4, True), (2.6, 3.4, False)]
+    "y, x, inside", [(1.6, 2.6, True), (1.4, 2.6, False), (1.6, 2.4, False), (2.4, 3.4, True), (2.6, 3.4, False)]
 )
 def test_a_point_lies_in_the_pixel_whose_centre_is_nearest(y, x, inside):
     """The region is the pixel in row 2 and column 3 of an image of 5 x 7 px."""

@@ -35,9 +35,7 @@ def doubled_ranks(values) -> np.ndarray:
     return (2 * rankdata(values, axis=1)).astype(np.int64)
 
 
-@pytest.mark.parametrize(
-    ("wins", "losses", "p_value"), [(4, 0, 0.125), (7, 1, 0.0703125), (5, 0, 0.0625), (6, 0, 0.03125)]
-)
+@pytest.mark.parametrize("wins, losses, p_value", [(4, 0, 0.125), (7, 1, 0.0703125), (5, 0, 0.0625), (6, 0, 0.03125)])
 def test_two_teams_have_the_exact_sign_test(wins, losses, p_value):
     found = compare([[1.0] * wins + [0.0] * losses, [0.0] * wins + [1.0] * losses])
     assert found.p_value == pytest.approx(p_value, rel=1e-12)
@@ -173,7 +171,7 @@ def test_friedman_and_nemenyi_in_samples_are_those_of_the_samples(teams, units, 
 
 
 @pytest.mark.parametrize(
-    ("teams", "units", "levels"), [(3, 20, None), (5, 40, None), (4, 40, 2), (6, 300, None), (6, 300, 2)]
+    "teams, units, levels", [(3, 20, None), (5, 40, None), (4, 40, 2), (6, 300, None), (6, 300, 2)]
 )
 def test_wilcoxon_in_samples_is_nearly_that_of_the_samples(teams, units, levels):
     values = made(teams, units, levels=levels)

@@ -368,8 +368,7 @@ def test_label_maps_that_make_no_sense_are_refused(labels, classes, message):
 
 @pytest.mark.parametrize("overlap", ["keep", "last", "first", "smallest", "class_order", "ignore"])
 @pytest.mark.parametrize(
-    ("policy", "fraction"),
-    [("clip", None), ("drop_overlapping", 0.3), ("drop_centroid", None), ("drop_unmatched", 0.3)],
+    "policy, fraction", [("clip", None), ("drop_overlapping", 0.3), ("drop_centroid", None), ("drop_unmatched", 0.3)]
 )
 def test_a_perfect_submission_is_perfect_under_every_policy(overlap, policy, fraction):
     """Two nuclei that overlap, one under an ignore region, one touching it."""

@@ -141,7 +141,7 @@ def test_what_looks_plain_and_is_not_is_read_as_by_expat_alone(body: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("dialect", "write"),
+    "dialect, write",
     [(("Vertices", "Vertex", ("X", "Y")), aperio), (("Coordinates", "Coordinate", ("Order", "X", "Y")), asap)],
 )
 def test_all_vertices_of_plain_files_are_taken_out(dialect: tuple[str, str, tuple[str, ...]], write: Any) -> None:

@@ -77,7 +77,7 @@ def panoptic_quality(results: dict[str, Result]) -> tuple[float | None, float | 
 
 
 @pytest.mark.parametrize(
-    ("numbers", "expected"),
+    "numbers, expected",
     [((4, 5, 6), 0.666667), ((1, 2, 3), 1.0), ((3, 1, 2), 1.0), ((3, 4, 5), 0.75), ((1, 500, 65_000), 0.75)],
 )
 def test_three_squares_found_perfectly_score_by_their_ids_as_published_and_one_otherwise(tmp_path, numbers, expected):

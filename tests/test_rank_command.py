@@ -371,7 +371,7 @@ def test_missing_values_are_told_with_what_became_of_them(tmp_path, missing, exp
 
 
 @pytest.mark.parametrize(
-    ("missing", "method"),
+    "missing, method",
     [
         (of, method)
         for of in ("worst", "complete_cases")
@@ -630,7 +630,7 @@ def test_a_known_metric_in_the_wrong_direction_is_refused(column: str, expected:
 
 
 @pytest.mark.parametrize(
-    ("path", "direction"),
+    "path, direction",
     [("detection.f1.pooled", "ascending"), ("segmentation.hausdorff_px.group_mean", "descending"),
      ("alternatives.centroid_closest_first.detection.f1.pooled", "ascending")],
 )  # fmt: skip

@@ -453,9 +453,7 @@ def test_mean_and_median_over_units_rank_differently():
     assert found.values.ravel().tolist() == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize(
-    ("ties", "expected"), [("min", [2, 1, 2.5]), ("average", [2.25, 1.25, 2.5]), ("dense", [2, 1, 2])]
-)
+@pytest.mark.parametrize("ties, expected", [("min", [2, 1, 2.5]), ("average", [2.25, 1.25, 2.5]), ("dense", [2, 1, 2])])
 def test_the_tie_rule_holds_in_each_group(ties, expected):
     # the first group by min 1 1 3, by average 1.5 1.5 3, dense 1 1 2; the second one 3 1 2
     table = units_only([[[0.5, 0.1]], [[0.5, 0.9]], [[0.4, 0.2]]])

@@ -377,7 +377,7 @@ def test_tau_of_values_that_are_infinite_ranks_them_as_values():
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
+    "first, second",
     [([], []), ([1], [1]), ([1, 1, 1], [1, 2, 3]), ([1, 2, NAN], [NAN, 1, 2]), ([NAN, NAN], [NAN, NAN])],
 )
 def test_tau_is_undefined_without_two_teams_that_differ(first, second):

@@ -269,9 +269,7 @@ def test_a_margin_makes_small_differences_equivalent(margin: float, verdict: str
     assert VERDICTS[found.verdict[0, 1]] == verdict
 
 
-@pytest.mark.parametrize(
-    ("teams", "effect"), [(2, 0.3), (2, 1.0), (8, 1.0), (20, 2.0), (30, 0.5), (30, 2.0), (30, 5.0)]
-)
+@pytest.mark.parametrize("teams, effect", [(2, 0.3), (2, 1.0), (8, 1.0), (20, 2.0), (30, 0.5), (30, 2.0), (30, 5.0)])
 def test_the_number_of_units_that_would_decide_is_the_first_with_the_power_that_it_says(teams, effect):
     """Power by Student's noncentral distribution; each of the intervals has the level divided by the pairs."""
     apart = np.random.default_rng(3).normal(0, 1, 40)

@@ -213,7 +213,7 @@ def test_files_that_cannot_be_opened_are_not_counted_and_told_later(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("together", "expected"),
+    "together, expected",
     [(UNLIMITED, 8), (MAIN_BYTES + 8 * (WORKER_BYTES + GB), 8), (MAIN_BYTES + 3 * (WORKER_BYTES + GB), 3), (GB, 1)],
 )
 def test_as_many_workers_as_processors_and_memory_allow(together, expected):
@@ -315,7 +315,7 @@ def test_workers_stand_in_front_of_the_main_process_where_memory_runs_out():
 
 
 @pytest.mark.parametrize(
-    ("plan", "line"),
+    "plan, line",
     [
         (POOL_OF_TWO,
          "[worker-died] one of 2 workers: ended without an answer, most often killed for memory; expected enough "

@@ -88,9 +88,7 @@ def test_a_class_of_the_nary_mask_is_a_choice():
     assert mask(3) == [[0, 0, 0], [0, 0, 0]]
 
 
-@pytest.mark.parametrize(
-    ("largest", "dtype"), [(65_535, np.uint16), (65_536, np.int32), (2**31 - 1, np.int32)], ids=str
-)
+@pytest.mark.parametrize("largest, dtype", [(65_535, np.uint16), (65_536, np.int32), (2**31 - 1, np.int32)], ids=str)
 def test_other_programs_read_the_same_numbers(largest, dtype, tmp_path):
     labels = np.zeros((7, 11), np.int64)
     labels[1:4, 2:9], labels[5, 10], labels[0, 0] = 3, largest, 1
