@@ -26,7 +26,7 @@ FOUR_CLASSES = [{"name": name} for name in ("Epithelial", "Lymphocyte", "Neutrop
 class Bench:
     """An empty folder, which is the working directory, and commands that run in this process."""
 
-    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str] | None, patch: pytest.MonkeyPatch) -> None:
         patch.chdir(folder)
         self.capture = capture
         self.patch = patch
