@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import tifffile
+from every_format import write_files
 from pycocotools import mask as coco_masks
 from scipy.io import savemat
 
@@ -375,10 +376,9 @@ def test_a_ranking_of_a_family_that_is_not_listed_says_so(capsys):
 
 
 def points(name: str, *xy: tuple[float, float]) -> None:
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
     listed = [{"name": f"Point {n}", "point": [x, y, 0.5]} for n, (x, y) in enumerate(xy)]
     document = {"name": "x", "type": "Multiple points", "points": listed, "version": {"major": 1, "minor": 0}}
-    Path(name).write_text(json.dumps(document))
+    write_files(Path(), {name: document})
 
 
 @pytest.mark.parametrize("cases", [["A_P000001"], ["A_P000001", "A_P000002"]])
@@ -452,9 +452,8 @@ def test_files_where_the_preset_expects_them_may_have_another_format(name, capsy
     points = "".join(f'<Coordinate Order="{at}" X="{x}" Y="{y}"/>' for at, (y, x) in enumerate(corners))
     shape = f'<Annotation Name="n" Type="Polygon" PartOfGroup="{name}"><Coordinates>{points}</Coordinates></Annotation>'
     for case in ("P1/a", "P2/b"):
-        path = Path(f"mine/reference/{case}.xml")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"<ASAP_Annotations><Annotations>{shape}</Annotations></ASAP_Annotations>")
+        text = f"<ASAP_Annotations><Annotations>{shape}</Annotations></ASAP_Annotations>"
+        write_files(Path("mine/reference"), {f"{case}.xml": text})
     assert run(["init", "mine"]) == 0
     assert f"2 images as asap_xml, classes '{name}'" in capsys.readouterr().out
     cases = Path("mine/cases.csv")
