@@ -1099,7 +1099,7 @@ def test_tables_of_points_of_other_tools_are_read(file: str, header: str, row: s
 @pytest.mark.parametrize("suffix", [".csv", ".txt"])
 def test_other_tables_are_named_with_what_to_do(header: str, row: str, told: str, suffix: str, capsys) -> None:
     put("ref/a.tif", R)
-    dump(f"pred/a{suffix}", f"{header}\n{row}\n", encoding="utf-8")
+    dump(f"pred/a{suffix}", f"{header}\n{row}\n")
     check(compared(capsys), f"no labels, but 'a{suffix}', {told}")
 
 
