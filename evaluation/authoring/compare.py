@@ -171,9 +171,8 @@ def compare_paths(
             notes += made.notes
             findings += made.findings
         notes += [words.format(names=names_of(models)) for words, models in lost.items()]
-        apart = [model for other in parties[1:] if not parties[0].ranks(other) for model in other.models]
         findings = list(dict.fromkeys(for_files(findings)))
-        return comparison_of(results, tuple(dict.fromkeys(notes)), findings, apart, scenes)
+        return comparison_of(results, parties, tuple(dict.fromkeys(notes)), findings, scenes)
 
 
 def link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -> Path:
@@ -529,15 +528,16 @@ class Comparison:
 
 def comparison_of(
     results: Mapping[str, Result],
+    parties: Sequence[Party],
     notes: Sequence[str] = (),
     findings: Sequence[Finding] = (),
-    apart: Sequence[str] = (),
     scenes: Mapping[str, Mapping[str, Scene]] | None = None,
 ) -> Comparison:
-    """The results of models, and their ranking if there are several; the first was scored by the rules of the ranking.
+    """The results of models, and their ranking if there are several, by the rules of the first party.
 
-    apart  models that have no place in it, since they cannot be compared in all of its columns
+    Models of other parties that cannot be compared in all of its columns have no place in it.
     """
+    apart = [model for other in parties[1:] if not parties[0].ranks(other) for model in other.models]
     challenge = next(iter(results.values())).challenge
     board = None
     if len(results) > 1 and challenge.ranking is not None:

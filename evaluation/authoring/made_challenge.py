@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evaluation.aggregation.intervals import FEWEST_GROUPS
 from evaluation.authoring.class_plan import Plan, has_ignored, is_nameless, keys_of, needs_classes
@@ -22,9 +22,6 @@ from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.results.files import write_atomically
 from evaluation.study.hints import hint_about_size
-
-if TYPE_CHECKING:
-    pass
 
 TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
