@@ -6,6 +6,7 @@ submissions are written, and scored like any others.
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -150,7 +151,7 @@ def compare_paths(
             for model, document in made.documents.items():
                 own = Challenge.build({**document, "cases": challenge.cases})
                 submitted = made.folder / "submissions" / model
-                with named_model(model if len(of_models) > 1 else ""), about_classes(classes):
+                with told_of(model if len(of_models) > 1 else "", classes):
                     result = score_submission(
                         made.folder,
                         submitted,
@@ -159,11 +160,16 @@ def compare_paths(
                         progress=progress_of_round(progress, len(results), len(of_models)),
                     )
                 if tissue is not None:
-                    scenes[model] = draw_scenes(made.folder, submitted, own, tissue, workers)
+                    from evaluation.report.pictures import illustrate_cases  # slow to import
+
+                    names = [case.name for case in own.cases]
+                    shown = illustrate_cases(
+                        made.folder, submitted, challenge=own, drawn=names, images=tissue, workers=workers
+                    )
+                    scenes[model] = shown.scenes
                 hints = hints_about_files(made.folder, submitted, result)
                 hints = [about_um(hint, of_models[model]) for hint in hints]
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
-                check_found(found, wanted.ignore, result)
                 asked = for_files(map(about_labels, result.findings))
                 results[model] = replace(result, challenge=challenge, findings=asked)
                 for words in filter(None, (about_overlaps(own, result), about_empty(result))):
@@ -188,17 +194,6 @@ def link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -
         if picture is not None:
             (folder / f"{free}{picture.suffix}").symlink_to(picture.resolve())
     return folder
-
-
-def draw_scenes(
-    folder: Path, submission: Path, challenge: Challenge, tissue: Path, workers: int | None
-) -> Mapping[str, Scene]:
-    """The scenes of a model, by the name of the image."""
-    from evaluation.report.pictures import illustrate_cases  # slow to import
-
-    names = [case.name for case in challenge.cases]
-    second = illustrate_cases(folder, submission, challenge=challenge, drawn=names, images=tissue, workers=workers)
-    return second.scenes
 
 
 def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[Source]:
@@ -272,25 +267,17 @@ def told_without_challenge() -> Iterator[None]:
 
 
 @contextmanager
-def named_model(model: str) -> Iterator[None]:
-    """Put the name of one of several models, "" for the only one, before what is wrong with its files."""
-    try:
-        yield
-    except SubmissionRejected as error:
-        if not model:
-            raise
-        findings = (replace(one, where=f"prediction {quote(model)}, {one.where}") for one in error.findings)
-        raise SubmissionRejected(*findings).hiding(error.hidden_names) from None
-
-
-@contextmanager
-def about_classes(given: str | None) -> Iterator[None]:
-    """Put what ``--classes`` can do behind what is wrong with the classes of nuclei; ``given``: its value."""
+def told_of(model: str, classes: str | None) -> Iterator[None]:
+    """Put the name of one of several models, "" for the only one, before what is wrong with its files, and what
+    ``--classes``, whose value is ``classes``, can do behind what is wrong with the classes of nuclei."""
     try:
         yield
     except (SubmissionRejected, ChallengeBroken) as error:
-        findings = map(about_labels, error.findings)
-        error.findings = tuple(one if is_none(given) else with_advice(one) for one in findings)
+        findings = [about_labels(finding) for finding in error.findings]
+        findings = findings if is_none(classes) else [with_advice(finding) for finding in findings]
+        if model and isinstance(error, SubmissionRejected):
+            findings = [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in findings]
+        error.findings = tuple(findings)
         raise
 
 
@@ -302,22 +289,15 @@ def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
             raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="points"))
         may_be_label = reference.format == "label_image" and is_number(name)
         may_be_region = reference.format == "geojson"  # regions of QuPath are seen when all classes are known
-        if name.casefold() not in known and may_be_label and not int(name):
+        if name.casefold() in known:
+            continue
+        if may_be_label and not int(name):
             raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="background"))
-        if name.casefold() not in known and not (may_be_label or may_be_region):
-            raise nothing_to_ignore(reference, name)
-
-
-def check_found(reference: Source, ignore: Sequence[str], result: Result) -> None:
-    """Refuse names that nothing in the reference has. Raises WrongUsage."""
-    known = {name.casefold() for name in reference.classes}
-    strange = [name for name in ignore if name.casefold() not in known]
-    reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
-    if len(ignore) == 1 and any(report.ignore_outlines for report in reports):
-        return
-    for name in strange:
-        if not any(has_in_it(file, name) for file in reference.files()):
-            raise nothing_to_ignore(reference, name)
+        if not (may_be_label or may_be_region) or not any(has_in_it(file, name) for file in reference.files()):
+            label = "the number of a label, such as 255" if reference.format == "label_image" else ""
+            classes = f"a class of its nuclei ({listed(reference.classes, 20)})" if reference.classes else ""
+            expected = " or ".join(filter(None, (label, classes))) or "a reference with classes"
+            raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", expected=expected))
 
 
 def has_in_it(file: SourceFile, name: str) -> bool:
@@ -327,14 +307,7 @@ def has_in_it(file: SourceFile, name: str) -> bool:
         return array is None or bool((array == int(name)).any())
     with file.path.open("rb") as stream:
         text = b"".join(plain_chunks(stream, quote(file.name), LimitRules().bytes_per_file)).decode("utf-8", "replace")
-    return f'"{name}"'.casefold() in text.casefold()
-
-
-def nothing_to_ignore(reference: Source, name: str) -> WrongUsage:
-    label = "the number of a label, such as 255" if reference.format == "label_image" else ""
-    classes = f"a class of its nuclei ({listed(reference.classes, 20)})" if reference.classes else ""
-    expected = " or ".join(filter(None, (label, classes))) or "a reference with classes"
-    return WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", expected=expected))
+    return any(word.casefold() in text.casefold() for word in (f'"{name}"', json.dumps(name)))
 
 
 def about_labels(finding: Finding) -> Finding:

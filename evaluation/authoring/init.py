@@ -19,7 +19,6 @@ from evaluation.authoring.made_challenge import (
     ONE_CLASS,
     are_points,
     challenge_text,
-    heading_of,
     table_text,
     tables_above,
     toml_value,
@@ -99,10 +98,16 @@ def initialise_challenge(
         challenge = Challenge.build(resolve_preset(dict(document)))
         sizes = looked.sizes()
         cases = tuple(replace(c, size_yx=c.size_yx or sizes.get(c.name)) for c in find_cases(challenge, folder))
-        lines, findings = looked.notes(), looked.findings()
+        lines = [f"Reference {looked.reference.words()}"]
+        lines += [f"Submission {looked.sample.words()}"] if looked.sample else []
+        findings = [*looked.reference.findings, *looked.plan.findings]
     pattern, columns = challenge.reference.files, needed_columns(challenge, cases)
     (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
-    text = challenge_text(heading_of(preset), document)
+    heading = [
+        f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
+        f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets.md#{preset}.",
+    ]
+    text = challenge_text(heading, document)
     write_atomically(folder / CHALLENGE_FILE, text + ("" if "publish" in preset_rules else PUBLISH))
     write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
     has_pixels = challenge.reference.overlap is not None
@@ -215,10 +220,6 @@ def needed_columns(challenge: Challenge, cases: Iterable[ListedCase]) -> tuple[s
 # --- rules that follow from what is found -----------------------------------------------------------------------------
 
 
-def has_files(folder: Path) -> bool:
-    return any(path.is_file() and not path.name.startswith(".") for path in folder.rglob("*"))
-
-
 @dataclass(frozen=True, slots=True)
 class Looked:
     """What the reference holds, and the sample of a submission, if there is one; which classes are scored."""
@@ -240,13 +241,6 @@ class Looked:
             tables = {"reference": {key: tables["reference"][key] for key in PLACES if key in tables["reference"]}}
         return {key: value for key, value in tables.items() if value}
 
-    def findings(self) -> list[Finding]:
-        return [*self.reference.findings, *self.plan.findings]
-
-    def notes(self) -> list[str]:
-        submission = [] if self.sample is None else [f"Submission {self.sample.words()}"]
-        return [f"Reference {self.reference.words()}", *submission]
-
     def sizes(self) -> dict[str, Size]:
         """The sizes of cases that the sample tells."""
         if self.sample is None:
@@ -264,7 +258,8 @@ def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pla
     if sample is not None and (sample / JOBS_FILE).is_file():
         got = f"{JOBS_FILE}, a download from the platform"
         raise WrongUsage(fault("nothing-to-compare", quote(str(sample), 200), wording="of-platform", got=got))
-    if sample is None and not has_files(folder / REFERENCE):
+    files = (folder / REFERENCE).rglob("*")
+    if sample is None and not any(path.is_file() and not path.name.startswith(".") for path in files):
         return None
     with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
         try:

@@ -64,13 +64,6 @@ ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
 }
 
 
-def heading_of(preset: str) -> list[str]:
-    return [
-        f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
-        f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets.md#{preset}.",
-    ]
-
-
 def tables_above(preset: str, name: str) -> dict[str, Any]:
     """What every challenge.toml that takes a preset begins with."""
     return {"format_version": 1, "name": name, "version": "1", "preset": preset}
