@@ -17,9 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.authoring.class_plan import Plan, distinct, ignored_classes, is_none, parsed_classes, plan_classes
 from evaluation.authoring.compare import Comparison, compare_paths, comparison_of, model_names, parties_of
-from evaluation.authoring.made_challenge import Wanted, document_of, unpaired
+from evaluation.authoring.made_challenge import (
+    Plan,
+    Wanted,
+    distinct,
+    document_of,
+    ignored_classes,
+    is_none,
+    parsed_classes,
+    plan_classes,
+    unpaired,
+)
 from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, meaning_of
 from evaluation.authoring.source import Pairing, Size, Source, SourceCase
 from evaluation.challenge import Challenge, LimitRules, is_safe_name

@@ -16,20 +16,23 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from evaluation.authoring.class_plan import ClassPlan, ignored_classes, is_none, plan_classes
-from evaluation.authoring.look import look, pictures_near
+from evaluation.authoring.look import look
 from evaluation.authoring.made_challenge import (
+    ClassPlan,
     Party,
     Wanted,
     are_points,
     free_name,
+    ignored_classes,
+    is_none,
     is_number,
     make_challenge,
+    plan_classes,
     safe_name,
     size_faults,
 )
 from evaluation.authoring.pieces import EACH_A_MASK, files_for_shell, pixels_of
-from evaluation.authoring.source import NAMELESS, Source, SourceFile
+from evaluation.authoring.source import NAMELESS, Source, SourceFile, pictures_near
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.decoding.pixels import IMAGE_SUFFIXES
 from evaluation.decoding.streams import plain_chunks

@@ -39,7 +39,7 @@ from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as, refused
 from evaluation.formats import Request, read_annotations
 from evaluation.formats.geojson import write_geojson
-from evaluation.formats.images import FoundImage, find_image
+from evaluation.formats.images import find_image
 from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import COLUMN_PREFIX
@@ -323,21 +323,19 @@ def readers_of_cases(
         if shared:
             names = [file.name for file in shared_reference_files(challenge, folder)]
             readers = [reader(side, case, shared.cases[case.name]) for case in challenge.cases]
-            return readers, shared.warnings, resolved(folder, names)
+            return readers, shared.warnings, {(folder / name).resolve() for name in names}
         files = {case: reference_files(challenge, folder, case) for case in challenge.cases}
         names = [name for case_files in files.values() for file in case_files for name in file.names]
-        return [reader(side, case, case_files) for case, case_files in files.items()], [], resolved(folder, names)
+        readers = [reader(side, case, case_files) for case, case_files in files.items()]
+        return readers, [], {(folder / name).resolve() for name in names}
     received = receive_submission(challenge, source, folder)
     if received.has_errors:
         raise ConversionRefused(*received.findings)
     side = submission_side(challenge, received.files)
     contents = received.contents
     readers = [reader(side, case, contents[case.name]) for case in challenge.cases if case.name in contents]
-    return readers, list(received.findings), resolved(source, received.files.names) | {source.resolve()}
-
-
-def resolved(folder: Path, names: Iterable[str]) -> set[Path]:
-    return {(folder / name).resolve() for name in names}
+    paths = {source.resolve(), *((source / name).resolve() for name in received.files.names)}
+    return readers, list(received.findings), paths
 
 
 # --- one file ---------------------------------------------------------------------------------------------------------
@@ -373,7 +371,11 @@ def convert_file(
         source, detected = file.path, file.detected
         name = detected.format
         if name == "hovernet_mat" and "class_values" not in options:
-            options |= numbered_classes(source, class_names)
+            with source.open("rb") as stream:
+                numbers = numbers_in_mat(stream, source.name)
+            numbered = class_names or list(map(str, range(1, max(numbers, default=0) + 1)))
+            values = {name: number for number, name in enumerate(numbered, start=1)}
+            options |= {"class_values": values} if numbers else {}
         rules = rules_for(name, {**detected.keys, **options}, source)
         if rules.are_counts:
             raise refused("unsupported-shape", quote(original.name, 120), wording="only-numbers")
@@ -390,7 +392,10 @@ def convert_file(
         with source.open("rb") as stream:
             image = find_image(source, stream, request, stem)
             is_dense = rules.dense or name in ("rle_csv", "yolo_txt")
-            case = Case(stem, stem, *(size_yx or known_size(image, is_dense, target)), spacing_um, index=0)
+            size_yx = size_yx or image.size_yx
+            if size_yx is None and (is_dense or target in PAINTED):
+                raise WrongUsage(fault("missing-option", "--size", wording="no-image-size"))
+            case = Case(stem, stem, *(size_yx or UNKNOWN_YX), spacing_um, index=0)
             of_classes = None if file.classes is None else np.load(file.classes, allow_pickle=False)
             if of_classes is None and name == "label_image":
                 of_classes = classes_in_npz(stream, request, case)
@@ -402,10 +407,14 @@ def convert_file(
             else:
                 annotations = read_one_case(stream, request, case, image)
         names = names or ["nucleus"]
-        check_parts(annotations, request.where)
+        parts = annotations.parts
+        left_out = sum(finding.count for finding in annotations.findings if finding.code == "left-out")
+        if left_out and not any(isinstance(part, LabelImage) or len(part) for part in parts):
+            told = fault("unsupported-shape", request.where, wording="all-left-out", count=left_out)
+            raise InputFault(*annotations.findings, told)
         hints.pop("unsupported-shape", None)
         writer = Writer(target, origin, overlap, rules, names, [None] * len(names), len(names))
-        encoded = writer.encode(case, annotations.parts, annotations, request.where)
+        encoded = writer.encode(case, parts, annotations, request.where)
         if not request.classes.names and tells_class_probabilities(source, name):
             lost = fault("left-out", request.where, wording="unnamed-probabilities")
             encoded = replace(encoded, findings=(*encoded.findings, lost))
@@ -425,14 +434,6 @@ def refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
         raise WrongUsage(
             fault("unreadable-file", quote(source), got=(error.strerror or "not readable").lower())
         ) from None
-
-
-def numbered_classes(source: Path, class_names: Sequence[str]) -> dict[str, Any]:
-    """``class_values`` for a file of HoVer-Net: its numbers from 1 in the order of the names, or as names."""
-    with source.open("rb") as stream:
-        numbers = numbers_in_mat(stream, source.name)
-    names = class_names or list(map(str, range(1, max(numbers, default=0) + 1)))
-    return {"class_values": {name: number for number, name in enumerate(names, start=1)}} if numbers else {}
 
 
 def tells_class_probabilities(source: Path, format: str) -> bool:
@@ -477,13 +478,6 @@ def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
     return replace(met_classes(rules, names), names=tuple(names), ids=ids, values=values)
 
 
-def check_parts(annotations: Annotations, where: str) -> None:
-    """Raise InputFault if all that a file has was left out."""
-    count = sum(finding.count for finding in annotations.findings if finding.code == "left-out")
-    if count and not any(isinstance(part, LabelImage) or len(part) for part in annotations.parts):
-        raise InputFault(*annotations.findings, fault("unsupported-shape", where, wording="all-left-out", count=count))
-
-
 def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
     """The rules of a format, with the usual values for what is not given. Raises WrongUsage."""
     if name not in FORMATS:
@@ -496,27 +490,14 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
     try:
         return FORMATS[name].model_validate({"format": name, "files": files, **usual_keys(name, options, DEFAULTS)})
     except ValidationError as error:
-        faults = [each for problem in error.errors() for each in option_faults(problem, name)]
-        annotations = [
-            fault("invalid-rule", f"--set {each.where}=", got=each.got, expected=each.expected) for each in faults
-        ]
-        raise WrongUsage(*annotations) from None
-
-
-def option_faults(problem: Any, format: str) -> list[Finding]:
-    """One pydantic error about the options of a format, as findings at their keys."""
-    if problem["type"] == "extra_forbidden":
-        return [fault("contradictory-rules", joined(*problem["loc"]), wording="only-own-keys", format=format, shape="")]
-    return faults_of(problem, problem["loc"])
-
-
-def known_size(image: FoundImage, is_dense: bool, target: Target) -> tuple[int, int]:
-    """Height and width of the image: those that the file tells, or any if they do not matter. Raises WrongUsage."""
-    if image.size_yx is not None:
-        return image.size_yx
-    if is_dense or target in PAINTED:
-        raise WrongUsage(fault("missing-option", "--size", wording="no-image-size"))
-    return UNKNOWN_YX
+        findings: list[Finding] = []
+        for problem in error.errors():
+            faults = faults_of(problem, problem["loc"])
+            if problem["type"] == "extra_forbidden":
+                key = joined(*problem["loc"])
+                faults = [fault("contradictory-rules", key, wording="only-own-keys", format=name, shape="")]
+            findings += [fault("invalid-rule", f"--set {f.where}=", got=f.got, expected=f.expected) for f in faults]
+        raise WrongUsage(*findings) from None
 
 
 def parse_options(options: Sequence[str]) -> dict[str, Any]:

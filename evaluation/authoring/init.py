@@ -12,18 +12,23 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, keys_of, needs_classes, plan_classes
-from evaluation.authoring.look import look, size_beside
+from evaluation.authoring.look import look
 from evaluation.authoring.made_challenge import (
     OF_POINTS,
     ONE_CLASS,
+    ClassPlan,
+    Plan,
     are_points,
     challenge_text,
+    has_ignored,
+    keys_of,
+    needs_classes,
+    plan_classes,
     table_text,
     tables_above,
     toml_value,
 )
-from evaluation.authoring.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of
+from evaluation.authoring.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, read_text, resolve_preset
 from evaluation.findings import Finding, counted, fault, quote, render_findings

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import re
-import shutil
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,19 +18,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evaluation.authoring.pieces import (
-    COLOURED,
-    MASK_ENDING,
-    MASK_FOLDERS,
-    PICTURE_FOLDERS,
-    VOLUMES,
-    Files,
-    remedy,
-    unfold,
-)
+from evaluation.authoring.pieces import COLOURED, VOLUMES, Files, remedy, unfold
 from evaluation.authoring.source import (
     ARRAYS,
     CLASS_TABLE,
+    MASK_ENDING,
     NAMELESS,
     Size,
     Source,
@@ -39,35 +30,38 @@ from evaluation.authoring.source import (
     SourceFile,
     bare_parts,
     class_maps,
+    image_suffix,
     images_of_jobs,
     imported,
+    list_files,
     pack,
-    pack_folder,
     place_files,
     place_in_jobs,
+    placed_in,
+    size_beside,
 )
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.decoding.content import CONVERT, foreign_file, what_it_is
 from evaluation.decoding.label_array import values_of_masks
 from evaluation.decoding.mat_file import MatFile
-from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, read_image, read_image_size, suffix_of
+from evaluation.decoding.pixels import IMAGE_SUFFIXES, read_image, read_image_size, suffix_of
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import Finding, counted, fault, quote
-from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as, refused
+from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.arrays import CaseArray
 from evaluation.formats.coco import read_document
 from evaluation.formats.detect import EMPTY_LIST, Detected, columns_of, detect_format, foreign_table
 from evaluation.formats.images import DOCUMENTS, FoundImage, find_image, list_images
-from evaluation.formats.imports import READERS, find_stores, is_store, kind_of
+from evaluation.formats.imports import READERS, is_store, kind_of
 from evaluation.formats.label_image import read_class_table
 from evaluation.formats.mat_files import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.model import Annotations, Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
-from evaluation.submission import open_submission
 from evaluation.submission.by_pattern import NOTE, PLATFORM_LISTS
+from evaluation.submission.files import FolderFiles
 
 SUFFIXES = {
     **dict.fromkeys(("aperio_xml", "asap_xml"), ".xml"),
@@ -78,7 +72,6 @@ SUFFIXES = {
     "yolo_txt": ".txt",
 }  # others are JSON
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
-JPEG_SUFFIXES = (".jpg", ".jpeg", ".JPG", ".JPEG")
 VOLUME_SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".nhdr", ".mhd")
 DEFAULTS: Mapping[str, Any] = {
     "vertices": "exact",
@@ -170,11 +163,6 @@ def regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
     return dict.fromkeys(regions, "regions of the tissue, beside which the nuclei lie")
 
 
-def placed_in(path: Path, findings: Iterable[Finding]) -> list[Finding]:
-    """Findings about files of a side, with the side before the file."""
-    return [replace(one, where=f"{quote(str(path), 200)}, {one.where}") for one in findings]
-
-
 def without_mask_endings(source: Source) -> Source:
     """The source with the names of its pictures for cases: ``a`` for ``a_masks``."""
     bare = {name: MASK_ENDING.sub("", name) for name in source.cases}
@@ -188,56 +176,6 @@ def without_mask_endings(source: Source) -> Source:
 
 
 # --- which files there are, and what each is --------------------------------------------------------------------------
-
-
-def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
-    """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out.
-
-    Zarr stores that are folders are packed into the workspace, each as one file.
-    """
-    if path.is_file() and (suffix_of(path.name) == ".npz" or image_suffix(path) != ".npz" or kind_of(path) is not None):
-        return [(path.name, path)]
-    try:
-        files = open_submission(path, LimitRules())
-    except SubmissionRejected as error:
-        shown = quote(str(path), 200)
-        raise WrongUsage(
-            *(placed_in(path, [e])[0] if e.code == "unsafe-path" else replace(e, where=shown) for e in error.findings)
-        ) from None
-    listed = []
-    with faults_as(WrongUsage):
-        stores = find_stores(files.names)
-        for top, parts in stores.items():
-            listed.append((f"{top or path.resolve().name}.zip", pack(files, parts, top, workspace)))
-        in_stores = {part for parts in stores.values() for part in parts}
-        for folder, rois in single_rois(files.names).items():
-            listed.append((f"{folder or path.resolve().name}.zip", pack(files, rois, folder, workspace)))
-            in_stores |= {*rois}
-        for name in files.names:
-            if name in in_stores or any(part.startswith(".") for part in name.split("/")):
-                continue
-            file = path.resolve() / name
-            if not (path.is_dir() and file.is_file()):
-                file = workspace / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                with files.open(name) as packed, file.open("wb") as target:
-                    shutil.copyfileobj(packed, target)
-            listed.append((name, file))
-    return listed
-
-
-def single_rois(names: Iterable[str]) -> dict[str, list[str]]:
-    """ROIs of ImageJ by their folder, where each is a file with a number for a name, as ImageJ calls them."""
-    folders: dict[str, list[str]] = {}
-    for name in names:
-        if name.lower().endswith(".roi"):
-            folders.setdefault(name.rpartition("/")[0], []).append(name)
-    is_number = re.compile("[0-9]+(-[0-9]+)*$")
-    return {
-        folder: parts
-        for folder, parts in folders.items()
-        if len(parts) > 1 and all(is_number.match(PurePosixPath(part).stem) for part in parts)
-    }
 
 
 def add_file(files: Files, name: str, path: Path, *, imports: bool) -> None:
@@ -273,7 +211,10 @@ def look_at_file(path: Path, workspace: Path, *, format: str | None = None, data
 
     Raises InputFault for a damaged file and for several images, OSError, and WrongUsage for a file of no format.
     """
-    packed = pack_folder(path, workspace) if is_store(path) else path
+    packed = path
+    if is_store(path):
+        files_of_store = FolderFiles(path, LimitRules())
+        packed = pack(files_of_store, files_of_store.names, "", workspace)
     if packed.is_dir() and format is None:
         raise of_no_format(path, "a folder; convert its files one by one")
     made = imported(packed, workspace, name=path.name, dataset=dataset)
@@ -311,13 +252,6 @@ def recognise(name: str, path: Path) -> SourceFile | str:
         return SourceFile(name, path, Detected(COLOURED) if is_coloured(path, suffix) else detected, suffix)
     except OSError as error:
         return (error.strerror or "not readable").lower()
-
-
-def image_suffix(path: Path) -> str:
-    """The suffix that the content of an image file has, "" for other files."""
-    with path.open("rb") as stream:
-        head = stream.read(16)
-    return next((suffix for suffix, one in CONTAINERS.items() if head.startswith(one.magics)), "")
 
 
 def is_zip_of_others(path: Path, suffix: str) -> bool:
@@ -617,38 +551,6 @@ class Reading:
         return self.source_of(shared, is_shared=True, categories=categories)
 
 
-def size_beside(path: Path, *names: str) -> Size | None:
-    """The size of the picture that has one of these names, perhaps but for an ending such as ``_nuclei``."""
-    names = (*names, *(MASK_ENDING.sub("", name) for name in names))
-    image = next((one for one in pictures_near(path, names) if one != path), None)
-    return None if image is None else jpeg_size(image) or read_image_size(image)
-
-
-def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Pictures with one of these names beside a file, or in a folder of pictures near it or in the place of its own."""
-    words = sorted(word for name in PICTURE_FOLDERS for word in {name, name.capitalize(), name.title()})
-    folder, parts = path.parent, path.parent.parts
-    at = [index for index, part in enumerate(parts) if part.casefold() in MASK_FOLDERS]
-    near = [around / word for around in (folder, folder.parent) for word in words]
-    near += [Path(*parts[:index], word, *parts[index + 1 :]) for index in at for word in words]
-    for place in dict.fromkeys([folder, *filter(Path.is_dir, near)]):
-        for name in dict.fromkeys(names):
-            yield from filter(Path.is_file, (place / (name + suffix) for suffix in (*IMAGE_SUFFIXES, *JPEG_SUFFIXES)))
-
-
-def jpeg_size(path: Path) -> Size | None:
-    """Height and width of a JPEG image by the header of its frame; None if it is none."""
-    with path.open("rb") as stream:
-        if path.suffix not in JPEG_SUFFIXES or stream.read(2) != b"\xff\xd8":
-            return None
-        while len(head := stream.read(4)) == 4 and head[0] == 0xFF:
-            if 0xC0 <= head[1] <= 0xCF and head[1] not in (0xC4, 0xC8, 0xCC):
-                frame = stream.read(5)
-                return (int.from_bytes(frame[1:3]), int.from_bytes(frame[3:])) if len(frame) == 5 else None
-            stream.seek(max(int.from_bytes(head[2:]) - 2, 0), 1)
-    return None
-
-
 def extent_of(annotations: Annotations) -> Size | None:
     """The height and width of an image that holds all nuclei."""
     points = [part.points_xy for part in annotations.parts if isinstance(part, Outlines | Points)]
@@ -684,7 +586,7 @@ class Discovered(Mapping[Any, int]):
     def __getitem__(self, key: Any) -> int:
         name = getattr(key, "written", str(key))  # files are looked up in lower case
         if not name or re.fullmatch("Point [0-9]+", name):  # the platform's word for no name
-            name = "nucleus"
+            name = NAMELESS
         folded = [known.casefold() for known in self.names]
         if name.casefold() not in folded:
             self.names.append(name)

@@ -23,8 +23,10 @@ import numpy.typing as npt
 
 from evaluation.authoring.source import (
     CLASS_MAPS,
-    ENDINGS,
+    MASK_ENDING,
+    MASK_FOLDERS,
     NAMELESS,
+    PICTURE_FOLDERS,
     PICTURE_WORDS,
     Size,
     SourceFile,
@@ -48,12 +50,6 @@ SAMPLE = 3  # files of each form of name whose pixels are looked at
 COLOURS = (3, 4)
 PICTURE_VALUES, PICTURE_CHANGES = 16, 0.35  # touching labels of 3 x 3 px change at a third of their pixels
 WHOLE_SHARE, SHARED_PIXELS = 0.8, 0.1
-PICTURE_FOLDERS = {"images", "image", "imgs", "img", "raw", "tissue", "pictures", "photos", "inputs"}
-PICTURE_FOLDERS |= {"tissue_images", "tissue images"}
-MASK_FOLDERS = {"masks", "mask", "labels", "label", "gt", "annotations", "instances", "ground_truth", "segmentations"}
-NOT_MASKS = {*PICTURE_WORDS, "json", "mat", "geojson", "output", "result", "results", "ref", "reference"}
-MASK_WORDS = tuple(sorted((word for word in ENDINGS if word not in NOT_MASKS), key=len, reverse=True))
-MASK_ENDING = re.compile(rf"(?:[ _.-]+(?:{'|'.join(MASK_WORDS)}))+$", re.IGNORECASE)
 PICTURE_ENDING = re.compile(rf"(?:(?:^|[ _.-]+)(?:{'|'.join(PICTURE_WORDS)}))+$", re.IGNORECASE)
 NUMBER_OF_NUCLEUS = re.compile(
     r"[ _.-]*(?:mask|nucleus|nuclei|nuc|cell|object|obj|instance|inst|id|label)?s?[ _.-]*(?:[0-9]+|[0-9a-f]{16,})$",
