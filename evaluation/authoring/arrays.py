@@ -17,18 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.authoring import made_challenge as challenges
 from evaluation.authoring.compare import Comparison, compare_paths, comparison_of, model_names, parties_of
-from evaluation.authoring.made_challenge import (
-    Plan,
-    Wanted,
-    distinct,
-    document_of,
-    ignored_classes,
-    is_none,
-    parsed_classes,
-    plan_classes,
-    unpaired,
-)
+from evaluation.authoring.made_challenge import Plan, Wanted, distinct, plan_classes, unpaired
 from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, meaning_of
 from evaluation.authoring.source import Pairing, Size, Source, SourceCase
 from evaluation.challenge import Challenge, LimitRules, is_safe_name
@@ -36,15 +27,8 @@ from evaluation.challenge.documents import resolve_preset
 from evaluation.decoding.label_array import find_binary_mask, label_components, values_of_masks
 from evaluation.execution.workers import check_workers
 from evaluation.findings import Finding, counted, fault, listed
-from evaluation.instances.labels import (
-    EXACT_UP_TO,
-    are_records,
-    as_array,
-    instances_from_masks,
-    instances_from_runs,
-    majority_classes,
-    whole_labels,
-)
+from evaluation.instances import labels as dense
+from evaluation.instances.labels import are_records, as_array
 from evaluation.instances.runs import empty_region, join_regions, select_instances, union_region
 from evaluation.model import Instances, LabelRuns, Region
 from evaluation.model.label_runs import runs_of
@@ -125,7 +109,7 @@ def compare(
     images = with_regions(images, "reference")
     models = {model: with_regions(read, f"{model!r}, image") for model, read in models.items()}
     side, sides = source_of(images), {model: source_of(read) for model, read in models.items()}
-    not_scored = ignored_classes(side, ignored)
+    not_scored = challenges.ignored_classes(side, ignored)
     known = {name.casefold() for name in side.classes}.union(*(image.ignored_labels for image in images.values()))
     if strange := [name for name in ignored if name.casefold() not in known]:
         raise ValueError(f"ignore: {strange[0]!r} is no label and no class of the reference")
@@ -142,7 +126,7 @@ def compare(
     results, parties = {}, parties_of(side, sides, planned)
     for party in parties:
         tables = rules_of(party.plan, "reference/"), rules_of(party.plan, "")
-        challenge = Challenge.build(resolve_preset(document_of(side, party, *tables, wanted)))
+        challenge = Challenge.build(resolve_preset(challenges.document_of(side, party, *tables, wanted)))
         of_reference = {name: image.nuclei(party.plan, f"reference {name!r}") for name, image in images.items()}
         for model in party.models:
             check_names(model, models[model], images, named_models[model], may_differ=may_differ)
@@ -209,9 +193,9 @@ def option_for_numbers(option: str | None, keys: Set[str]) -> str | None:
     >>> option_for_numbers("tumour,stroma", {"1", "2"})
     'tumour=1,stroma=2'
     """
-    if option is None or is_none(option):
+    if option is None or challenges.is_none(option):
         return option
-    plan = parsed_classes(option)
+    plan = challenges.parsed_classes(option)
     if keys and all(key.isdecimal() for key in keys) and not keys & ids_of(plan).keys():
         plan = [(name, [*aliases, str(number)]) for number, (name, aliases) in enumerate(plan, start=1)]
     if unknown := sorted(key for key in keys if key.casefold() not in ids_of(plan)):
@@ -300,7 +284,7 @@ def with_regions(images: dict[str, Image], where: str) -> dict[str, Image]:
             made[name] = replace(image, findings=tuple(replace(one, where=place) for one in told))
             continue
         regions, told = label_components(labels, 8, where=place, bytes_limit=LimitRules().bytes_per_file)
-        nuclei = instances_from_runs(regions, 1)
+        nuclei = dense.instances_from_runs(regions, 1)
         keys = None
         if len(values) > 1:
             first = np.searchsorted(labels.start, nuclei.first_pixels(), side="right") - 1
@@ -351,7 +335,7 @@ class Masks:
     """The nuclei of an image that was given as ``number`` masks, without classes."""
 
     def __init__(self, masks: Any) -> None:
-        self.instances, self.number = instances_from_masks(masks), len(masks)
+        self.instances, self.number = dense.instances_from_masks(masks), len(masks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,12 +415,12 @@ class Reading:
         if 0 in self.void and classes is None:
             raise ValueError("ignore: 0 is the background of labels; mark what is not annotated with another number")
         is_void = np.isin(array, sorted(self.void))
-        whole = whole_labels(np.where(is_void, 0, array) if is_void.any() else array)
+        whole = dense.whole_labels(np.where(is_void, 0, array) if is_void.any() else array)
         if whole.min(initial=0) < 0 or whole.max(initial=0) > np.iinfo(np.int64).max:
             raise ValueError(f"labels are from {whole.min()} to {whole.max()}, not from 0 to 2^63 - 1")
         runs = runs_of(whole)
-        instances = instances_from_runs(runs, 0)
-        region = union_region(instances_from_runs(runs_of(is_void.astype(np.uint8)), 1))
+        instances = dense.instances_from_runs(runs, 0)
+        region = union_region(dense.instances_from_runs(runs_of(is_void.astype(np.uint8)), 1))
         void_labels = frozenset(str(number) for number in self.void if (array == number).any())
         read = Image(instances, None, (), runs, region, void_labels)
         if classes is None:
@@ -476,7 +460,7 @@ def keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[l
             raise ValueError(f"{got}; expected {expected}")
         return [key_of(value) for value in array.tolist()], met
     numbers = np.where(is_class, np.cumsum(is_class), 0).astype(np.int16)
-    number = majority_classes(instances, runs_of(numbers[index.reshape(labels.shape)]))
+    number = dense.majority_classes(instances, runs_of(numbers[index.reshape(labels.shape)]))
     if (number == 0).any():
         without = counted(int((number == 0).sum()), "nucleus has", "nuclei have")
         got = f"{without} no class in the class map, the second of the pair"
@@ -527,7 +511,7 @@ def unstacked(array: Array, sizes: Collection[Size]) -> Any:
     if array.ndim != 3 or array.dtype.kind not in "biuf":
         raise ValueError(f"labels are {array.dtype} of shape {shape}; expected (H, W), (N, H, W), or a list of images")
     if array.dtype.kind == "f":
-        if not (np.abs(array) <= EXACT_UP_TO).all() or not np.array_equal(array, array.astype(np.int64)):
+        if not (np.abs(array) <= dense.EXACT_UP_TO).all() or not np.array_equal(array, array.astype(np.int64)):
             got = f"labels of shape {shape} are not all whole numbers"
             raise ValueError(f"{got}; of probabilities of masks give masks > 0.5")
         array = array.astype(np.int64)

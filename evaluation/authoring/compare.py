@@ -16,21 +16,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from evaluation.authoring import made_challenge as challenges
 from evaluation.authoring.look import look
-from evaluation.authoring.made_challenge import (
-    ClassPlan,
-    Party,
-    Wanted,
-    are_points,
-    free_name,
-    ignored_classes,
-    is_none,
-    is_number,
-    make_challenge,
-    plan_classes,
-    safe_name,
-    size_faults,
-)
+from evaluation.authoring.made_challenge import ClassPlan, Party, Wanted, are_points, free_name, safe_name
 from evaluation.authoring.pieces import EACH_A_MASK, files_for_shell, pixels_of
 from evaluation.authoring.source import NAMELESS, Source, SourceFile, pictures_near
 from evaluation.challenge import Challenge, LimitRules
@@ -129,13 +117,13 @@ def compare_paths(
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise WrongUsage(fault("file-exists", quote(folder, 120), wording="folder-not-empty"))
         paths = [reference, *predictions.values()]
-        skip_tables = is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
+        skip_tables = challenges.is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
         sides = look_at_sides(paths, workspace, skip_tables=skip_tables)
         found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
         of_models = {model: with_categories(side, found) for model, side in of_models.items()}
         check_ignored(found, ignore)
-        wanted = Wanted(iou, tuple(families), tuple(ignored_classes(found, ignore)) if ignore else ())
-        planned = plan_classes(found, of_models, classes, wanted.ignore)
+        wanted = Wanted(iou, tuple(families), tuple(challenges.ignored_classes(found, ignore)) if ignore else ())
+        planned = challenges.plan_classes(found, of_models, classes, wanted.ignore)
         parties = parties_of(found, of_models, planned)
         results: dict[str, Result] = {}
         scenes: dict[str, Mapping[str, Scene]] = {}
@@ -147,8 +135,8 @@ def compare_paths(
         for number, party in enumerate(parties):
             scratch = workspace / f"challenge_{number}"
             target = scratch if number or folder is None else folder
-            made = make_challenge(found, party, target, wanted, scratch)
-            if faults := size_faults(made):
+            made = challenges.make_challenge(found, party, target, wanted, scratch)
+            if faults := challenges.size_faults(made):
                 raise WrongUsage(*faults)
             challenge = Challenge.load(made.folder)
             for model, document in made.documents.items():
@@ -277,7 +265,7 @@ def told_of(model: str, classes: str | None) -> Iterator[None]:
         yield
     except (SubmissionRejected, ChallengeBroken) as error:
         findings = [about_labels(finding) for finding in error.findings]
-        findings = findings if is_none(classes) else [with_advice(finding) for finding in findings]
+        findings = findings if challenges.is_none(classes) else [with_advice(finding) for finding in findings]
         if model and isinstance(error, SubmissionRejected):
             findings = [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in findings]
         error.findings = tuple(findings)
@@ -290,7 +278,7 @@ def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
     for name in ignore:
         if are_points(reference):
             raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="points"))
-        may_be_label = reference.format == "label_image" and is_number(name)
+        may_be_label = reference.format == "label_image" and challenges.is_number(name)
         may_be_region = reference.format == "geojson"  # regions of QuPath are seen when all classes are known
         if name.casefold() in known:
             continue

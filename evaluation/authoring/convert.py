@@ -18,16 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from evaluation.authoring.look import (
-    DEFAULTS,
-    UNKNOWN_YX,
-    look_at_file,
-    met_classes,
-    numbers_in_mat,
-    read_one_case,
-    usual_keys,
-    whole_numbers,
-)
+from evaluation import model
+from evaluation.authoring import look as looked
+from evaluation.authoring.look import UNKNOWN_YX, look_at_file, whole_numbers
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.documents import parse_toml
@@ -47,32 +40,10 @@ from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.prepare import convert_parts
 from evaluation.instances.rasterise import placed_vertices
-from evaluation.model import (
-    Annotations,
-    Case,
-    ClassTable,
-    Counts,
-    Instances,
-    Int16,
-    LabelImage,
-    OriginRule,
-    Outlines,
-    OverlapRule,
-    Part,
-    Points,
-)
+from evaluation.model import Annotations, Case, ClassTable, Instances, Int16, LabelImage, OriginRule, Outlines, Part
 from evaluation.results.files import all_or_none
-from evaluation.scoring.read import (
-    Side,
-    in_image,
-    outside_image,
-    read_case,
-    read_shared_reference,
-    reference_files,
-    reference_side,
-    shared_reference_files,
-    submission_side,
-)
+from evaluation.scoring import read as reading
+from evaluation.scoring.read import Side
 from evaluation.scoring.receive import CaseContent, receive_submission
 
 Target = Literal["geojson", "label_tiff", "nary_mat", "platform"]
@@ -130,7 +101,7 @@ class Writer:
 
     target: Target
     origin: OriginRule
-    overlap: OverlapRule | None
+    overlap: model.OverlapRule | None
     rules: FormatRules
     class_names: Sequence[str]
     colours: Sequence[str | None]
@@ -144,7 +115,7 @@ class Writer:
         Raises InputFault for what cannot be written.
         """
         place = f"case {quote(case.name)}"
-        if any(isinstance(part, Counts) for part in parts):
+        if any(isinstance(part, model.Counts) for part in parts):
             raise refused("unsupported-shape", place, wording="only-numbers")
         lost = lost_numbers(annotations.parts, self.target, where)
         rules: dict[str, Any] = {key: self.rules.value(key) or usual for key, usual in NOT_SAID.items()}
@@ -156,7 +127,7 @@ class Writer:
         converted = convert_parts(parts, case.shape_yx, **rules, where=place)
         instances = replace(converted.instances, class_id=self.named(converted.instances.class_id))
         nuclei, written_nuclei = converted.scored_before + converted.ignored_before, len(instances)
-        outside = outside_image(max(converted.outside, nuclei - written_nuclei), nuclei, case, place)
+        outside = reading.outside_image(max(converted.outside, nuclei - written_nuclei), nuclei, case, place)
         if case.shape_yx == UNKNOWN_YX:
             outside = [replace(finding, expected="x and y of 0 or more, in px") for finding in outside]
         if self.overlap is not None and self.target in PAINTED and instances.point_yx is None:
@@ -182,7 +153,7 @@ class Writer:
         if target == "platform" and are_points:
             xy = instances.centroids_yx()[:, ::-1] + SHIFT[self.origin]
             class_id, probabilities = instances.class_id, (instances.probability, instances.class_probability)
-            return {suffix: write_points_json(Points(xy, class_id, instances.source_id, *probabilities), names)}
+            return {suffix: write_points_json(model.Points(xy, class_id, instances.source_id, *probabilities), names)}
         if target in DRAWN and are_points:
             raise refused("unsupported-shape", where, wording="points-without-outlines")
         if target in DRAWN:
@@ -273,7 +244,7 @@ def convert_challenge(
     target: Target,
     *,
     origin: OriginRule = "pixel_corner",
-    overlap: OverlapRule | None = None,
+    overlap: model.OverlapRule | None = None,
 ) -> Conversion:
     """Write every case of a submission, or of the reference (``source`` None), in another format.
 
@@ -293,7 +264,7 @@ def convert_challenge(
         for case, read in readers:
             try:
                 annotations = read()
-                parts = in_image(annotations.parts, case, rules)
+                parts = reading.in_image(annotations.parts, case, rules)
                 files = writer.encode(case, parts, annotations, f"case {quote(case.name)}")
             except InputFault as error:
                 faults += error.findings
@@ -315,23 +286,23 @@ def readers_of_cases(
     """Every case that is there with a function that reads it, warnings about the files, and the paths of the files."""
 
     def reader(side: Side, case: Case, content: CaseContent) -> CaseReader:
-        return case, lambda: content if isinstance(content, Annotations) else read_case(side, case, content)
+        return case, lambda: content if isinstance(content, Annotations) else reading.read_case(side, case, content)
 
     if source is None:
-        shared = read_shared_reference(challenge, folder)
-        side = reference_side(challenge, folder)
+        shared = reading.read_shared_reference(challenge, folder)
+        side = reading.reference_side(challenge, folder)
         if shared:
-            names = [file.name for file in shared_reference_files(challenge, folder)]
+            names = [file.name for file in reading.shared_reference_files(challenge, folder)]
             readers = [reader(side, case, shared.cases[case.name]) for case in challenge.cases]
             return readers, shared.warnings, {(folder / name).resolve() for name in names}
-        files = {case: reference_files(challenge, folder, case) for case in challenge.cases}
+        files = {case: reading.reference_files(challenge, folder, case) for case in challenge.cases}
         names = [name for case_files in files.values() for file in case_files for name in file.names]
         readers = [reader(side, case, case_files) for case, case_files in files.items()]
         return readers, [], {(folder / name).resolve() for name in names}
     received = receive_submission(challenge, source, folder)
     if received.has_errors:
         raise ConversionRefused(*received.findings)
-    side = submission_side(challenge, received.files)
+    side = reading.submission_side(challenge, received.files)
     contents = received.contents
     readers = [reader(side, case, contents[case.name]) for case in challenge.cases if case.name in contents]
     paths = {source.resolve(), *((source / name).resolve() for name in received.files.names)}
@@ -352,7 +323,7 @@ def convert_file(
     size_yx: tuple[int, int] | None = None,
     spacing_um: float | None = None,
     origin: OriginRule = "pixel_corner",
-    overlap: OverlapRule | None = None,
+    overlap: model.OverlapRule | None = None,
 ) -> Conversion:
     """Convert one file that holds one case. Classes keep their names; without ``class_names`` those of the file count.
 
@@ -372,7 +343,7 @@ def convert_file(
         name = detected.format
         if name == "hovernet_mat" and "class_values" not in options:
             with source.open("rb") as stream:
-                numbers = numbers_in_mat(stream, source.name)
+                numbers = looked.numbers_in_mat(stream, source.name)
             numbered = class_names or list(map(str, range(1, max(numbers, default=0) + 1)))
             values = {name: number for number, name in enumerate(numbered, start=1)}
             options |= {"class_values": values} if numbers else {}
@@ -405,7 +376,7 @@ def convert_file(
                 with (file.classes or source).open("rb") as again:
                     annotations = read_annotations(stream, request, case, {"class_map": (again, request.where)})
             else:
-                annotations = read_one_case(stream, request, case, image)
+                annotations = looked.read_one_case(stream, request, case, image)
         names = names or ["nucleus"]
         parts = annotations.parts
         left_out = sum(finding.count for finding in annotations.findings if finding.code == "left-out")
@@ -469,13 +440,13 @@ def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
     Without ``names`` those that are met are added to them.
     """
     if not names:
-        return met_classes(rules, names)
+        return looked.met_classes(rules, names)
     first = 0 if rules.format == "yolo_txt" else 1
     numbers = rules.value("class_values") or {name: (index,) for index, name in enumerate(names, start=first)}
     ids = {name.casefold(): index for index, name in enumerate(names, start=1)}
     known = ((ids.get(name.casefold()), own) for name, own in numbers.items())
     values = {number: class_id for class_id, own in known if class_id is not None for number in own}
-    return replace(met_classes(rules, names), names=tuple(names), ids=ids, values=values)
+    return replace(looked.met_classes(rules, names), names=tuple(names), ids=ids, values=values)
 
 
 def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
@@ -488,7 +459,8 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
         raise WrongUsage(fault("invalid-rule", f"--set {key}=", got=got, expected=expected, fix=fix))
     files = source.name if FORMATS[name].file_holds == "all cases" else "{case}"
     try:
-        return FORMATS[name].model_validate({"format": name, "files": files, **usual_keys(name, options, DEFAULTS)})
+        keys = looked.usual_keys(name, options, looked.DEFAULTS)
+        return FORMATS[name].model_validate({"format": name, "files": files, **keys})
     except ValidationError as error:
         findings: list[Finding] = []
         for problem in error.errors():

@@ -12,22 +12,9 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from evaluation.authoring import made_challenge as challenges
 from evaluation.authoring.look import look
-from evaluation.authoring.made_challenge import (
-    OF_POINTS,
-    ONE_CLASS,
-    ClassPlan,
-    Plan,
-    are_points,
-    challenge_text,
-    has_ignored,
-    keys_of,
-    needs_classes,
-    plan_classes,
-    table_text,
-    tables_above,
-    toml_value,
-)
+from evaluation.authoring.made_challenge import ClassPlan, Plan, are_points, table_text, toml_value
 from evaluation.authoring.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, read_text, resolve_preset
@@ -93,7 +80,7 @@ def initialise_challenge(
             raise WrongUsage(fault("file-exists", quote(folder / file)))
     folder.mkdir(parents=True, exist_ok=True)
     challenge = Challenge.from_preset(preset, name=preset)
-    document = tables_above(preset, name or folder.resolve().name)
+    document = challenges.tables_above(preset, name or folder.resolve().name)
     cases = () if sample else find_cases(challenge, folder)
     looked = look_at(folder, sample, challenge, is_in_place=bool(cases))
     lines: list[str] = []
@@ -112,7 +99,7 @@ def initialise_challenge(
         f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
         f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets.md#{preset}.",
     ]
-    text = challenge_text(heading, document)
+    text = challenges.challenge_text(heading, document)
     write_atomically(folder / CHALLENGE_FILE, text + ("" if "publish" in preset_rules else PUBLISH))
     write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
     has_pixels = challenge.reference.overlap is not None
@@ -276,7 +263,7 @@ def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pla
         if is_in_place and not reference.has_pictures and is_of(expected, reference):
             return None
         found = look(sample, Path(tempfile.mkdtemp(dir=workspace))) if sample else None
-        return Looked(reference, found, plan_classes(reference, {}, None))
+        return Looked(reference, found, challenges.plan_classes(reference, {}, None))
 
 
 def is_of(challenge: Challenge, source: Source) -> bool:
@@ -311,16 +298,16 @@ def tables_of(reference: Source, submission: Source, plan: Plan, preset: str) ->
         entry = {"name": name, "aliases": aliases, "colour": colours.get(name)}
         tables["classes"].append({key: value for key, value in entry.items() if value})
     for name, side, before in (("reference", reference, f"{REFERENCE}/"), ("submission", submission, "")):
-        table = keys_of(side, plan, pattern_of(side, before))
+        table = challenges.keys_of(side, plan, pattern_of(side, before))
         is_asked = len(plan) > 1 or name == "reference"  # of one class, submissions need not say what is ambiguous
-        if is_asked and needs_classes(side, plan) and (file := side.class_file) is not None:
+        if is_asked and challenges.needs_classes(side, plan) and (file := side.class_file) is not None:
             table[file.class_key] = pattern_of(side, before, of_classes=True)
         is_same = table["format"] == below[name]["format"]
         tables[name] = {key: value for key, value in table.items() if not (is_same and below[name].get(key) == value)}
-    if below["reference"].get("ignore", {}).get("classes") and not (has_ignored(reference) or points):
+    if below["reference"].get("ignore", {}).get("classes") and not (challenges.has_ignored(reference) or points):
         tables["reference"]["ignore"] = {"classes": []}
     if preset == RECOMMENDED:
-        tables |= OF_POINTS if points else ONE_CLASS if len(plan) == 1 else {}
+        tables |= challenges.OF_POINTS if points else challenges.ONE_CLASS if len(plan) == 1 else {}
     return tables
 
 

@@ -18,28 +18,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from evaluation.authoring import source as sides
 from evaluation.authoring.pieces import COLOURED, VOLUMES, Files, remedy, unfold
-from evaluation.authoring.source import (
-    ARRAYS,
-    CLASS_TABLE,
-    MASK_ENDING,
-    NAMELESS,
-    Size,
-    Source,
-    SourceCase,
-    SourceFile,
-    bare_parts,
-    class_maps,
-    image_suffix,
-    images_of_jobs,
-    imported,
-    list_files,
-    pack,
-    place_files,
-    place_in_jobs,
-    placed_in,
-    size_beside,
-)
+from evaluation.authoring.source import Size, Source, SourceCase, SourceFile, bare_parts
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.decoding.content import CONVERT, foreign_file, what_it_is
@@ -103,9 +84,9 @@ def look(
 
     Raises WrongUsage with what is wrong if there is nothing in it that can be read.
     """
-    shown, named = quote(str(path), 200), dict(list_files(path, workspace))
+    shown, named = quote(str(path), 200), dict(sides.list_files(path, workspace))
     with faults_as(WrongUsage):
-        images = images_of_jobs(named)
+        images = sides.images_of_jobs(named)
     files = Files(workspace)
     for name, file in named.items():
         is_list = PurePosixPath(name).name in PLATFORM_LISTS and (images or "/" not in name)
@@ -141,7 +122,7 @@ def look(
         source = reading.source([*chosen, *files.blank] if format == "yolo_txt" else chosen, images)
     except InputFault as error:
         is_told = chosen[0].path == path or all(one.where.startswith(shown) for one in error.findings)
-        raise WrongUsage(*(error.findings if is_told else placed_in(path, error.findings))) from None
+        raise WrongUsage(*(error.findings if is_told else sides.placed_in(path, error.findings))) from None
     if files.pictures and not imports:
         source = without_mask_endings(source)
     return replace(
@@ -165,7 +146,7 @@ def regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
 
 def without_mask_endings(source: Source) -> Source:
     """The source with the names of its pictures for cases: ``a`` for ``a_masks``."""
-    bare = {name: MASK_ENDING.sub("", name) for name in source.cases}
+    bare = {name: sides.MASK_ENDING.sub("", name) for name in source.cases}
     if len(set(bare.values())) < len(bare):
         return source
     cases = {
@@ -185,7 +166,7 @@ def add_file(files: Files, name: str, path: Path, *, imports: bool) -> None:
         files.left_out.append((name, f"{READERS[import_kind][0]}, {CONVERT} label_tiff or geojson"))
         return
     try:
-        path = imported(path, files.workspace, name=name)
+        path = sides.imported(path, files.workspace, name=name)
         files.forms |= {READERS[import_kind][0]} if import_kind else set()
         file = recognise(name, path)
     except InputFault as error:
@@ -214,10 +195,10 @@ def look_at_file(path: Path, workspace: Path, *, format: str | None = None, data
     packed = path
     if is_store(path):
         files_of_store = FolderFiles(path, LimitRules())
-        packed = pack(files_of_store, files_of_store.names, "", workspace)
+        packed = sides.pack(files_of_store, files_of_store.names, "", workspace)
     if packed.is_dir() and format is None:
         raise of_no_format(path, "a folder; convert its files one by one")
-    made = imported(packed, workspace, name=path.name, dataset=dataset)
+    made = sides.imported(packed, workspace, name=path.name, dataset=dataset)
     if format is not None:
         return SourceFile(path.name, made, Detected(format), suffix_of(made.name))
     files, file = Files(workspace), recognise(path.name, made)
@@ -246,7 +227,7 @@ def recognise(name: str, path: Path) -> SourceFile | str:
             return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
         if detected.format != "label_image":
             return SourceFile(name, path, detected, SUFFIXES.get(detected.format, ".json"))
-        suffix = image_suffix(path)
+        suffix = sides.image_suffix(path)
         if is_zip_of_others(path, suffix):
             return "a ZIP, which is not opened: name that one, or unpack it"
         return SourceFile(name, path, Detected(COLOURED) if is_coloured(path, suffix) else detected, suffix)
@@ -297,12 +278,12 @@ OTHERS: tuple[Callable[[Path], str], ...] = (volume_of_scanner, foreign_file, fo
 def nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsage:
     """What is raised for a side without a file that can be read."""
     if files.not_imported:
-        return WrongUsage(*placed_in(path, files.not_imported))
+        return WrongUsage(*sides.placed_in(path, files.not_imported))
     got, fix = "notes only" if named else "no file", None
     if files.left_out:
         name, what = next((one for one in files.left_out if OF_OBJECTS.search(one[0])), files.left_out[0])
         got = f"no labels, but {quote(name)}, {what}"
-        image = SourceFile(name, named[name], Detected("label_image"), image_suffix(named[name]))
+        image = SourceFile(name, named[name], Detected("label_image"), sides.image_suffix(named[name]))
         fix = remedy(image, what, path)
     return WrongUsage(fault("nothing-to-compare", quote(str(path), 200), got=got, fix=fix))
 
@@ -333,7 +314,7 @@ def tables_beside(
     images = {bare_parts(one.name): one for one in chosen}
     is_asked = reading.format == "label_image"
     tables = {bare_parts(n): named[n] for n, _ in files.left_out if is_asked and is_class_table(named[n])}
-    first_map = next(iter(class_maps(one.name for one in chosen).values()), None) if tables else None
+    first_map = next(iter(sides.class_maps(one.name for one in chosen).values()), None) if tables else None
     without = next((one.name for parts, one in images.items() if parts not in tables), None)
     but = ""  # why the tables are not used
     if first_map:
@@ -359,7 +340,7 @@ def tables_beside(
     except InputFault as error:
         reading.classes.clear()
         first, expected = error.findings[0], error.findings[0].expected
-        place = placed_in(reading.path, [first])[0].where
+        place = sides.placed_in(reading.path, [first])[0].where
         findings.append(fault("file-not-read", place, wording="table-not", expected=expected, what=first.got))
         return {}, findings
     return tables, findings
@@ -367,7 +348,7 @@ def tables_beside(
 
 def is_class_table(path: Path) -> bool:
     """Whether a CSV file has a column of ids and one of classes."""
-    if path.suffix.lower() != CLASS_TABLE:
+    if path.suffix.lower() != sides.CLASS_TABLE:
         return False
     with path.open("rb") as stream:
         columns = columns_of(stream.read(4096).removeprefix(codecs.BOM_UTF8))
@@ -407,19 +388,19 @@ class Reading:
             got += f" ({self.format})"
             raise refused("nothing-to-compare", shown, got=got)
         by_case: dict[str, list[SourceFile]] = {}
-        for file in place_in_jobs(files, images) if images else place_files(files, self.format):
+        for file in sides.place_in_jobs(files, images) if images else sides.place_files(files, self.format):
             by_case.setdefault(file.case, []).append(file)
         cases = {}
         for case, parts in by_case.items():
             looks = [self.look_into(file) for file in parts]
             stem = bare_parts(parts[0].name)[-1]
-            size_yx = next((size for size, _ in looks if size), None) or size_beside(parts[0].path, case, stem)
+            size_yx = next((size for size, _ in looks if size), None) or sides.size_beside(parts[0].path, case, stem)
             extents = [extent for _, extent in looks if extent]
             extent_yx = (max(y for y, _ in extents), max(x for _, x in extents)) if extents else None
             cases[case] = SourceCase(tuple(parts), parts[0].group, size_yx, None, extent_yx)
         if self.format == "label_image" and (values := values_of_masks(self.labels_of(cases))):
             self.keys["components"] = 8
-            if len(values) > 1 and set(self.classes) <= {NAMELESS}:
+            if len(values) > 1 and set(self.classes) <= {sides.NAMELESS}:
                 self.add_numbers(sorted(values))
         return self.source_of(cases)
 
@@ -440,13 +421,13 @@ class Reading:
                     yield image.labels
 
     def source_of(self, cases: Mapping[str, SourceCase], **more: Any) -> Source:
-        named = tuple(name for name in self.classes if name != NAMELESS)
+        named = tuple(name for name in self.classes if name != sides.NAMELESS)
         return Source(self.path, self.format, self.suffix, self.keys, cases, named, self.numbers, **more)
 
     def request(self, file: SourceFile, files: str = "{case}") -> Request:
         """How to read a file; classes that it names are added to those that were met, unless its path tells it."""
         keys = {"format": self.format, "files": files, **self.keys}
-        if self.format in ARRAYS:  # their numbers are not known before they are read
+        if self.format in sides.ARRAYS:  # their numbers are not known before they are read
             keys["class_values"] = {"any": 1}
         rules = FORMATS[self.format].model_validate(keys)
         name = (file.case or "all") + file.suffix
@@ -521,7 +502,7 @@ class Reading:
         extents: dict[str, Size | None] = {}
         request = self.request(file, f"all{self.suffix}")
         with file.path.open("rb") as stream:
-            if self.format in ARRAYS:
+            if self.format in sides.ARRAYS:
                 array = CaseArray(stream, request)
                 if self.format == "pannuke_masks" and len(array.shape) != 4:
                     return None
@@ -586,7 +567,7 @@ class Discovered(Mapping[Any, int]):
     def __getitem__(self, key: Any) -> int:
         name = getattr(key, "written", str(key))  # files are looked up in lower case
         if not name or re.fullmatch("Point [0-9]+", name):  # the platform's word for no name
-            name = NAMELESS
+            name = sides.NAMELESS
         folded = [known.casefold() for known in self.names]
         if name.casefold() not in folded:
             self.names.append(name)

@@ -14,17 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.aggregation.intervals import FEWEST_GROUPS
-from evaluation.authoring.source import (
-    ARRAYS,
-    NAMELESS,
-    Pairing,
-    Size,
-    Source,
-    SourceCase,
-    SourceFile,
-    bare_parts,
-    pair_names,
-)
+from evaluation.authoring import source as sides
+from evaluation.authoring.source import ARRAYS, NAMELESS, Pairing, Size, Source, SourceCase, SourceFile
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
@@ -523,7 +514,7 @@ def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups:
 def several_of_each(side: Source) -> str | None:
     """What to do about a side that has files of one name in several folders, such as those of two annotators."""
     names = [file.name for file in side.files()]
-    stems = [bare_parts(name)[-1] for name in names]
+    stems = [sides.bare_parts(name)[-1] for name in names]
     twice = next((name for name, stem in zip(names, stems, strict=True) if stems.count(stem) > 1), None)
     folder = None if twice is None or len({*stems}) == 1 else twice.split("/")[0]
     return folder and f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
@@ -537,7 +528,7 @@ def pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
         rules = {name: "the id of the image in the reference" for name in pairs if name != pairs[name]}
         missing = tuple(name for name in reference.cases if name not in pairs)
         return Pairing(pairs, rules, missing, tuple(name for name in prediction.cases if name not in by_id))
-    pairing = pair_names(reference.cases, prediction.cases)
+    pairing = sides.pair_names(reference.cases, prediction.cases)
     if pairing.pairs:
         return pairing
     fix = several_of_each(reference) or several_of_each(prediction)
@@ -593,10 +584,10 @@ def paired_cases(
     for name, case in reference.cases.items():
         pairs = {model: pairing.pairs[name] for model, pairing in pairings.items() if name in pairing.pairs}
         predictions = {model: models[model].cases[own] for model, own in pairs.items()}
-        sides = (case, *predictions.values())
-        size = next((side.size_yx for side in sides if side.size_yx is not None), None)
+        of_case = (case, *predictions.values())
+        size = next((side.size_yx for side in of_case if side.size_yx is not None), None)
         if size is None:
-            extents = [side.extent_yx for side in sides if side.extent_yx is not None] or [(1, 1)]
+            extents = [side.extent_yx for side in of_case if side.extent_yx is not None] or [(1, 1)]
             size = unknown[name] = (max(y for y, _ in extents), max(x for _, x in extents))
         cases[free_name(safe_name(name), cases)] = PairedCase(name, case, predictions, size)
     if not unknown:
