@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote as quote_for_shell
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -48,6 +49,12 @@ from evaluation.scoring.receive import CaseContent, receive_submission
 
 Target = Literal["geojson", "label_tiff", "nary_mat", "platform"]
 TARGETS: dict[Target, str] = {"geojson": ".geojson", "label_tiff": ".tif", "nary_mat": ".mat", "platform": ".json"}
+TARGET_OF_FORMAT: dict[str, Target] = {
+    "geojson": "geojson",
+    "label_image": "label_tiff",
+    "nary_mat": "nary_mat",
+    **dict.fromkeys(("polygons_json", "points_json"), "platform"),
+}
 SUFFIXES = {*TARGETS.values(), ".tiff"}  # of OUTPUT; another one is a part of its name
 NOT_SAID = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}  # of formats without these keys
 SHIFT: Mapping[OriginRule, float] = {"pixel_centre": 0.0, "pixel_corner": 0.5}  # of the first pixel's centre
@@ -506,3 +513,27 @@ def parse_size(size: str | None) -> tuple[int, int] | None:
             fault("invalid-rule", "--size", got=quote(size), expected="height and width in px, such as 1000x800")
         )
     return int(match[1]), int(match[2])
+
+
+def with_other_format(findings: Sequence[Finding], submission: Path, format: str) -> list[Finding]:
+    """Findings about a rejected submission: if its files have another format than the challenge's, it is told.
+
+    What was found, and the call that makes the wanted format of a file, stand behind the first error and those of its
+    code.
+    """
+    with tempfile.TemporaryDirectory(prefix="evaluation-validate-") as workspace:
+        try:
+            source = looked.look(submission, Path(workspace), imports=True)
+        except (InputFault, SubmissionRejected, WrongUsage, OSError):
+            return list(findings)
+    if source.format == format:
+        return list(findings)
+    case = next(iter(source.cases.values()))
+    name, images = case.files[0].name, counted(len(source.cases), "image")
+    words = f"It holds {images} as {source.format}, such as {quote(name, 80)}; expected: {format}."
+    if (target := TARGET_OF_FORMAT.get(format)) is not None:
+        file = quote_for_shell(str(submission if submission.is_file() else submission / name))
+        size = " --size HEIGHTxWIDTH" if target in PAINTED and case.size_yx is None else ""
+        words += f" This converts a file: evaluation convert {file} OUTPUT --to {target}{size}"
+    first = min(finding for finding in findings if finding.severity == "error")
+    return [replace(one, fix=f"{one.fix} {words}".strip()) if one.code == first.code else one for one in findings]
