@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -31,8 +31,8 @@ from evaluation.decoding.guard import Bounds, DecoderFault, decode
 from evaluation.decoding.plain_values import from_plain, to_plain
 from evaluation.execution import executors
 from evaluation.execution.limits import MemoryLeft
-from evaluation.execution.pool import Pool, ProcessPool, Task
-from evaluation.execution.workers import answers_in_order
+from evaluation.execution.pool import Pool, ProcessPool
+from evaluation.execution.workers import Work, run_on
 from evaluation.findings.errors import InputFault, NoRoomBeside, SubmissionRejected
 from evaluation.scoring.street import check_submission, score_submission
 
@@ -170,8 +170,9 @@ def test_what_has_no_room_beside_other_work_says_nothing_of_the_file(monkeypatch
         assert len(ask(reader, argument, bounds=bounds)) == 1
 
 
-def ask_in_worker(reader: str, argument: int) -> list[Any]:
-    return [len(ask(reader, argument, bounds=Bounds(memory_bytes=1 << 31, seconds=20))[0])]
+def ask_all_in_worker(reader: str, arguments: Sequence[int]) -> list[int]:
+    bounds = Bounds(memory_bytes=1 << 31, seconds=20)
+    return [len(ask(reader, argument, bounds=bounds)[0]) for argument in arguments]
 
 
 @pytest.mark.parametrize("kind", ["processes", "threads"])
@@ -183,8 +184,7 @@ def test_what_has_no_room_beside_other_work_is_done_alone(monkeypatch, kind):
     else:
         pool = ProcessPool(2)
         pool.memory_bytes = 1 << 26
-    tasks = [Task(ask_in_worker, ("answer_with", size)) for size in sizes]
-    assert [number for (number,) in answers_in_order(pool, tasks)] == sizes
+    assert run_on(pool, Work(ask_all_in_worker, ("answer_with",), sizes, [0] * 4, at_once=1)) == sizes
 
 
 DEADLY = """

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -26,19 +26,10 @@ from signals import HELD, wait_for
 from evaluation import score_submission
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
-from evaluation.execution import executors, workers
+from evaluation.execution import executors, pool, workers
 from evaluation.execution.executors import ExecutorPool
-from evaluation.execution.pool import ProcessPool, Task
-from evaluation.execution.workers import (
-    UNLIMITED,
-    Job,
-    MemoryLeft,
-    Work,
-    answers_in_order,
-    plan_workers,
-    run_job,
-    run_jobs,
-)
+from evaluation.execution.pool import ProcessPool
+from evaluation.execution.workers import UNLIMITED, Job, MemoryLeft, Work, plan_workers, run_job, run_jobs, run_on
 from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
@@ -184,9 +175,10 @@ def test_the_main_process_begins_and_is_joined_where_that_saves_time(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, pools
 ) -> None:
     is_faster_shared = workers.is_faster_shared
-    monkeypatch.setattr(
-        workers, "is_faster_shared", lambda _, tasks, workers: is_faster_shared(seconds, tasks, workers)
-    )
+    for module in (workers, pool):
+        monkeypatch.setattr(
+            module, "is_faster_shared", lambda _, tasks, workers: is_faster_shared(seconds, tasks, workers)
+        )
     monkeypatch.setattr(workers, "usable_processors", lambda: 2)
     monkeypatch.setattr(workers, "memory_left", lambda: MemoryLeft(64 * 10**9))
     monkeypatch.setattr(workers, "SURELY_LONG_BYTES", UNLIMITED)
@@ -413,13 +405,17 @@ def import_nothing(*task: object) -> None:
     import nothing  # noqa: F401
 
 
+def names_in(folder: Path, items: Sequence[int]) -> list[str]:
+    return [folder.name for _ in items]
+
+
 def test_a_worker_that_does_not_see_the_folders_is_told(made: Path) -> None:
     """Else the files of the submission would seem to be missing, and it would be rejected for good."""
     with ThreadPoolExecutor(1) as executor:
-        pool = ExecutorPool(executor, 1)
-        assert list(answers_in_order(pool, [Task(str, (made,))])) == [str(made)]
+        pool_of_thread = ExecutorPool(executor, 1)
+        assert run_on(pool_of_thread, Work(names_in, (made,), [0], [0])) == [made.name]
         with pytest.raises(WorkersLost, match=r"does not see '/nowhere'; expected folders that all machines share"):
-            list(answers_in_order(pool, [Task(str, (Path("/nowhere"),))]))
+            run_on(pool_of_thread, Work(names_in, (Path("/nowhere"),), [0], [0]))
 
 
 # --- a cluster --------------------------------------------------------------------------------------------------------

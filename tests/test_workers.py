@@ -17,20 +17,18 @@ from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
 from evaluation.execution.limits import UNLIMITED, MemoryLeft, left_in_groups, memory_left
-from evaluation.execution.pool import Task, can_fork
+from evaluation.execution.pool import CASE_BYTES, ProcessPool, can_fork
 from evaluation.execution.workers import (
     BYTES_AT_ONCE,
-    CASE_BYTES,
     CASES_AT_ONCE,
     MAIN_BYTES,
     SURELY_LONG_BYTES,
     WORKER_BYTES,
-    Plan,
     Work,
     batches,
     plan_workers,
     run_job,
-    run_tasks,
+    run_on,
     run_work,
 )
 from evaluation.findings.errors import WorkerDied, refused
@@ -268,14 +266,20 @@ def test_batches_keep_the_order_and_never_hold_more_than_the_largest_case_may():
 
 # --- the pool ---------------------------------------------------------------------------------------------------------
 
-POOL_OF_TWO = Plan(2, is_in_process=False, tries_again=False)
-CHOSEN = Plan(2, is_in_process=False, tries_again=True)
-ALONE = Plan(1, is_in_process=False, tries_again=False)
-MAIN = Plan(1, is_in_process=True, tries_again=False)
+POOL_OF_TWO = {"width": 2}
+CHOSEN = {"width": 2, "tries_again": True}
+ALONE = {"width": 1}
+MAIN = {"width": 1, "main_begins": True}
 
 
-def outcomes_of(function, arguments, plan):
-    return run_tasks([Task(function, of_task, 5400 * MB) for of_task in arguments], plan)
+def call_each(function, arguments):
+    return [function(*of_call) for of_call in arguments]
+
+
+def outcomes_of(function, arguments, pool):
+    """The outcome of each call, each a task of its own, by a pool with these parameters."""
+    work = Work(call_each, (function,), arguments, [5400 * MB] * len(arguments), at_once=1)
+    return run_on(ProcessPool(**pool), work)
 
 
 @pytest.fixture
@@ -285,8 +289,8 @@ def importable(monkeypatch):
 
 
 def test_outcomes_come_in_order_and_progress_is_told_whoever_works():
-    for plan in (MAIN, ALONE, POOL_OF_TWO):
-        assert list(outcomes_of(divmod, [(n, 3) for n in range(9)], plan)) == [divmod(n, 3) for n in range(9)]
+    for pool in (MAIN, ALONE, POOL_OF_TWO):
+        assert outcomes_of(divmod, [(n, 3) for n in range(9)], pool) == [divmod(n, 3) for n in range(9)]
     for workers in (1, 2):
         told = []
         progress = lambda *numbers: told.append(numbers)  # noqa: E731, B023
@@ -309,7 +313,7 @@ def test_workers_stand_in_front_of_the_main_process_where_memory_runs_out():
 
 
 @pytest.mark.parametrize(
-    "plan, line",
+    "pool, line",
     [
         (POOL_OF_TWO,
          "[worker-died] one of 2 workers: ended without an answer, most often killed for memory; expected enough "
@@ -319,29 +323,29 @@ def test_workers_stand_in_front_of_the_main_process_where_memory_runs_out():
     ],
     ids=["two", "one"],
 )  # fmt: skip
-def test_a_killed_worker_ends_everything(importable, plan, line):
+def test_a_killed_worker_ends_everything(importable, pool, line):
     with pytest.raises(WorkerDied) as died:
-        list(outcomes_of(kill_worker, [(1,), (2,), (3,)], plan))
+        outcomes_of(kill_worker, [(1,), (2,), (3,)], pool)
     assert [str(finding) for finding in died.value.findings] == [line]
 
 
 def test_one_worker_goes_on_alone_where_several_were_too_many(importable, tmp_path):
     """A task that is killed as long as there are others: every outcome comes once, in order."""
-    assert list(outcomes_of(kill_in_a_crowd, [(str(tmp_path), n) for n in range(6)], CHOSEN)) == list(range(6))
+    assert outcomes_of(kill_in_a_crowd, [(str(tmp_path), n) for n in range(6)], CHOSEN) == list(range(6))
     with pytest.raises(WorkerDied):
-        list(outcomes_of(kill_in_a_crowd, [(str(tmp_path / "b"), n) for n in range(6)], POOL_OF_TWO))
+        outcomes_of(kill_in_a_crowd, [(str(tmp_path / "b"), n) for n in range(6)], POOL_OF_TWO)
 
 
-@pytest.mark.parametrize(("plan", "where"), [(MAIN, "the main process"), (ALONE, "the only worker")])
-def test_memory_that_runs_out_is_told_with_the_estimate(plan, where):
+@pytest.mark.parametrize(("pool", "where"), [(MAIN, "the main process"), (ALONE, "the only worker")])
+def test_memory_that_runs_out_is_told_with_the_estimate(pool, where):
     with pytest.raises(WorkerDied) as died:
-        list(outcomes_of(bytearray, [(1 << 60,)], plan))
+        outcomes_of(bytearray, [(1 << 60,)], pool)
     assert str(died.value.findings[0]).startswith(f"[worker-died] {where}: ran out of memory; expected enough memory ")
 
 
 def test_other_errors_of_a_worker_are_raised_as_they_are():
     with pytest.raises(ZeroDivisionError):
-        list(outcomes_of(divmod, [(1, 1), (1, 0)], ALONE))
+        outcomes_of(divmod, [(1, 1), (1, 0)], ALONE)
 
 
 # --- copies of this process -------------------------------------------------------------------------------------------
@@ -351,13 +355,12 @@ def test_a_set_that_takes_long_is_shared_after_its_first_task_and_a_short_one_is
     for seconds, workers in ((0.3, "2"), (0.001, "0")):
         script = (
             "import os, types\n"
-            "from evaluation.execution import workers\n"
-            "from evaluation.execution.workers import Plan, Task, run_tasks\n"
+            "from evaluation.execution import pool\n"
+            "from evaluation.execution.workers import Work, run_on\n"
             "now = [0.0]\n"  # a clock that no other process delays
-            "workers.time = types.SimpleNamespace(perf_counter=lambda: now[0])\n"
-            f"def task(number):\n    now[0] += {seconds}\n    return os.getpid()\n"
-            "plan = Plan(2, is_in_process=True, tries_again=True)\n"
-            "pids = list(run_tasks([Task(task, (n,)) for n in range(9)], plan))\n"
+            "pool.time = types.SimpleNamespace(perf_counter=lambda: now[0])\n"
+            f"def task(numbers):\n    now[0] += {seconds}\n    return [os.getpid()]\n"
+            "pids = run_on(pool.ProcessPool(2, main_begins=True), Work(task, (), range(9), [1] * 9, at_once=1))\n"
             "print(pids[0] == os.getpid(), len(set(pids[1:]) - {os.getpid()}))\n"
         )
         done = run([sys.executable, "-c", script])
@@ -366,13 +369,12 @@ def test_a_set_that_takes_long_is_shared_after_its_first_task_and_a_short_one_is
 
 def test_outcomes_and_errors_of_copies_come_back():
     script = (
-        "from evaluation.execution.pool import Task\n"
-        "from evaluation.execution.workers import Plan, run_tasks\n"
-        "def outcomes(function, tasks, workers):\n"
-        "    plan = Plan(workers, is_in_process=False, tries_again=False)\n"
-        "    return list(run_tasks([Task(function, task) for task in tasks], plan))\n"
-        "print(outcomes(divmod, [(n, 3) for n in range(5)], 2))\n"
-        "for bad in (lambda: 1 / 0, lambda: (lambda: None)):\n"
+        "from evaluation.execution.pool import ProcessPool\n"
+        "from evaluation.execution.workers import Work, run_on\n"
+        "def outcomes(function, items, workers):\n"
+        "    return run_on(ProcessPool(workers), Work(function, (), items, [1] * len(items), at_once=1))\n"
+        "print(outcomes(lambda pairs: [divmod(*pair) for pair in pairs], [(n, 3) for n in range(5)], 2))\n"
+        "for bad in (lambda _: 1 / 0, lambda _: [lambda: None]):\n"
         "    try:\n"
         "        outcomes(bad, [()], 1)\n"
         "    except Exception as error:\n"
@@ -393,9 +395,8 @@ def test_without_a_process_for_a_worker_the_main_process_works():
         "def fork():\n    raise BlockingIOError(11, 'Resource temporarily unavailable')\n"
         "os.fork = fork\n"
         "from evaluation.decoding.guard import prepare\n"
-        "plan = workers.Plan(2, is_in_process=False, tries_again=False)\n"
-        "tasks = [workers.Task(os.getpid, ()) for _ in range(2)]\n"
-        "print(set(workers.run_tasks(tasks, plan)) == {os.getpid()})\n"
+        "work = workers.Work(lambda _: [os.getpid()], (), [1, 2], [1, 1], at_once=1)\n"
+        "print(set(workers.run_on(workers.ProcessPool(2), work)) == {os.getpid()})\n"
     )
     done = run([sys.executable, "-c", script])
     assert (done.stdout, done.stderr) == ("True\n", "")
@@ -404,12 +405,13 @@ def test_without_a_process_for_a_worker_the_main_process_works():
 def test_workers_are_gone_when_the_call_that_waits_for_them_is_left():
     script = (
         "import os, time\n"
-        "from evaluation.execution.pool import Task\n"
-        "from evaluation.execution.workers import Plan, run_tasks\n"
-        "plan = Plan(2, is_in_process=False, tries_again=False)\n"
-        "outcomes = run_tasks([Task(os.getpid, ()) for n in range(4)], plan)\n"
-        "print(next(outcomes))\n"
-        "outcomes.close()\n"
+        "from evaluation.execution.pool import ProcessPool\n"
+        "from evaluation.execution.workers import Work, run_on\n"
+        "def progress(done, total):\n    raise KeyboardInterrupt\n"
+        "def work(items):\n    print(os.getpid(), flush=True)\n    return items\n"
+        "try:\n"
+        "    run_on(ProcessPool(2), Work(work, (), [1], [1], progress, at_once=1))\n"
+        "except KeyboardInterrupt:\n    pass\n"
     )
     done = run([sys.executable, "-c", script])
     assert not Path(f"/proc/{int(done.stdout)}").exists()

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 import warnings
 from abc import ABC, abstractmethod
@@ -29,6 +30,9 @@ from evaluation.execution.limits import UNLIMITED, be_killed_first, end_with_par
 from evaluation.findings import fault
 from evaluation.findings.errors import NoRoomBeside, WorkerDied
 
+CASE_BYTES = 32_000_000  # that any case needs
+FORK_SECONDS = 0.2  # that copies of this process cost: to start, and since one process already decodes beside its work
+START_SECONDS = 2.5  # that processes which are no copies take on a machine with two processors: each imports everything
 WATCH_SECONDS = 1  # after which one who waits for answers looks up
 
 
@@ -102,12 +106,12 @@ class Pool(ABC):
     def died(self, answer: Answer) -> WorkerDied:
         """The finding about a worker that was lost or had no memory left."""
         of_several = self.several() if answer.number != self.alone else ""
-        where, case_megabytes = of_several or self.name, self.tasks[answer.number].case_bytes / 1e6
         if isinstance(answer.error, MemoryError):
-            return WorkerDied(fault("worker-died", where, wording="out-of-memory", case_megabytes=case_megabytes))
+            return out_of_memory(of_several or self.name, self.tasks[answer.number])
         if of_several:
-            return WorkerDied(fault("worker-died", where))
-        return WorkerDied(fault("worker-died", where, wording="only-worker", case_megabytes=case_megabytes))
+            return WorkerDied(fault("worker-died", of_several))
+        case_megabytes = self.tasks[answer.number].case_bytes / 1e6
+        return WorkerDied(fault("worker-died", self.name, wording="only-worker", case_megabytes=case_megabytes))
 
     name = "the only worker"
 
@@ -148,6 +152,10 @@ class Pool(ABC):
         self.close()
 
 
+def out_of_memory(where: str, task: Task) -> WorkerDied:
+    return WorkerDied(fault("worker-died", where, wording="out-of-memory", case_megabytes=task.case_bytes / 1e6))
+
+
 # --- processes of this machine ----------------------------------------------------------------------------------------
 
 
@@ -167,14 +175,28 @@ def can_fork() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1
 
 
+def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
+    """Whether workers save more time than it takes to start them, if each task takes so many seconds.
+
+    >>> is_faster_shared(1.0, tasks=20, workers=2), is_faster_shared(1.0, tasks=1, workers=2)
+    (True, False)
+    """
+    rounds = -(-tasks // workers)
+    return seconds * (tasks - rounds) > 2 * (FORK_SECONDS if can_fork() else START_SECONDS)
+
+
 class ProcessPool(Pool):
     """Worker processes of this machine, which start when answers are waited for. A lost one is not replaced.
 
+    main_begins    whether the main process works alone until it is known that workers are faster
     memory_bytes   that all of them may take together
     """
 
-    def __init__(self, width: int, *, tries_again: bool = False, bytes_each: int = UNLIMITED) -> None:
+    def __init__(
+        self, width: int, *, tries_again: bool = False, bytes_each: int = UNLIMITED, main_begins: bool = False
+    ) -> None:
         super().__init__(width, tries_again=tries_again, bytes_each=bytes_each)
+        self.main_begins = main_begins
         self.asked = width
         self.memory_bytes = memory_left().together
         self.queue: deque[int] = deque()
@@ -194,9 +216,10 @@ class ProcessPool(Pool):
         return is_waiting
 
     def received(self) -> list[Answer]:
-        self.employ()
-        if self.queue and not self.workers:  # by the limit of processes: this one works
-            return [answer_of(self.queue[0], self.tasks[self.queue.popleft()])]
+        if not self.main_begins:
+            self.employ()
+        if self.queue and not self.workers:  # this process works: it begins, or no other could be started
+            return [self.answer_of_main(self.queue.popleft())]
         busy = {worker.pipe: worker for worker in self.workers if worker.task is not None}
         answers = []
         for pipe in wait(list(busy), WATCH_SECONDS):
@@ -213,9 +236,23 @@ class ProcessPool(Pool):
             self.employ()
         return answers
 
+    def answer_of_main(self, number: int) -> Answer:
+        """The answer to a task that the main process works on, unless it has no room for a case."""
+        began, task = time.perf_counter(), self.tasks[number]
+        answer = Answer(number, error=MemoryError())
+        if self.main_begins or memory_left().each >= CASE_BYTES:
+            answer = answer_of(number, task)
+        if isinstance(answer.error, MemoryError):
+            answer = Answer(number, error=out_of_memory("the main process", task))
+        seconds = time.perf_counter() - began
+        self.main_begins = self.main_begins and not is_faster_shared(seconds, len(self.queue), self.asked)
+        return answer
+
     def employ(self) -> None:
         """Give every task that waits to a worker that does nothing, or to a new one."""
         width = 1 if self.alone in self.tasks else self.width
+        if self.queue and not self.workers and memory_left().each < CASE_BYTES:  # no room for a case
+            return
         while self.queue:
             worker = next((worker for worker in self.workers if worker.task is None), None)
             if worker is None:
@@ -346,7 +383,7 @@ def work(pipe: Connection, tasks: Mapping[int, Task]) -> None:
         number, task, of_thread.share = pipe.recv()
         answer = answer_of(number, task or tasks[number])
         try:
-            pipe.send(answer)
+            pipe.send(answer if answer.error is None else Answer(number, error=noted(answer.error)))
         except Exception as error:  # noqa: BLE001, of pickling: raised again by the main process
             pipe.send(Answer(number, error=noted(error)))
 
@@ -356,10 +393,10 @@ def answer_of(number: int, task: Task) -> Answer:
     try:
         return Answer(number, task.function(*task.arguments))
     except Exception as error:  # noqa: BLE001, of the task: raised again where its outcome is wanted
-        return Answer(number, error=noted(error))
+        return Answer(number, error=error)
 
 
-def noted(error: Exception) -> Exception:
+def noted(error: BaseException) -> BaseException:
     """Add the traceback to an error as a note, since another process does not receive it."""
-    error.add_note(traceback.format_exc())
+    error.add_note("".join(traceback.format_exception(error)))
     return error

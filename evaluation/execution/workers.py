@@ -19,28 +19,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from typing import Any, TypeVar
 
 from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left, usable_processors
-from evaluation.execution.pool import Answer, Pool, ProcessPool, Task, can_fork
-from evaluation.findings import fault
-from evaluation.findings.errors import EvaluationError, WorkerDied
+from evaluation.execution.pool import CASE_BYTES, Answer, Pool, ProcessPool, Task, can_fork, is_faster_shared
+from evaluation.findings.errors import EvaluationError
 
 Progress = Callable[[int, int], None]  # is called with the number of parts that are done, and of all
 Outcome = TypeVar("Outcome")
 Item = TypeVar("Item")
 
-CASE_BYTES = 32_000_000
 WORKER_BYTES = 150_000_000  # with its launcher and two decoders, which share most of their memory with it
 MAIN_BYTES = 256_000_000  # kept for the main process, which collects the results
 CASES_AT_ONCE = 8  # that a worker takes at a time
 BYTES_AT_ONCE = 256_000_000  # that the cases which a worker takes at a time may need together, if they are several
-FORK_SECONDS = 0.2  # that copies of this process cost: to start, and since one process already decodes beside its work
-START_SECONDS = 2.5  # that processes which are no copies take on a machine with two processors: each imports everything
 SURELY_LONG_BYTES = 500_000_000  # of what cases need beyond ``CASE_BYTES``: more than a second's work in any format
 TASKS_FOR_EACH = 4  # that are under way or waiting for each task that is worked on
 IN_FLIGHT_UP_TO = 256  # jobs
@@ -189,80 +184,21 @@ def run_work(work: Work, workers: int | None = None, executor: Executor | None =
         from evaluation.execution.executors import ExecutorPool
 
         check_workers(workers)
-        pool = ExecutorPool(executor, workers)
-        tasks = work.tasks(pool.width)
-        parts = answers_in_order(pool, tasks)
-    else:
-        plan = plan_workers(workers, work.needs)
-        tasks = work.tasks(plan.workers)
-        parts = run_tasks(tasks, plan)
-    outcomes: list[Any] = []
-    budget = work.budget
-    with closing(parts):  # whatever happens: nobody works on
-        for done, part in enumerate(parts, start=1):
-            outcomes += part
-            if work.progress is not None:
-                work.progress(done, len(tasks))
-            budget -= sum(map(work.spent, part))
-            if budget <= 0:
-                break
-    return outcomes
+        return run_on(ExecutorPool(executor, workers), work)
+    plan = plan_workers(workers, work.needs)
+    width = min(plan.workers, len(work.items)) or 1
+    return run_on(ProcessPool(width, tries_again=plan.tries_again, main_begins=plan.is_in_process), work)
 
 
-def run_tasks(tasks: Sequence[Task], plan: Plan) -> Generator[Any]:
-    """The outcomes of tasks in their order. Raises WorkerDied."""
-    done = 0
-    if plan.is_in_process:
-        for outcome, seconds in of_main(tasks):
-            done += 1
-            yield outcome
-            if is_faster_shared(seconds, len(tasks) - done, plan.workers):
-                break
-    if done < len(tasks):
-        if memory_left().each < CASE_BYTES:  # no room for a case
-            raise out_of_memory(tasks[done])
-        pool = ProcessPool(min(plan.workers, len(tasks) - done), tries_again=plan.tries_again)
-        yield from answers_in_order(pool, tasks[done:])
+def run_on(pool: Pool, work: Work) -> list[Any]:
+    """The outcomes of work, from a pool that works on nothing else. Its workers are gone at the end."""
 
+    def ask(work: Work) -> Job[list[Any]]:
+        return (yield work)
 
-def of_main(tasks: Sequence[Task]) -> Iterator[tuple[Any, float]]:
-    """Work on inputs in the main process: the outcomes in order, each with the seconds that it took."""
-    for task in tasks:
-        began = time.perf_counter()
-        try:
-            outcome = task.function(*task.arguments)
-        except MemoryError as error:
-            raise out_of_memory(task) from error
-        yield outcome, time.perf_counter() - began
-
-
-def out_of_memory(task: Task) -> WorkerDied:
-    where, case_megabytes = "the main process", task.case_bytes / 1e6
-    return WorkerDied(fault("worker-died", where, wording="out-of-memory", case_megabytes=case_megabytes))
-
-
-def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
-    """Whether workers save more time than it takes to start them, if each task takes so many seconds.
-
-    >>> is_faster_shared(1.0, tasks=20, workers=2), is_faster_shared(1.0, tasks=1, workers=2)
-    (True, False)
-    """
-    rounds = -(-tasks // workers)
-    return seconds * (tasks - rounds) > 2 * (FORK_SECONDS if can_fork() else START_SECONDS)
-
-
-def answers_in_order(pool: Pool, tasks: Sequence[Task]) -> Generator[Any]:
-    """The outcomes of tasks in their order, from a pool that works on nothing else. Its workers are gone at the end."""
     with pool:
-        numbers = [pool.submit(task) for task in tasks]
-        answers: dict[int, Answer] = {}
-        for number in numbers:
-            while number not in answers:
-                answers.update((answer.number, answer) for answer in pool.answers())
-            answer = answers.pop(number)
-            if answer.error is not None:
-                raise answer.error
-            yield answer.outcome
+        ((_, outcomes),) = together([work], ask, pool, cases=1)
+    return outcomes
 
 
 # --- many jobs --------------------------------------------------------------------------------------------------------
@@ -310,8 +246,8 @@ def run_jobs(
 class JobUnderWay:
     """A job, its place among all, the work that it asked for, and the tasks of it with the answers to them.
 
-    known   answers that came, without a gap
-    left    of the budget behind these
+    known   answers that came, without a gap, up to an error or the one that spends the last of the budget
+    budget  what is left of it behind these
     """
 
     place: int
@@ -319,32 +255,38 @@ class JobUnderWay:
     work: Work | None = None
     numbers: list[int] = field(default_factory=list)
     answers: list[Answer | None] = field(default_factory=list)
-    known: int = 0
-    left: int = 0
+    known: list[Answer] = field(default_factory=list)
+    budget: int = 0
 
     def begin(self, work: Work, numbers: list[int]) -> None:
         self.work, self.numbers, self.answers = work, numbers, [None] * len(numbers)
-        self.known, self.left = 0, work.budget
+        self.known, self.budget = [], work.budget
 
     def is_done(self) -> bool:
-        """Whether all answers arrived, or enough of them to spend the budget."""
+        """Whether all answers arrived, or enough of them: up to an error, or up to the end of the budget."""
         assert self.work is not None
-        while self.left > 0 and self.known < len(self.answers) and (answer := self.answers[self.known]) is not None:
-            self.known += 1
-            self.left -= sum(map(self.work.spent, answer.outcome or ()))
-        return self.left <= 0 or self.known == len(self.answers)
+        for answer in self.answers[len(self.known) :]:
+            if answer is None or self.budget <= 0:
+                break
+            self.known.append(answer)
+            self.budget -= self.budget if answer.error is not None else sum(map(self.work.spent, answer.outcome))
+            if self.work.progress is not None and answer.error is None:
+                self.work.progress(len(self.known), len(self.answers))
+        return self.budget <= 0 or len(self.known) == len(self.answers)
 
     def proceed(self) -> Callable[[], Work]:
         """Hand the answers to the job and go on with it."""
-        answers = [answer for answer in self.answers[: self.known] if answer is not None]
-        error = next((answer.error for answer in answers if answer.error is not None), None)
-        if error is not None:
-            return partial(self.job.throw, error)
-        return partial(self.job.send, [outcome for answer in answers for outcome in answer.outcome])
+        if self.known[-1].error is not None:
+            return partial(self.job.throw, self.known[-1].error)
+        return partial(self.job.send, [outcome for answer in self.known for outcome in answer.outcome])
 
 
 def together(
-    items: Sequence[Item], begin: Callable[[Item], Job[Outcome]], pool: Pool, cases: int, idle: Callable[[], object]
+    items: Sequence[Item],
+    begin: Callable[[Item], Job[Outcome]],
+    pool: Pool,
+    cases: int,
+    idle: Callable[[], object] = int,
 ) -> Iterator[tuple[int, Outcome]]:
     """The place and the outcome of each job, as they are done; so many are under way that no worker waits.
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from evaluation.challenge import Challenge, FormatRules
-from evaluation.execution.workers import CASE_BYTES
+from evaluation.execution.pool import CASE_BYTES
 from evaluation.findings.errors import InputFault
 from evaluation.model import Annotations, Case, Instances
 from evaluation.scoring.read import SharedCases, reference_files
