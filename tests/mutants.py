@@ -116,7 +116,7 @@ FILES = {
     "metrics_json": "evaluation/results/documents.py",
     "objects_csv": "evaluation/results/csv_files.py",
     "kept_references": "evaluation/scoring/read.py",
-    "cases": "evaluation/challenge/cases.py",
+    "cases": "evaluation/challenge/documents.py",
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from pictures import score_pictures
 from situations import WHAT_WHEN, says
 
-from evaluation.challenge.explained import explain_rule, rule_names
+from evaluation.challenge.definition import explain_rule, rule_names
 from evaluation.commands.main import run
 from evaluation.metrics import FAMILIES
 from evaluation.metrics.metric import STANDARD_RANGE, Empty

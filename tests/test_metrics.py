@@ -22,7 +22,7 @@ from test_json_formats import read as read_json
 from evaluation import Challenge, score_instances
 from evaluation.aggregation import mean_of_units, penalise
 from evaluation.aggregation.table import PenalisedScores
-from evaluation.challenge.cases import LONGEST_SIDE_PX, MOST_PIXELS, read_cases
+from evaluation.challenge.documents import LONGEST_SIDE_PX, MOST_PIXELS, read_cases
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (

@@ -8,9 +8,16 @@ may import it.
 """
 
 from evaluation.challenge.base import RuleFault, Rules
-from evaluation.challenge.cases import is_safe_name, read_cases
 from evaluation.challenge.definition import Challenge
-from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, preset_names, preset_text, presets_document
+from evaluation.challenge.documents import (
+    CASES_FILE,
+    CHALLENGE_FILE,
+    is_safe_name,
+    preset_names,
+    preset_text,
+    presets_document,
+    read_cases,
+)
 from evaluation.challenge.formats import FORMATS, FormatRules, format_rules
 from evaluation.challenge.matching_rules import COUNTED, MATCHING_RULES, AnyMatchingRule, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import LimitRules

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from evaluation.findings import Finding, fault, quote
 from evaluation.model import Case
@@ -44,6 +44,23 @@ def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
     expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     allowed = expected[0].lower() + expected[1:]
     return [fault("invalid-rule", joined(*location), got=quote(error.get("input")), expected=allowed)]
+
+
+def check_distinct(key: str, values: Sequence[object]) -> None:
+    """Refuse what stands in a list twice, or for two things."""
+    if len(set(values)) < len(values):
+        raise contradiction(key, "the same value twice", "every value once")
+
+
+def check_decimals(value: float) -> float:
+    """Refuse a number with more than six decimals."""
+    if round(value, 6) != value:
+        raise invalid("", f"{value!r}", "a number of at most six decimals, to compare exactly")
+    return value
+
+
+SIX_DECIMALS = AfterValidator(check_decimals)
+Threshold = Annotated[float, Field(ge=0, lt=1), SIX_DECIMALS]
 
 
 def joined(*keys: object) -> str:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
 from evaluation.challenge.base import RuleFault, Rules, contradiction, faults_of, joined
-from evaluation.challenge.cases import read_cases
-from evaluation.challenge.documents import CASES_FILE, CHALLENGE_FILE, parse_toml, read_rules, read_text, resolve_preset
+from evaluation.challenge.documents import (
+    CASES_FILE,
+    CHALLENGE_FILE,
+    parse_toml,
+    read_cases,
+    read_rules,
+    read_text,
+    resolve_preset,
+)
 from evaluation.challenge.formats import CONVERT_FIRST, IMPORTS, ONLY_IMPORTED, FormatRules, keys_of_formats
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
@@ -413,3 +422,56 @@ def models_in(annotation: Any) -> Iterator[type[Rules]]:
         yield annotation
     for part in get_args(annotation):
         yield from models_in(part)
+
+
+# --- the pages of matching rules and of keys, for ``evaluation explain WORD`` -----------------------------------------
+
+
+def rule_names() -> list[str]:
+    """All matching rules, and all keys of challenge.toml."""
+    return [*MATCHING_RULES, *dict.fromkeys(key for _, table in tables() for key in table.model_fields)]
+
+
+def explain_rule(word: str) -> str:
+    """The page of a matching rule, or what a key of challenge.toml is in each of its tables; empty if there is none.
+
+    >>> print(explain_rule("COVERAGE").splitlines()[0])
+    # metrics.coverage, a key of challenge.toml
+    """
+    wanted = word.strip("[]").casefold().rpartition(".")[2].replace(" ", "_").replace("-", "_")
+    parts = []
+    if wanted in MATCHING_RULES:
+        from evaluation import matching  # only now: scipy takes its time
+
+        text = cleandoc(getattr(matching, f"match_{wanted}").__doc__ or "").partition("\n\n>>>")[0].replace("``", "`")
+        parts.append(f"# {wanted}, a matching rule\n\n{text}\n\nThis rule: docs/matching.md#{wanted}")
+    keys: dict[str, str] = {}
+    for name, table in tables():
+        path = ".".join(filter(None, (name, wanted)))
+        if wanted in table.model_fields and ("." not in word or word.casefold() == path):
+            keys[path] = keys.get(path) or entries(table).get(wanted, "")
+    for path, entry in keys.items():
+        where = f"This table: docs/challenge.md#{path.partition('.')[0] if '.' in path else 'rules'}"
+        parts.append("\n\n".join(filter(None, (f"# {path}, a key of challenge.toml", entry, where))))
+    return "\n\n".join(parts)
+
+
+def tables() -> Iterator[tuple[str, type[Rules]]]:
+    """The tables of challenge.toml by their names, the whole file, "", first; then what stands in them."""
+    waiting: list[tuple[str, type[Rules]]] = [("", Challenge)]
+    while waiting:
+        name, table = waiting.pop(0)
+        yield name, table
+        for key, field in table.model_fields.items():
+            waiting += [(".".join(filter(None, (name, key))), kind) for kind in models_in(field.annotation)]
+
+
+def entries(table: type[Rules]) -> Mapping[str, str]:
+    """What the docstring of a table says of each of its keys: ``key, key   text``, continued further in."""
+    texts: dict[str, str] = {}
+    for block in re.split(r"\n(?=\S)", cleandoc(table.__doc__ or "")):
+        names, _, text = block.partition(" ") if "," not in block.partition("  ")[0] else block.partition("  ")
+        for name in re.split(r",\s*", names):
+            if name in table.model_fields and text.startswith(" "):
+                texts[name] = " ".join(text.split()).replace("``", "`")
+    return texts

@@ -6,14 +6,14 @@ The reader, the words and the example of a format are in the file of its family 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, filled, invalid
+from evaluation.challenge.base import RuleFault, Rules, check_distinct, check_pattern, contradiction, filled, invalid
 from evaluation.findings import fault, quote
 from evaluation.model import Case, OriginRule, VanishedRule, VerticesRule
 
@@ -111,8 +111,8 @@ class FormatRules(Rules):
         check_pattern(self.files, "files", required=set(), allowed=allowed)
         if isinstance(self.case_key, str):
             check_pattern(self.case_key, "case_key", required={"case"}, allowed={"case", "group"})
-        elif len(set(self.case_key.values())) < len(self.case_key):
-            raise invalid("case_key", "a name for two cases", "a name of its own for every case")
+        else:
+            check_distinct("case_key", list(self.case_key.values()))
         for key in ("files", *self.companions):
             pattern = self.value(key)
             if pattern is not None and pattern.lower().endswith(IMPORTED):
@@ -231,12 +231,6 @@ class NumberedClasses(FormatRules):
         return self
 
 
-def check_distinct(key: str, values: Sequence[object]) -> None:
-    """Refuse a number or colour that stands for two classes."""
-    if len(set(values)) < len(values):
-        raise contradiction(key, "the same value twice", "every value once, for one class")
-
-
 class ClassFiles(NumberedClasses):
     """Formats whose classes stand in the name of a file, or in another file.
 
@@ -328,9 +322,7 @@ class PointsCsvRules(PointRules, NumberedClasses):
             return self
         if sorted(set(self.columns) & {"x", "y"}) != ["x", "y"]:
             raise invalid("columns", "no x or no y", "both, each once")
-        named = [column for column in self.columns if column != "_"]
-        if len(set(named)) < len(named):
-            raise invalid("columns", "a column twice", "every column once; '_' leaves one out")
+        check_distinct("columns", [column for column in self.columns if column != "_"])
         return self
 
 

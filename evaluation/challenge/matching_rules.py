@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from evaluation.challenge.base import Rules, contradiction, invalid
+from evaluation.challenge.base import SIX_DECIMALS, Rules, Threshold, check_distinct, contradiction
 from evaluation.model import BorderRule, Case, Instances, Matches, OverlapTable, um_to_px
 
 PublishedFault = Literal["reference_index", "unopened_masks", "file_order"]
@@ -93,16 +93,11 @@ class MatchingRule(Rules):
 class IouRule(MatchingRule):
     """Pairs with an IoU strictly above a threshold."""
 
-    threshold: Annotated[float, Field(ge=0, lt=1)]
+    threshold: Threshold
 
     @property
     def limit(self) -> str:
         return f"{self.threshold:g}"
-
-    @model_validator(mode="after")
-    def check_consistency(self) -> Self:
-        check_decimals(self.threshold)
-        return self
 
 
 class IouAbove(IouRule):
@@ -235,7 +230,7 @@ class ConfidenceFirst(RadiusRule):
     """The most probable prediction first: within a radius, or with an IoU of at least a threshold."""
 
     rule: Literal["confidence_first"]
-    threshold: Annotated[float, Field(gt=0, le=1)] | None = None
+    threshold: Annotated[float, Field(gt=0, le=1), SIX_DECIMALS] | None = None
     takes_points: ClassVar[bool] = True
     condition: ClassVar[str] = "with {limit}, the most probable prediction first"
     label: ClassVar[str] = "{limit}, highest confidence first"
@@ -250,8 +245,6 @@ class ConfidenceFirst(RadiusRule):
         if len(keys) != 1:
             got = f"given beside {' and '.join(keys[:-1])}" if keys else "missing"
             raise contradiction(keys[-1] if keys else "radius_px", got, "one of radius_px, radius_um and threshold")
-        if self.threshold is not None:
-            check_decimals(self.threshold)
         return self
 
     @property
@@ -264,11 +257,6 @@ class ConfidenceFirst(RadiusRule):
         if self.threshold is not None:
             return match_confidence_first_iou(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
         return match_confidence_first(sides.reference, sides.prediction, **self.near(sides))
-
-
-def check_decimals(threshold: float, key: str = "threshold") -> None:
-    if round(threshold, 6) != threshold:
-        raise invalid(key, f"{threshold!r}", "a number of at most six decimals, to compare exactly")
 
 
 AnyMatchingRule = (  # the registry: a new rule adds its line here
@@ -302,9 +290,7 @@ class MatchingRules(Rules):
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
-        names = [rule.name for rule in self.rules]
-        if len(set(names)) < len(names):
-            raise contradiction("rules", "two rules with the same name", "a name of its own for each rule")
+        check_distinct("rules", [rule.name for rule in self.rules])
         of_classes = set(self.published_faults) - {"file_order"}
         if of_classes and not all(rule.class_aware for rule in self.rules):
             raise contradiction("published_faults", "given beside a rule that ignores classes", "class_aware rules")

@@ -11,10 +11,19 @@ from pydantic import Field, TypeAdapter, ValidationError, create_model, model_va
 from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_plain_validator_function
 
-from evaluation.challenge.base import RuleFault, Rules, check_pattern, contradiction, invalid
-from evaluation.challenge.cases import MOST_PIXELS
+from evaluation.challenge.base import (
+    SIX_DECIMALS,
+    RuleFault,
+    Rules,
+    Threshold,
+    check_distinct,
+    check_pattern,
+    contradiction,
+    invalid,
+)
+from evaluation.challenge.documents import MOST_PIXELS
 from evaluation.challenge.formats import FORMATS, FormatRules
-from evaluation.challenge.matching_rules import AnyMatchingRule, check_decimals
+from evaluation.challenge.matching_rules import AnyMatchingRule
 from evaluation.findings import fault, listed
 from evaluation.metrics import FAMILIES
 from evaluation.model import (
@@ -224,23 +233,22 @@ class MetricRules(Rules):
     measures: Annotated[tuple[Measure, ...], Field(min_length=1)] = ("iou", "dice", "hausdorff_px", "hausdorff95_px")
     tolerance_px: Annotated[float, Field(gt=0, le=1e6)] | None = None
     tolerance_um: Annotated[float, Field(gt=0, le=1e6)] | None = None
-    iou_thresholds: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], Field(max_length=100)] = ()
+    iou_thresholds: Annotated[tuple[Threshold, ...], Field(max_length=100)] = ()
     false_positives: Annotated[tuple[Annotated[float, Field(gt=0, le=1e9)], ...], Field(max_length=100)] = ()
     per: Literal["image", "mm2"] = "image"
     class_probabilities: bool = False
     sizes_px: Annotated[dict[Name, tuple[Area, Area]], Field(max_length=20)] = Field(default_factory=dict)
     size_quantiles: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
     class_groups: dict[Name, Grouping] = Field(default_factory=dict)
-    coverage: float | None = None
-    distance_cap_px: float | None = None
-    distance_cap_um: float | None = None
+    coverage: Annotated[float, Field(gt=0, le=1), SIX_DECIMALS] | None = None
+    distance_cap_px: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    distance_cap_um: Annotated[float, Field(gt=0, le=1e6)] | None = None
     shapes: bool = False
 
     @model_validator(mode="after")
     def check_consistency(self) -> Self:
         for key in ("families", "measures"):
-            if len(set(getattr(self, key))) < len(getattr(self, key)):
-                raise contradiction(key, "the same one twice", "every one once")
+            check_distinct(key, getattr(self, key))
         for name in self.families:
             family = name.partition(".")[0]
             if family not in FAMILIES:
@@ -261,8 +269,6 @@ class MetricRules(Rules):
             numbers = getattr(self, key)
             if list(numbers) != sorted(set(numbers)):
                 raise invalid(key, "not ascending", "each number once, from the smallest to the largest")
-        if any(round(threshold, 6) != threshold for threshold in self.iou_thresholds):
-            raise invalid("iou_thresholds", "more than six decimals", "at most six, to compare exactly")
         if self.iou_thresholds == (0.5, 0.95):
             got = "0.5 and 0.95 alone, which would be named like the range from 0.5 to 0.95"
             raise invalid("iou_thresholds", got, "ten thresholds in steps of 0.05, or others")
@@ -298,15 +304,9 @@ class MetricRules(Rules):
     def check_coverage(self) -> None:
         """Refuse a coverage or a distance cap without sense or use, and families that lack theirs."""
         families = set(self.family_names)
-        for key, most in (("coverage", 1), ("distance_cap_px", 10**6), ("distance_cap_um", 10**6)):
-            value = getattr(self, key)
-            if value is not None and not 0 < value <= most:
-                raise contradiction(key, f"{value:g}", f"more than 0 and at most {most:,}")
         if (self.coverage is not None) != ("covered" in families):
             got = "missing for the family 'covered'" if "covered" in families else "given without the family 'covered'"
             raise contradiction("coverage", got, "a coverage with that family, and only with it")
-        if self.coverage is not None and round(self.coverage, 6) != self.coverage:
-            raise invalid("coverage", repr(self.coverage), "a number of at most six decimals")
         for unit in ("px", "um"):
             key = f"distance_cap_{unit}"
             needed = [measure for measure in self.measures if measure.endswith(f"_{unit}")]
@@ -372,13 +372,7 @@ class Floor(Rules):
     """A minimum score: a number of metrics.json, and its least value; teams below it are ranked behind the others."""
 
     path: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)+$")]
-    at_least: float
-
-    @model_validator(mode="after")
-    def check_consistency(self) -> Self:
-        if not 0 < self.at_least < 1:
-            raise contradiction("at_least", f"{self.at_least:g}", "more than 0, which all reach, and less than 1")
-        return self
+    at_least: Annotated[float, Field(gt=0, lt=1)]
 
 
 class RankingRules(Rules):
@@ -427,10 +421,8 @@ class RankingRules(Rules):
     def check_consistency(self) -> Self:
         if self.method == "absolute" and len(self.columns) != 1:
             raise contradiction("columns", f"{len(self.columns)} with method 'absolute'", "one column")
-        if len({column.path for column in self.columns}) < len(self.columns):
-            raise contradiction("columns", "the same path twice", "every path once")
-        if len({floor.path for floor in self.require}) < len(self.require):
-            raise contradiction("require", "the same path twice", "every path once")
+        check_distinct("columns", [column.path for column in self.columns])
+        check_distinct("require", [floor.path for floor in self.require])
         return self
 
 
@@ -460,19 +452,13 @@ class AuditRules(Rules):
     """
 
     matching: tuple[Annotated[AnyMatchingRule, Field(discriminator="rule")], ...] = ()
-    thresholds: tuple[Annotated[float, Field(ge=0, lt=1)], ...] | None = None
+    thresholds: tuple[Threshold, ...] | None = None
     units: tuple[AggregationUnit, ...] | None = None
     overlap: tuple[OverlapRule, ...] | None = None
     ignore: tuple[IgnorePolicy, ...] | None = None
     fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
     methods: tuple[RankingMethod, ...] | None = None
     weights: tuple[Annotated[float, Field(ge=0, le=1000)], ...] | None = None
-
-    @model_validator(mode="after")
-    def check_consistency(self) -> Self:
-        for threshold in self.thresholds or ():
-            check_decimals(threshold, "thresholds")
-        return self
 
 
 class LimitRules(Rules):

@@ -338,7 +338,7 @@ def page_text(word: str | None) -> str:
     if text := metric_pages.terminal_page(page) if page else metric_pages.word_text(wanted):
         return text
     from evaluation.challenge import preset_names
-    from evaluation.challenge.explained import explain_rule, rule_names
+    from evaluation.challenge.definition import explain_rule, rule_names
 
     if text := explain_rule(wanted):
         return text

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge import Challenge, RuleFault, is_safe_name
-from evaluation.challenge.cases import LARGEST, LONGEST_SIDE_PX, MOST_PIXELS, SMALLEST
+from evaluation.challenge.documents import LARGEST, LONGEST_SIDE_PX, MOST_PIXELS, SMALLEST
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.instances.labels import checked_class_ids, instances_from_labels, whole_labels
