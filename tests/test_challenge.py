@@ -504,10 +504,10 @@ def fault_of(values: Any) -> str:
 @pytest.mark.parametrize("values, line", [
     ({"Epithelial": [1, 2], "Lymphocyte": 2},
      "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
-     "once, for one class."),
+     "once."),
     ({"Epithelial": [1, 1], "Lymphocyte": 2},
      "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
-     "once, for one class."),
+     "once."),
     ({"Epithelial": [1, 0], "Lymphocyte": 2},
      "[contradictory-rules] challenge.toml: reference.class_values: the value 0, which is the background; "
      "expected values from 1."),

@@ -34,7 +34,7 @@ from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
 from evaluation.results.version import __version__
-from evaluation.scoring.memory import memory_needs
+from evaluation.scoring.receive import memory_needs
 from evaluation.study.audit import audit_challenge, write_audit
 
 ROOT = Path(__file__).resolve().parents[1]

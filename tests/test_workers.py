@@ -37,9 +37,8 @@ from evaluation.model import Annotations, CaseResult, Outlines
 from evaluation.scoring import read as module
 from evaluation.scoring import street
 from evaluation.scoring.match import MatchedCase
-from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import KeptReferences, SharedCases, file_states, rules_of_references
-from evaluation.scoring.receive import receive_submission
+from evaluation.scoring.receive import memory_needs, receive_submission
 from evaluation.scoring.street import score_submission
 from evaluation.submission import CaseFile, open_submission
 

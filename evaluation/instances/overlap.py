@@ -20,6 +20,7 @@ from evaluation.instances.runs import (
     with_runs,
 )
 from evaluation.model import Bool, Instances, Int32, Int64, OverlapRule, OverlapScope, Region
+from evaluation.model.arrays import concatenated
 from evaluation.model.intervals import row_bands
 
 
@@ -86,8 +87,8 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
     before, after = instances.areas_px(), resolved.areas_px()
     return ResolvedOverlaps(
         instances=select_instances(resolved, after > 0),
-        ignored=join_rows(ignored),
-        contested=join_rows(contested),
+        ignored=concatenated(ignored),
+        contested=concatenated(contested),
         contested_px_by_cover=dict(sorted(by_cover.items())),
         lost_pixels=(after > 0) & (after < before),
         lost_whole=(after == 0) & (before > 0),
@@ -103,14 +104,6 @@ def join_bands(bands: Sequence[Instances]) -> Instances:
         run_start=np.concatenate([band.run_start for band in bands]),
         run_stop=np.concatenate([band.run_stop for band in bands]),
         run_instance=np.concatenate([band.run_instance for band in bands]),
-    )
-
-
-def join_rows(regions: Sequence[Region]) -> Region:
-    """Regions of bands of rows, one after the other."""
-    return Region(
-        np.concatenate([region.run_start for region in regions]),
-        np.concatenate([region.run_stop for region in regions]),
     )
 
 

@@ -29,6 +29,7 @@ from evaluation.instances.runs import (
     with_runs,
 )
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, OriginRule, Outlines, VanishedRule, VerticesRule
+from evaluation.model.arrays import concatenated
 from evaluation.model.intervals import distinct, merge_runs
 
 NEAR_CENTRE = 1e-4  # px, many times what rounding can move a crossing point
@@ -143,7 +144,7 @@ def cover_outlines(
         starts.append(runs.start)
         lengths.append((runs.stop - runs.start).astype(np.int32))
     # With a million nuclei each of these is as large as the runs of the image; none stays longer than it is needed.
-    start, length, owner = (joined(parts) for parts in (starts, lengths, owners))
+    start, length, owner = (emptied(parts) for parts in (starts, lengths, owners))
     give_memory_back(len(start))
     order, run_start = order_of_runs(start, owner)
     del start
@@ -159,7 +160,7 @@ def cover_outlines(
     )
 
 
-def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def emptied(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Concatenate the parts and empty the list, so that memory is not taken twice."""
     whole = np.concatenate(parts)
     parts.clear()
@@ -221,14 +222,6 @@ def cover_rings(points_xy: Float64, ring_start: Int64, shape_yx: tuple[int, int]
     return RingRuns(filled[runs.ring], runs.start, runs.stop)
 
 
-def join_runs(parts: list[RingRuns]) -> RingRuns:
-    return RingRuns(
-        np.concatenate([part.ring for part in parts]),
-        np.concatenate([part.start for part in parts]),
-        np.concatenate([part.stop for part in parts]),
-    )
-
-
 def refuse_endless_work(y: Float64, ring_start: Int64, height: int, where: str) -> None:
     """Raise InputFault if edges (those that close rings left aside) cross too many rows of the image."""
     crossings = 0.0
@@ -277,7 +270,7 @@ def cover_rows(edges: Edges, shape_yx: tuple[int, int], row_begin: int, row_end:
         middle = (row_begin + row_end) // 2
         upper = cover_rows(edges, shape_yx, row_begin, middle)
         lower = cover_rows(edges, shape_yx, middle, row_end)
-        runs = join_runs([upper, lower])
+        runs = concatenated([upper, lower])
         order = np.argsort(runs.ring, kind="stable")
         return RingRuns(runs.ring[order], runs.start[order], runs.stop[order])
 

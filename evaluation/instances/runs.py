@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import Bool, Float64, Instances, Int64, Region
-from evaluation.model.arrays import blocks
+from evaluation.model.arrays import blocks, concatenated
 from evaluation.model.intervals import distinct, expand, merge_runs
 
 
@@ -97,10 +97,9 @@ def union_region(instances: Instances) -> Region:
 
 def join_regions(regions: list[Region], width: int) -> Region:
     """Union of regions."""
-    start = np.concatenate([np.empty(0, np.int64), *(region.run_start for region in regions)])
-    stop = np.concatenate([np.empty(0, np.int64), *(region.run_stop for region in regions)])
-    position = positions(start, width)
-    return region_of_positions(position, position + (stop - start), width)
+    everything = concatenated([empty_region(), *regions])
+    start = positions(everything.run_start, width)
+    return region_of_positions(start, start + (everything.run_stop - everything.run_start), width)
 
 
 def subtract_region(instances: Instances, region: Region) -> Instances:

@@ -41,10 +41,9 @@ from evaluation.leaderboard.team_scores import (
 from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically, write_together
 from evaluation.results.version import __version__
-from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
-from evaluation.scoring.receive import rejection
+from evaluation.scoring.receive import memory_needs, rejection
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_then
 from evaluation.submission import open_submission

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,10 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 BLOCK = 1 << 18  # elements; what is computed of a block stays in the cache, and its memory is used again
 
 
@@ -23,6 +29,14 @@ def blocks(elements: int, size: int = BLOCK) -> list[slice]:
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     return [slice(first, min(first + size, elements)) for first in range(0, elements, size)]
+
+
+def concatenated(records: Sequence[Record]) -> Record:
+    """Records of arrays as one: each field is that of all of them, one after the other."""
+    if len(records) == 1:
+        return records[0]
+    names = [field.name for field in fields(records[0])]
+    return type(records[0])(*(np.concatenate([getattr(record, name) for record in records]) for name in names))
 
 
 def um_to_px(um: float | Float64, spacing_um: float | Float64) -> Any:

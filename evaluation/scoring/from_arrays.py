@@ -16,6 +16,7 @@ from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.instances.labels import checked_class_ids, instances_from_labels, whole_labels
 from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import empty_region
 from evaluation.matching import compare_label_maps, match_iou_above, overlap_table
 from evaluation.metrics import count_matches
 from evaluation.metrics.counts import overlap_measures
@@ -86,9 +87,10 @@ def score_instances(
         raise ValueError(str(error)) from None
     check_columns(complete)
     complete = with_sizes_of(complete, [reference.areas_px() for reference, _ in sides.values()])
-    nothing = Region(np.empty(0, np.int64), np.empty(0, np.int64))
-    ignored = {case.name: (regions or {}).get(case.name, nothing) for case in cases}
-    references = {name: PreparedReference(reference, ignored[name]) for name, (reference, _) in sides.items()}
+    references = {
+        name: PreparedReference(reference, (regions or {}).get(name, empty_region()))
+        for name, (reference, _) in sides.items()
+    }
     matched = [match_case(complete, case, references[case.name], sides[case.name][1]) for case in cases]
     nuclei = [see_nuclei(complete, case, own, len(own)) for case in cases if (own := sides[case.name][1]) is not None]
     return summarise(complete, measure_cases(complete, matched), own_duplicates(complete, nuclei))

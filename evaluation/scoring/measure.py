@@ -66,6 +66,11 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
         ]
         tolerances = [challenge.tolerance_px(case.case) for case in matched]
         outlines = measure_outlines(images, wanted, border=challenge.metrics.boundary, tolerances_px=tolerances)
+
+    def object_list(instances: Instances, areas_px: Int64) -> ObjectList:
+        shapes = measure_shapes(instances) if challenge.metrics.shapes else {}
+        return ObjectList(instances.source_id, instances.class_id, areas_px, shapes)
+
     faults = challenge.matching.published_faults
     results = []
     all_shared = count_shared(challenge, matched, images, are_points=are_points)
@@ -94,8 +99,8 @@ def measure_cases(challenge: Challenge, matched: Sequence[MatchedCase]) -> list[
             CaseResult(
                 case=case.case,
                 missing=case.submitted is None,
-                reference=object_list(challenge, reference, case.table.reference_area_px),
-                prediction=object_list(challenge, prediction, case.table.prediction_area_px),
+                reference=object_list(reference, case.table.reference_area_px),
+                prediction=object_list(prediction, case.table.prediction_area_px),
                 ignored_predictions=(case.submitted or 0) - len(prediction),
                 matches=case.matches,
                 counts=counts,
@@ -133,38 +138,30 @@ def nothing_paired(case: MatchedCase, classes: int) -> MatchCounts:
     )
 
 
-def object_list(challenge: Challenge, instances: Instances, areas_px: Int64) -> ObjectList:
-    shapes = measure_shapes(instances) if challenge.metrics.shapes else {}
-    return ObjectList(instances.source_id, instances.class_id, areas_px, shapes)
-
-
 # --- outlines ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DistinctPairs:
-    """The pairs that any matching of an image has, each once, (P,); ``indices``: which of them each matching has."""
-
-    reference_index: Int64
-    prediction_index: Int64
-    indices: list[Int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class OutlinedImage:
-    """An image whose outlines are compared: the runs of both sides, and the pairs of all its matchings."""
+    """An image whose outlines are compared: the runs of both sides, and the pairs that any of its matchings has.
+
+    reference_index, prediction_index   of the pairs, each once, int64 (P,)
+    pairs                               which of them each matching has
+    """
 
     reference: RunsByInstance
     prediction: RunsByInstance
-    pairs: DistinctPairs
+    reference_index: Int64
+    prediction_index: Int64
+    pairs: list[Int64]
 
 
 def outlined_image(reference: Instances, prediction: Instances, matchings: Sequence[Matches]) -> OutlinedImage:
     keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matchings]
     pair, index = np.unique(np.concatenate(keys), return_inverse=True)
-    left, right = np.divmod(pair, max(len(prediction), 1))
-    pairs = DistinctPairs(left, right, np.split(index, np.cumsum([len(key) for key in keys])[:-1]))
-    return OutlinedImage(runs_by_instance(reference), runs_by_instance(prediction), pairs)
+    pairs = np.split(index, np.cumsum([len(key) for key in keys])[:-1])
+    sides = runs_by_instance(reference), runs_by_instance(prediction)
+    return OutlinedImage(*sides, *np.divmod(pair, max(len(prediction), 1)), pairs)
 
 
 def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iterator[list[tuple[int, slice]]]:
@@ -175,7 +172,7 @@ def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iter
     batch: list[tuple[int, slice]] = []
     held = 0
     for image in chosen:
-        number = len(images[image].pairs.reference_index)
+        number = len(images[image].reference_index)
         for first in range(0, number, OUTLINES_AT_ONCE):
             last = min(first + OUTLINES_AT_ONCE, number)
             batch.append((image, slice(first, last)))
@@ -192,8 +189,8 @@ def chosen_runs(images: Sequence[OutlinedImage], batch: Sequence[tuple[int, slic
     sides: tuple[list[ChosenRuns], list[ChosenRuns]] = ([], [])
     for index, part in batch:
         image = images[index]
-        sides[0].append(choose_runs(image.reference, image.pairs.reference_index[part]))
-        sides[1].append(choose_runs(image.prediction, image.pairs.prediction_index[part]))
+        sides[0].append(choose_runs(image.reference, image.reference_index[part]))
+        sides[1].append(choose_runs(image.prediction, image.prediction_index[part]))
     return join_runs(sides[0]), join_runs(sides[1])
 
 
@@ -206,7 +203,7 @@ def measure_outlines(
     rounded, and at least 1 px.
     """
     names = [name for name in OF_OUTLINES if name in wanted]
-    measured = [{name: np.empty(len(image.pairs.reference_index)) for name in names} for image in images]
+    measured = [{name: np.empty(len(image.reference_index)) for name in names} for image in images]
     surfaces, bands = wanted & set(OF_SURFACES), "boundary_iou" in wanted
     tolerances = np.array([tolerance or 0.0 for tolerance in tolerances_px])
     widths_px = np.maximum(1, np.floor(tolerances + 0.5)) if bands else 0 * tolerances
@@ -227,7 +224,7 @@ def measure_outlines(
     if "surface_dice_length" in wanted:
         measure_contours(measured, images, tolerances_px=tolerances_px)
     return [
-        [{name: values[index] for name, values in of_image.items()} for index in image.pairs.indices]
+        [{name: values[index] for name, values in of_image.items()} for index in image.pairs]
         for image, of_image in zip(images, measured, strict=True)
     ]
 
@@ -245,8 +242,8 @@ def measure_contours(
     """Fill in the surface Dice by length of contour of the pairs of each image."""
     for batch in pair_batches(images, range(len(images))):
         parts = [(images[index], part) for index, part in batch]
-        reference = join_contours([contours_of(at.reference, at.pairs.reference_index[part]) for at, part in parts])
-        prediction = join_contours([contours_of(at.prediction, at.pairs.prediction_index[part]) for at, part in parts])
+        reference = join_contours([contours_of(at.reference, at.reference_index[part]) for at, part in parts])
+        prediction = join_contours([contours_of(at.prediction, at.prediction_index[part]) for at, part in parts])
         tolerance = [np.full(part.stop - part.start, tolerances_px[index] or 0.0) for index, part in batch]
         fill_in(measured, "surface_dice_length", batch, length_within(reference, prediction, np.concatenate(tolerance)))
 

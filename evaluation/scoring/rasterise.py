@@ -17,8 +17,8 @@ from evaluation.instances.prepare import PreparedReference
 from evaluation.matching.duplicates import find_twins
 from evaluation.metrics.segmentation import quantile_sizes
 from evaluation.model import Annotations, Case, Instances, Int64
-from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.read import read_reference, read_shared_reference
+from evaluation.scoring.receive import memory_needs
 
 Made = TypeVar("Made")
 

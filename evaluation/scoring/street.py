@@ -26,7 +26,6 @@ from evaluation.findings.finding import wording_of
 from evaluation.model import Annotations, Case, CaseResult, Instances
 from evaluation.scoring.match import MatchedCase, SeenNuclei, hardly_meant, match_case, own_duplicates
 from evaluation.scoring.measure import measure_cases
-from evaluation.scoring.memory import memory_needs
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import (
     SLOW_FILES,
@@ -42,7 +41,14 @@ from evaluation.scoring.read import (
     rules_of_references,
     slow_files,
 )
-from evaluation.scoring.receive import CaseContent, ReceivedSubmission, check_links, receive_submission, rejection
+from evaluation.scoring.receive import (
+    CaseContent,
+    ReceivedSubmission,
+    check_links,
+    memory_needs,
+    receive_submission,
+    rejection,
+)
 from evaluation.scoring.score import Result, check_columns, summarise
 from evaluation.submission import SubmissionFiles
 
