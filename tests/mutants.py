@@ -260,6 +260,7 @@ MUTANTS: Sequence[Mutant] = [
     ),
     *of(
         "annotation_xml", "xml_formats",
+        ("check_number(len(self.starts) + 1, ", "check_number(len(self.starts), "),
         ("order[1:] > order[:-1]", "order[1:] < order[:-1]"),
         ("order = in_order(regions.vertices.column(\"Order\"), regions.start)", "order = slice(None)"),
         ("check_number(present + 1, ", "check_number(present, "),

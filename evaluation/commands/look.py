@@ -66,8 +66,8 @@ def compare(
     Formats, pairs of files, sizes and classes are detected; the rules are those of the preset 'recommended'. Several
     predictions are shown side by side.
     """
+    from evaluation.authoring.class_plan import parsed_classes
     from evaluation.authoring.compare import compare_paths, model_names
-    from evaluation.authoring.made_challenge import parsed_classes
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.leaderboard.verdict import verdict_sentences
 

@@ -7,13 +7,13 @@ piece of the file is settled: the work for each number is done by the interprete
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from evaluation.decoding.csv import count_rest
 from evaluation.decoding.polygons import Polygons, Ring
 from evaluation.decoding.streams import check_number
 from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, with_rest
@@ -24,6 +24,7 @@ from evaluation.model import Annotations, Case, Float64, Int64, Outlines, Points
 
 NUMBERS = frozenset({int, float})  # by type: True is no number
 NUCLEI_AT_ONCE = 1 << 12
+Item = TypeVar("Item")
 
 
 class Faults:
@@ -41,47 +42,13 @@ class Faults:
         if len(named) < FAULTS_NAMED:
             named.append(fault(code, f"{self.where}, {place}", **words))
 
-    def include(self, finding: Finding) -> None:
-        """Add a finding that also stands for others."""
-        named = self.named.setdefault(finding.code, [])
-        if len(named) < FAULTS_NAMED:
-            named.append(replace(finding, count=1))
-        self.total[finding.code] += finding.count
-
-    def count_rest(self, code: str, total: int) -> None:
-        """Count those of so many faults that are not added, since only the first are."""
-        self.total[code] += max(0, total - FAULTS_NAMED)
+    def first(self, code: str, items: Sequence[Item]) -> Sequence[Item]:
+        """The items with a fault that are to be noted; those behind them are only counted."""
+        self.total[code] += max(0, len(items) - FAULTS_NAMED)
+        return items[:FAULTS_NAMED]
 
     def findings(self) -> list[Finding]:
         return [finding for code, named in self.named.items() for finding in with_rest(named, self.total[code])]
-
-
-def check_probabilities(
-    values: Sequence[Any], places: Iterable[str], faults: Faults, *, key: str = ""
-) -> Float64 | None:
-    """The probabilities of nuclei, float64 (N,); None if none has one, or one is wrong, which is noted.
-
-    values   as a file has them; None for those without
-    places   of the nuclei in the file
-    key      under which they stand, if that is to be said
-    """
-    if values.count(None) == len(values):
-        return None
-    numbers = np.array([value if type(value) in NUMBERS else np.nan for value in values], np.float64)
-    is_missing = np.array([value is None for value in values])
-    wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)) & ~is_missing).tolist()
-    missing = np.flatnonzero(is_missing).tolist()
-    if not wrong and not missing:
-        return numbers
-    place_of = list(places)
-    faults.count_rest("invalid-probability", len(wrong))
-    faults.count_rest("missing-probability", len(missing))
-    what = f"{quote(key)} is" if key else "the probability"
-    for row in wrong[:FAULTS_NAMED]:
-        faults.fault("invalid-probability", place_of[row], value=shown(values[row]), what=what)
-    for row in missing[:FAULTS_NAMED]:
-        faults.fault("missing-probability", place_of[row], wording="no-score" if key else "")
-    return None
 
 
 class ClassProbabilities:
@@ -156,8 +123,7 @@ class ClassProbabilities:
         plain = NUMBERS.issuperset(map(type, values))
         numbers = np.array(values if plain else [v if type(v) in NUMBERS else np.nan for v in values], np.float64)
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
-        self.sheet.faults.count_rest("invalid-probability", len(wrong))
-        for index in wrong[:FAULTS_NAMED].tolist():
+        for index in self.sheet.faults.first("invalid-probability", wrong.tolist()):
             row, column = divmod(index, len(self.classes.names))
             value, name = shown(values[index]), self.classes.names[column]
             self.sheet.fault("invalid-probability", number_of_row[row], wording="class", value=value, name=name)
@@ -168,8 +134,7 @@ class ClassProbabilities:
         """Of all nuclei, float64 (N, C) in the order of the classes; None if none has any."""
         if not self.given:
             return None
-        self.sheet.faults.count_rest("missing-probability", len(self.lacking))
-        for number in self.lacking[:FAULTS_NAMED]:
+        for number in self.sheet.faults.first("missing-probability", self.lacking):
             self.sheet.fault("missing-probability", number, wording="no-class-probabilities")
         return np.concatenate(self.rows)
 
@@ -189,6 +154,7 @@ class Sheet:
         self.probability_key = probability_key
         self.faults = Faults(request.where)
         self.left_out = Faults(request.where)
+        self.faults_told: list[Finding] = []  # what is wrong besides, as findings
         self.names = ClassNames(request.classes, request.file_class)
         self.number = 0
         self.numbers: list[int] = []
@@ -212,11 +178,26 @@ class Sheet:
             return 0
         return class_id
 
+    def probabilities(self) -> Float64 | None:
+        """The probabilities of all nuclei, float64 (N,), None if none has one; what is wrong with them is noted."""
+        values, key = self.probability, self.probability_key
+        if values.count(None) == len(values):
+            return None
+        numbers = np.array([value if type(value) in NUMBERS else np.nan for value in values], np.float64)
+        is_missing = np.array([value is None for value in values])
+        wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)) & ~is_missing).tolist()
+        what = f"{quote(key)} is" if key else "the probability"
+        for row in self.faults.first("invalid-probability", wrong):
+            self.fault("invalid-probability", self.numbers[row], value=shown(values[row]), what=what)
+        for row in self.faults.first("missing-probability", np.flatnonzero(is_missing).tolist()):
+            self.fault("missing-probability", self.numbers[row], wording="no-score" if key else "")
+        return numbers
+
     def columns(self) -> dict[str, Any]:
         """Classes, ids and probabilities of all nuclei. Raises InputFault with all that is wrong with the file."""
-        places = map(self.place, self.numbers)
-        probability = check_probabilities(self.probability, places, self.faults, key=self.probability_key)
-        if findings := [*self.names.findings(self.request.where, self.place), *self.faults.findings()]:
+        probability = self.probabilities()
+        findings = [*self.names.findings(self.request.where, self.place), *self.faults.findings()]
+        if findings := [*findings, *count_rest(self.faults_told)]:
             raise InputFault(*findings)
         return {
             "class_id": np.array(self.class_id, np.int16),
@@ -276,12 +257,7 @@ class NucleusLists(Sheet):
             self.add_outline([[positions]], class_id, source_id, probability, class_probabilities)
 
     def add_outline(
-        self,
-        parts: Sequence[list[Any]],
-        class_id: int,
-        source_id: object,
-        probability: object,
-        class_probabilities: object,
+        self, parts: list[list[Any]], class_id: int, source_id: object, probability: object, class_probabilities: object
     ) -> None:
         """A nucleus of one part or more. A part is a list of rings, which are lists of positions; all but the first are
         holes.
@@ -304,12 +280,7 @@ class NucleusLists(Sheet):
         self.add_nuclei([source_id], class_id, probability, class_probabilities)
 
     def add_points(
-        self,
-        positions: list[Any],
-        class_id: int,
-        source_ids: list[Any],
-        probability: object,
-        class_probabilities: object,
+        self, positions: Any, class_id: int, source_ids: list[Any], probability: object, class_probabilities: object
     ) -> None:
         """Nuclei that are points, with the same class and probabilities."""
         self.rings.append(positions)
@@ -398,8 +369,7 @@ class NucleusLists(Sheet):
         """The faults of vertices (indices in ``positions``) that are no pairs of usable numbers."""
         stop = np.cumsum(size)
         number = np.array(self.ring_number)
-        self.faults.count_rest("invalid-coordinate", len(bad))
-        for vertex in bad[:FAULTS_NAMED]:
+        for vertex in self.faults.first("invalid-coordinate", bad.tolist()):
             ring = int(np.searchsorted(stop, vertex, "right"))
             first, last = np.searchsorted(number, number[ring]), np.searchsorted(number, number[ring], "right")
             place = self.place(number[ring])

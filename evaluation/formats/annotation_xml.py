@@ -47,6 +47,7 @@ class Regions:
 
     def __init__(self, dialect: Dialect, region: str, vertex: str, request: Request) -> None:
         self.region, self.vertex, self.request = region, vertex, request
+        self.counted = f"{region}s", "instances_per_case", request.where, request.limits
         self.vertices = Vertices(dialect.columns, request.where, request.limits)
         self.starts: list[int] = []
         self.owners: list[int] = []
@@ -55,7 +56,7 @@ class Regions:
 
     def open(self, owner: int, type: str) -> None:
         """The element of a region begins."""
-        self.check_number(len(self.starts), f"{self.region}s")
+        check_number(len(self.starts) + 1, *self.counted)
         self.starts.append(len(self.vertices))
         self.owners.append(owner)
         self.type_numbers.append(self.types.setdefault(type.strip(), len(self.types)))

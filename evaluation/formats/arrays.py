@@ -24,7 +24,7 @@ from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array,
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.format import CasesOnDemand, Example, Request, noted, npy_bytes
-from evaluation.formats.label_image import classes_in
+from evaluation.formats.label_image import classes_in, named_values
 from evaluation.model import Annotations, Case, Collection, LabelImage
 from evaluation.model.label_runs import present_labels, runs_of
 
@@ -61,16 +61,15 @@ class CaseArray:
         if self.header.fortran:
             if self.whole is None:
                 self.whole = self.read(self.shape, 0, fortran=True)
-            part: npt.NDArray[Any] = self.whole[index]
-            return part
+            return np.asarray(self.whole[index])
         shape = self.shape[1:]
         return self.read(shape, index * math.prod(shape) * self.header.dtype.itemsize)
 
     def read(self, shape: tuple[int, ...], offset: int, *, fortran: bool = False) -> npt.NDArray[Any]:
         with damage_told(self.where, FILE):
             self.stream.seek(self.start + offset)
-            options = {"where": self.where, "bytes_limit": self.bytes_limit, "fortran": fortran}
-            return read_array(Plain(self.stream), shape, self.header.dtype, **options)  # type: ignore[arg-type]
+            source, dtype, limit = Plain(self.stream), self.header.dtype, self.bytes_limit
+            return read_array(source, shape, dtype, where=self.where, bytes_limit=limit, fortran=fortran)
 
 
 def decoded_cases(cases: Mapping[str, Case], decode: Callable[[Case], Annotations]) -> Collection:
@@ -218,12 +217,9 @@ def check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
     """Refuse nuclei in a channel that no class names."""
     if not plane.any():
         return
-    names = {class_id: name for name, class_id in request.classes.ids.items() if class_id < 0}
-    names |= dict(enumerate(request.classes.names, start=1))
-    named = [f"{channel} ({quote(names[class_id])})" for channel, class_id in sorted(request.classes.values.items())]
     labels = check_labels(plane, where=place, shape_yx=(plane.shape[0], plane.shape[1]))
     count = len(present_labels(runs_of(labels)))
-    raise refused("unnamed-channel", place, nuclei=count, channels=", ".join(named))
+    raise refused("unnamed-channel", place, nuclei=count, channels=", ".join(named_values(request.classes)))
 
 
 def example_of_pannuke_masks(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

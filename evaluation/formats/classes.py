@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -84,15 +85,15 @@ def unknown_classes(
     faults: list[Finding] = []
     for index in np.unique(name_of_row[wrong])[:FAULTS_NAMED].tolist():
         name, rows = names[index], wrong[name_of_row[wrong] == index]
-        places, total = [*map(place, rows[:EXAMPLES_SHOWN].tolist())], len(rows)
+        places = [*map(place, rows[:EXAMPLES_SHOWN].tolist())]
         if numbers and values:
-            finding = fault(
-                "unknown-class", *places, wording="or-number", total=total, name=name, known=known, numbers=values
-            )
+            wording = "or-number"
+            finding = fault("unknown-class", *places, wording=wording, name=name, known=known, numbers=values)
+        elif nameless and not name:
+            finding = fault("unknown-class", *places, got=nameless, name=name, known=known)
         else:
-            got = nameless if nameless and not name else None
-            finding = fault("unknown-class", *places, total=total, got=got, name=name, known=known)
-        faults.append(finding)
+            finding = fault("unknown-class", *places, name=name, known=known)
+        faults.append(replace(finding, count=len(rows)))
     return with_rest(faults, len(wrong))
 
 

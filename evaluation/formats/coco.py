@@ -34,16 +34,17 @@ import orjson
 from evaluation.decoding.json import read_records
 from evaluation.decoding.label_array import rows_and_columns
 from evaluation.decoding.streams import check_number, damage_told
-from evaluation.findings import FAULTS_NAMED, fault, listed, quote
+from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import NUMBERS, Faults, Sheet
 from evaluation.formats.classes import SKIPPED, UNKNOWN
-from evaluation.formats.format import Example, Request, are_coordinates, outlines_of_rings, part_of
+from evaluation.formats.format import Example, Request, are_coordinates, noted, outlines_of_rings, part_of
 from evaluation.formats.run_lengths import CodeRuns, instances_of_codes, join_runs, runs_of_counts
 from evaluation.model import Annotations, Case, Collection, Float64, Int64, Part, Points
 from evaluation.model.intervals import expand
 
 NO_CASE = -1
+CaseOfImage = Callable[[str], Case | None]
 CATEGORY_NUMBER = re.compile(r"-?[0-9]+")
 
 # --- the document -----------------------------------------------------------------------------------------------------
@@ -162,36 +163,30 @@ def read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
 class Places:
     """The cases of the images of a document, each with a number; found when an image is first met.
 
-    only  the case of a file for one case; it also has what names no image, and other images are left out
+    images    that are looked for at once
+    case_of   gives the case of an image by its id; None for other images, which are left out
+    nameless  the case of annotations that name no image
     """
 
-    def __init__(self, document: Document, cases: Mapping[str, Case], only: Case | None = None) -> None:
-        self.document = document
-        self.known = cases
-        self.only = only
+    def __init__(
+        self, document: Document, images: Iterable[str], case_of: CaseOfImage, nameless: Case | None = None
+    ) -> None:
+        self.document, self.case_of, self.nameless = document, case_of, nameless
         self.faults = Faults(document.where)
         self.cases: list[Case] = []
         self.number_of_image: dict[str, int] = {}
         self.image_of_case: dict[str, str] = {}
         self.unknown: Counter[str] = Counter()
-        # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
-        self.of_id = {} if document.images else {str(case.index): case for case in cases.values()}
-        if only is None:
-            for image in document.images:
-                self.find(image)
+        for image in images:
+            self.find(image)
 
     def find(self, image: str) -> int:
         """The number of the case that an image is, or NO_CASE."""
-        if (number := self.number_of_image.get(image)) is None:
-            case_by_name = None if self.only is not None else self.document.find_case(image, self.known)
-            number = self.add(image, case_by_name or self.of_id.get(image))
-        return number
-
-    def add(self, image: str, case: Case | None) -> int:
-        """Note that an image is a case, or none; its number."""
-        name, entry = self.document.names(image)[0], self.document.images.get(image)
+        if image in self.number_of_image:
+            return self.number_of_image[image]
+        name, entry, case = self.document.names(image)[0], self.document.images.get(image), self.case_of(image)
+        self.number_of_image[image] = NO_CASE if case is None else len(self.cases)
         if case is None:
-            self.number_of_image[image] = NO_CASE
             self.unknown[name] += 0
             return NO_CASE
         place = f"image {quote(image)}" if entry is None else entry.place
@@ -199,16 +194,15 @@ class Places:
             self.faults.fault("invalid-annotation", place, wording="case-again", image=name, case=case.name)
         if entry is not None and type(entry.height) is int and type(entry.width) is int:
             self.check_shape(place, [entry.height, entry.width], case)
-        self.number_of_image[image] = len(self.cases)
         self.cases.append(case)
         return self.number_of_image[image]
 
     def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
         """The number of the case of an annotation, or NO_CASE, which is counted or noted."""
         image = id_of(entry, "image_id")
-        if entry.get("image_id") is None and self.only is not None and len(self.document.images) <= 1:
+        if entry.get("image_id") is None and self.nameless is not None:
             if not self.cases:
-                self.cases.append(self.only)
+                self.cases.append(self.nameless)
             return 0
         if image is None or (self.document.images and image not in self.document.images):
             got = f"'image_id' is {quote(entry['image_id'])}" if "image_id" in entry else "no 'image_id'"
@@ -232,33 +226,25 @@ class Places:
 # --- annotations ------------------------------------------------------------------------------------------------------
 
 
-def images_of_case(stream: BinaryIO, request: Request, case: Case) -> tuple[Document, Places]:
-    """The document in a file for one case, not gone through yet, and its image that is the case.
-
-    That is its only image, or the one that is named like the case. Raises InputFault ("other-case") if none is.
-    """
-    document = read_document(stream, request)
-    ids = list(document.images)
-    if not ids:
-        ids = document.image_ids()
-        document = read_document(stream, request)
-    if len(ids) > 1:
-        key = request.rules.key_of(case)
-        fitting = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
-        if not fitting:
-            names = [document.names(image)[0] for image in ids]
-            raise refused("other-case", request.where, wording="no-image", count=len(ids), names=names, case=key)
-        ids = fitting
-    places = Places(document, {}, only=case)
-    for image in ids:
-        places.add(image, case)
-    return document, places
-
-
 def read_one(kind: type[Nuclei], stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """What a document says of the case that its file is for. Raises InputFault with all that is wrong."""
+    """What a document says of the case that its file is for: its only image, or the one that is named like the case.
+
+    Raises InputFault with all that is wrong, "other-case" if no image is the case.
+    """
     with damage_told(request.where, kind.file):
-        document, places = images_of_case(stream, request, case)
+        document = read_document(stream, request)
+        ids = list(document.images)
+        if not ids:
+            ids = document.image_ids()
+            document = read_document(stream, request)  # once more from its start
+        if len(ids) > 1:
+            key, names = request.rules.key_of(case), [document.names(image)[0] for image in ids]
+            ids = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
+            if not ids:
+                count = len(names)
+                raise refused("other-case", request.where, wording="no-image", count=count, names=names, case=key)
+        nameless = case if len(document.images) <= 1 else None
+        places = Places(document, ids, dict.fromkeys(ids, case).get, nameless)
         collection = read_nuclei(kind(document, places, request))
     findings = collection.findings
     if others := sum(collection.unknown.values()):
@@ -270,7 +256,10 @@ def read_all(kind: type[Nuclei], stream: BinaryIO, request: Request, cases: Mapp
     """What a document says of all cases. Raises InputFault with all that is wrong."""
     with damage_told(request.where, kind.file):
         document = read_document(stream, request)
-        return read_nuclei(kind(document, Places(document, cases), request))
+        # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
+        of_id = {} if document.images else {str(case.index): case for case in cases.values()}
+        places = Places(document, document.images, lambda id: document.find_case(id, cases) or of_id.get(id))
+        return read_nuclei(kind(document, places, request))
 
 
 def read_nuclei(nuclei: Nuclei) -> Collection:
@@ -440,7 +429,7 @@ class SegmentedNuclei(Nuclei):
     file = "a COCO JSON file"
 
     def __init__(self, document: Document, places: Places, request: Request) -> None:
-        if document.is_one_image and places.only is None:
+        if document.is_one_image and places.nameless is None:
             fix = "Write a list of results, each with its 'image_id'."
             raise refused("not-coco", document.where, got="the masks of one image, without its name", fix=fix)
         super().__init__(document, places, request)
@@ -500,14 +489,12 @@ class SegmentedNuclei(Nuclei):
         owner, stop = np.repeat(rows, ring_count), np.cumsum(size)
         odd = np.flatnonzero(size % 2)
         bad = np.flatnonzero(~are_coordinates(numbers))
-        for ring in odd[:FAULTS_NAMED].tolist():
+        for ring in self.faults.first("invalid-coordinate", odd.tolist()):
             self.fault("invalid-coordinate", self.numbers[owner[ring]], wording="odd-polygon", value=size[ring])
-        for index in bad[:FAULTS_NAMED].tolist():
+        for index in self.faults.first("invalid-coordinate", bad.tolist()):
             ring = int(np.searchsorted(stop, index, "right"))
             value = rings[ring][index - int(stop[ring] - size[ring])]
             self.fault("invalid-coordinate", self.numbers[owner[ring]], wording="in-turn", value=value)
-        self.faults.count_rest("invalid-coordinate", len(odd))
-        self.faults.count_rest("invalid-coordinate", len(bad))
         self.outlines.append((rows, ring_count, size // 2, numbers))
         self.polygon_rows.clear()
         self.polygons.clear()
@@ -521,45 +508,38 @@ class SegmentedNuclei(Nuclei):
         def place(index: int) -> str:
             return f"{self.request.where}, {self.place(self.numbers[fresh[index]])}"
 
-        try:
+        with noted(self.faults_told):
             runs = runs_of_counts(codes, place, pixels=pixels)
-        except InputFault as error:
-            for finding in error.findings:
-                self.faults.include(finding)
-            return
-        has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
-        for index in np.flatnonzero(~has_pixels).tolist():
-            self.number = self.numbers[fresh[index]]
-            if self.request.rules.value("vanished") == "error":
-                self.fault("vanished-outline", wording="code")
-            else:
-                self.left_out.fault("left-out", self.place(), wording="code-left-out")
-        instance = len(self.coded) + np.cumsum(has_pixels)[runs.instance] - 1
-        self.runs.append(CodeRuns(runs.start, runs.length, instance.astype(np.int32)))
-        self.coded += [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
+            has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
+            for index in np.flatnonzero(~has_pixels).tolist():
+                self.number = self.numbers[fresh[index]]
+                if self.request.rules.value("vanished") == "error":
+                    self.fault("vanished-outline", wording="code")
+                else:
+                    self.left_out.fault("left-out", self.place(), wording="code-left-out")
+            instance = len(self.coded) + np.cumsum(has_pixels)[runs.instance] - 1
+            self.runs.append(CodeRuns(runs.start, runs.length, instance.astype(np.int32)))
+            self.coded += [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
 
     def parts(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Part]]:
         """Outlines first. Raises InputFault ("too-complex-runs")."""
         rows, ring_count, ring_size, numbers = map(np.concatenate, zip(*self.outlines, strict=True))
         points = numbers.reshape(-1, 2)
         stop_ring, stop = np.cumsum(ring_count), np.cumsum(ring_size)
-        for case, chosen, of_case in self.by_case(rows, columns):
+        for number, chosen, of_case in self.by_case(rows, columns):
             ring = expand(stop_ring[chosen] - ring_count[chosen], stop_ring[chosen])
             owner = np.repeat(np.arange(len(chosen)), ring_count[chosen])
             vertices = points[expand(stop[ring] - ring_size[ring], stop[ring])]
-            yield case, outlines_of_rings(vertices, ring_size[ring], owner, **of_case)
+            yield number, outlines_of_rings(vertices, ring_size[ring], owner, **of_case)
         runs = join_runs(self.runs)
         edges = np.searchsorted(runs.instance, np.arange(len(self.coded) + 1))
         for number, chosen, of_case in self.by_case(np.array(self.coded, np.int64), columns):
-            case_of_codes = self.places.cases[number]
-            index = expand(edges[chosen], edges[chosen + 1])
+            case, index = self.places.cases[number], expand(edges[chosen], edges[chosen + 1])
             instance = np.repeat(np.arange(len(chosen), dtype=np.int32), edges[chosen + 1] - edges[chosen])
-            shape_yx, where = case_of_codes.shape_yx, f"{self.request.where}, case {quote(case_of_codes.name)}"
-            runs_of_case = CodeRuns(runs.start[index], runs.length[index], instance)
-            yield (
-                number,
-                instances_of_codes(runs_of_case, shape_yx=shape_yx, pixel_order="column", where=where, **of_case),
-            )
+            of_nuclei = CodeRuns(runs.start[index], runs.length[index], instance)
+            shape_yx, where = case.shape_yx, f"{self.request.where}, case {quote(case.name)}"
+            instances = instances_of_codes(of_nuclei, shape_yx=shape_yx, pixel_order="column", where=where, **of_case)
+            yield number, instances
 
 
 def example_document(made: Example, cases: Sequence[Case], shapes: Callable[[Case], list[tuple[str, Any]]]) -> bytes:
@@ -624,9 +604,6 @@ class BoxedNuclei(Nuclei):
     file = "a MIDOG JSON file"
 
     def __init__(self, document: Document, places: Places, request: Request) -> None:
-        if document.is_one_image:
-            fix = "Write boxes, or name the format 'coco_json'."
-            raise refused("not-coco", document.where, got="masks", fix=fix)
         super().__init__(document, places, request)
         self.rows: list[int] = []
         self.pending: list[list[float]] = []

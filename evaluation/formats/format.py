@@ -283,17 +283,12 @@ def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
         file = io.BytesIO()
         np.savez_compressed(file, labels=array)
         return file.getvalue()
-    if suffix == ".mha":
-        height, width = array.shape[:2]
-        channels = f"ElementNumberOfChannels = {array.shape[2]}\n" if array.ndim == 3 else ""
-        header = f"ObjectType = Image\nNDims = 2\nDimSize = {width} {height}\n{channels}ElementType = MET_USHORT\n"
-        return f"{header}ElementDataFile = LOCAL\n".encode() + array.astype("<u2").tobytes()
-    if suffix in (".nii", ".nii.gz", ".nrrd"):
+    if suffix in (".mha", ".nii", ".nii.gz", ".nrrd"):
         import SimpleITK
 
         with TemporaryDirectory() as folder:  # it writes files of a name only
             path = Path(folder, f"labels{suffix}")
-            SimpleITK.WriteImage(SimpleITK.GetImageFromArray(array), str(path))
+            SimpleITK.WriteImage(SimpleITK.GetImageFromArray(array, isVector=array.ndim == 3), str(path))
             return path.read_bytes()
     if suffix in TIFF_SUFFIXES:
         return tiff_bytes(array)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -232,9 +231,7 @@ def sole_items(root: Any, where: str) -> list[Any]:
 class FeatureReader:
     """Hands the nuclei among features over to NucleusLists."""
 
-    def __init__(
-        self, request: Request[FeatureRules], case: Case, regions: Mapping[int, int] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, request: Request[FeatureRules], case: Case, regions: Mapping[int, int]) -> None:
         self.nuclei = NucleusLists(request, case, "feature", closed=request.rules.shape == "outline")
         self.of_points = self.nuclei.of_points
         self.parts_are_nuclei = None if request.rules.parts is None else request.rules.parts == "apart"
@@ -247,11 +244,11 @@ class FeatureReader:
             item = waiting.pop()
             self.nuclei.next_annotation()
             try:
-                children = self.add_item(item)
+                self.add_item(item)
             except Malformed as error:
                 self.nuclei.fault("invalid-annotation", **error.words)
             else:
-                waiting += children[::-1]
+                waiting += children_of(item)[::-1]
         self.nuclei.settle()
 
     def add_polygons(self, polygons: Polygons) -> bool:
@@ -286,8 +283,8 @@ class FeatureReader:
         numbers = range(self.nuclei.number + 1, self.nuclei.number + len(ids) + 1)
         return list(map(self.source_id, ids, properties, numbers))
 
-    def add_item(self, item: Any) -> list[Any]:
-        """Add one feature or geometry; gives the children."""
+    def add_item(self, item: Any) -> None:
+        """Add one feature or geometry. Raises Malformed."""
         if type(item) is not dict:
             raise Malformed(wording="value", expected="a Feature with a geometry", value=shown(item))
         kind = item.get("type")
@@ -300,16 +297,15 @@ class FeatureReader:
             geometry, properties = item, {}
         else:
             raise Malformed(got=describe(item), expected="a Feature with a geometry")
-        children = children_of(item)
         if (inside := self.regions.get(self.nuclei.number)) is not None:
             self.nuclei.left_out.fault("left-out", self.nuclei.place(), wording="region", inside=inside)
-            return children
+            return
         name = self.class_name(properties)
         if self.nuclei.names.look_up(name) == SKIPPED:
-            return children
+            return
         if geometry is None:
             self.nuclei.left_out.fault("left-out", self.nuclei.place(), wording="no-geometry")
-            return children
+            return
         outlines, points, others = shapes_of(geometry)
         if self.of_points:
             chosen, not_chosen = points, [*others, *(("Polygon",) if outlines else ())]
@@ -320,7 +316,7 @@ class FeatureReader:
             fix = f"Write each nucleus as {what}, or leave the feature out."
             self.nuclei.refuse_shape("geometry", not_chosen[0], wanted, fix)
         if not chosen:
-            return children
+            return
         class_id = self.nuclei.class_of(name)
         source_id = self.source_id(item.get("id"), properties, self.nuclei.number)
         probabilities = probability_in(properties), properties.get("class_probabilities")
@@ -332,7 +328,6 @@ class FeatureReader:
             for number, parts in enumerate(self.nuclei_of(outlines), start=1):
                 own_id = source_id if parts is outlines else f"{source_id}/{number}"
                 self.nuclei.add_outline(parts, class_id, own_id, *probabilities)
-        return children
 
     def nuclei_of(self, outlines: list[list[Any]]) -> list[list[list[Any]]]:
         """The parts of a geometry as one nucleus, or as a nucleus each."""

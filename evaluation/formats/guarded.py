@@ -29,15 +29,9 @@ def begin_annotations(
     """
     streams = [stream, *(opened for opened, _ in companions.values())]
     wheres = {key: where for key, (_, where) in companions.items()}
-    answers = decode(
-        f"{__name__}:yield_annotations",
-        streams,
-        (request, case, wheres),
-        where=request.where,
-        owner=owner,
-        bounds=bounds_for(streams, request, [case]),
-        writes=request.name.lower().endswith(BY_NAME),
-    )
+    bounds, writes = bounds_for(streams, request, [case]), request.name.lower().endswith(BY_NAME)
+    task, arguments = f"{__name__}:yield_annotations", (request, case, wheres)
+    answers = decode(task, streams, arguments, where=request.where, owner=owner, bounds=bounds, writes=writes)
 
     def found() -> Annotations:
         annotations = next(answers, None)
@@ -84,15 +78,8 @@ def yield_annotations(
 
 def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[str, Case], *, owner: str) -> Collection:
     """As ``read_collection``; the cases can be gone through once, in their order."""
-    bounds = bounds_for([stream], request, list(cases.values()))
-    answers = decode(
-        f"{__name__}:yield_collection",
-        [stream],
-        (request, dict(cases)),
-        where=request.where,
-        owner=owner,
-        bounds=bounds,
-    )
+    bounds, task = bounds_for([stream], request, list(cases.values())), f"{__name__}:yield_collection"
+    answers = decode(task, [stream], (request, dict(cases)), where=request.where, owner=owner, bounds=bounds)
     by_name = {case.name: case for case in cases.values()}
 
     def decode_next(name: str) -> Annotations:

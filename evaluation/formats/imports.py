@@ -40,7 +40,7 @@ import numpy.typing as npt
 import orjson
 import shapely
 
-from evaluation.decoding import content as file_content
+from evaluation.decoding import content as signs
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import Unsupported, list_members, read_member
 from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
@@ -82,17 +82,14 @@ def kind_of(path: Path) -> str | None:
     with path.open("rb") as stream:
         head = stream.read(8)
         stream.seek(0)
-        for kind, magic in (
-            ("hdf5", file_content.HDF5_MAGIC),
-            ("geoparquet", file_content.PARQUET_MAGIC),
-            ("imagej_roi", ROI_MAGIC),
-        ):
+        magics = {"hdf5": signs.HDF5_MAGIC, "geoparquet": signs.PARQUET_MAGIC, "imagej_roi": ROI_MAGIC}
+        for kind, magic in magics.items():
             if head.startswith(magic):
                 return kind
         try:
-            if head.startswith(file_content.NPY_MAGIC):
+            if head.startswith(signs.NPY_MAGIC):
                 return "cellpose" if read_npy_header(Plain(stream)).holds_object else None
-            if head.startswith((file_content.ZIP_MAGIC, file_content.EMPTY_ZIP_MAGIC)):
+            if head.startswith((signs.ZIP_MAGIC, signs.EMPTY_ZIP_MAGIC)):
                 check_directory(stream, STORE_DIRECTORY_BYTES)
                 with zipfile.ZipFile(stream) as archive:
                     names = archive.namelist()
@@ -142,9 +139,8 @@ def library(name: str, where: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise refused(
-            "missing-extra", where, wording="imports", package=name.partition(".")[0], extra="imports"
-        ) from None
+        package = name.partition(".")[0]
+        raise refused("missing-extra", where, wording="imports", package=package, extra="imports") from None
 
 
 def only_one(chosen: Sequence[T], asked: Asked, what: str, expected: str, names: Sequence[str]) -> T:
@@ -212,7 +208,7 @@ def check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
         raise Damaged(f"the codec {quote(min(unknown))}, which is not read")
     outermost = metadata["codecs"][-1:] if "codecs" in metadata else metadata.get("compressor")
     for name, chunk in content.items() if next(codecs_of(outermost), "") == "blosc" else ():
-        is_chunk = not file_content.is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
+        is_chunk = not signs.is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
         if is_chunk and int.from_bytes(chunk[12:16], "little") != len(chunk):
             raise CutOff
 
@@ -233,7 +229,7 @@ def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     >>> find_stores(["P1/a.zarr/.zgroup", "P1/a.zarr/0/.zarray", "b.zarr/notes.txt"])
     {'P1/a.zarr': ('P1/a.zarr/.zgroup', 'P1/a.zarr/0/.zarray')}
     """
-    folders = {name.rpartition("/")[0] for name in names if file_content.is_of_zarr(name)}
+    folders = {name.rpartition("/")[0] for name in names if signs.is_of_zarr(name)}
     called = {match[0] if (match := CALLED_ZARR.match(folder)) else folder for folder in folders}
     tops: list[str] = []
     for folder in sorted(called):
@@ -249,7 +245,7 @@ def is_below(name: str, folder: str) -> bool:
 
 def is_store(path: Path) -> bool:
     """Whether a folder is a Zarr store."""
-    return path.is_dir() and any((path / name).is_file() for name in file_content.ZARR)
+    return path.is_dir() and any((path / name).is_file() for name in signs.ZARR)
 
 
 # --- HDF5 -------------------------------------------------------------------------------------------------------------

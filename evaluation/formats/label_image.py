@@ -216,9 +216,7 @@ def unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassTa
     return for_values(*each, value_fault)
 
 
-def for_values(
-    values: npt.NDArray[np.integer[Any]], counts: Int64, finding: Callable[[int, int], Finding]
-) -> list[Finding]:
+def for_values(values: Integers, counts: Int64, finding: Callable[[int, int], Finding]) -> list[Finding]:
     """A finding for each of the first values, from the value and how often it occurs; all values are counted."""
     pairs = zip(values[:VALUES_NAMED].tolist(), counts.tolist(), strict=False)
     return with_rest([finding(*pair) for pair in pairs], len(values))
@@ -231,10 +229,14 @@ def first_place(values: Integers, value: int) -> tuple[int, int]:
 
 
 def describe_class_values(classes: ClassTable) -> str:
+    return ", ".join(["0 for no class", *named_values(classes)[:20]])
+
+
+def named_values(classes: ClassTable) -> list[str]:
+    """The numbers that stand for classes, with the names of these."""
     ignored = {class_id: name for name, class_id in classes.ids.items() if class_id < 0}
     names = {**dict(enumerate(classes.names, start=1)), **ignored}
-    named = [f"{number} ({quote(names[class_id])})" for number, class_id in [*classes.values.items()][:20]]
-    return ", ".join(["0 for no class", *named])
+    return [f"{number} ({quote(names[class_id])})" for number, class_id in sorted(classes.values.items())]
 
 
 def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: str) -> Int16:
@@ -352,9 +354,8 @@ def example_of_label_image(made: Example[LabelImageRules], cases: Sequence[Case]
     rules, labels = made.rules, made.labels(cases[0], class_name)
     if rules.components is not None:
         is_semantic = rules.class_values is not None
-        return image_bytes(
-            made.class_numbers(cases[0]) if is_semantic else np.where(labels > 0, 255, 0).astype(np.uint8), rules.files
-        )
+        mask = made.class_numbers(cases[0]) if is_semantic else np.where(labels > 0, 255, 0).astype(np.uint8)
+        return image_bytes(mask, rules.files)
     if rules.class_channel is not None:
         planes = [labels, made.class_numbers(cases[0])]
         labels = np.stack(planes if rules.class_channel else planes[::-1], axis=-1)

@@ -369,25 +369,21 @@ def example_of_contours_json(made: Example[ContoursJsonRules], cases: Sequence[C
     case, rules = cases[0], made.rules
     marks = made.marks(case, class_name)
     rings = [[]] * len(marks) if rules.are_points else [ring.tolist() for _, ring in made.rings(case, class_name)]
-    document: dict[str, Any]
-    shapes: list[dict[str, Any]]
+    document: dict[str, Any] = {"version": "5.5.0", "flags": {}, "imagePath": f"{case.name}.png", "imageData": None}
+    cells, shapes = list[dict[str, Any]](), list[dict[str, Any]]()
+    for (name, x, y), ring in zip(marks, rings, strict=True):
+        kind = "polygon" if ring else "point"
+        own = {"label": name, "group_id": None, "shape_type": kind, "flags": dict[str, Any]()}
+        shapes.append({**own, "points": ring or [[x, y]]})
+        cells.append({"centroid": [x, y], **({"contour": ring} if ring else {}), "type": made.values[name]})
     if rules.tool == "labelme":
-        rest = {"group_id": None, "flags": dict[str, Any]()}
-        shapes = [
-            {**rest, "label": name, "points": ring or [[x, y]], "shape_type": "polygon" if ring else "point"}
-            for (name, x, y), ring in zip(marks, rings, strict=True)
-        ]
-        size = {"imageHeight": case.height, "imageWidth": case.width}
-        document = {"version": "5.5.0", "flags": {}, "shapes": shapes, "imagePath": f"{case.name}.png", **size}
-        return orjson.dumps({**document, "imageData": None})
-    cells = [
-        {"centroid": [x, y], **({"contour": ring} if ring else {}), "type": made.values[name]}
-        for (name, x, y), ring in zip(marks, rings, strict=True)
-    ]
-    if rules.tool == "hovernet":
-        return orjson.dumps({"mag": 40, "nuc": {str(index): cell for index, cell in enumerate(cells, start=1)}})
-    type_map = {"0": "Background", **{str(number): name for name, number in made.values.items()}}
-    return orjson.dumps({"wsi_metadata": {}, "type_map": type_map, "cells": cells})
+        document |= {"shapes": shapes, "imageHeight": case.height, "imageWidth": case.width}
+    elif rules.tool == "hovernet":
+        document = {"mag": 40, "nuc": {str(index): cell for index, cell in enumerate(cells, start=1)}}
+    else:
+        type_map = {"0": "Background", **{str(number): name for name, number in made.values.items()}}
+        document = {"wsi_metadata": {}, "type_map": type_map, "cells": cells}
+    return orjson.dumps(document)
 
 
 def explain_contours_json(rules: ContoursJsonRules) -> list[str]:

@@ -113,24 +113,11 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
     """The class id of each of the present labels, int16 (N,), 0 if it has none."""
     where, count = mat.where, math.prod(types.shape)
     name, id_name = types.name, TYPES[types.name][0]
-    ids, uids = present, variable_of(mat, *TYPES[types.name])
-    if uids is not None:
-        ids = read_vector(mat, uids, "ids from 1").astype(np.int64)
-        again, found = len(ids) - len(np.unique(ids)), uids.name
-        if again:
-            raise refused(
-                "wrong-length", where, wording="repeated-ids", types=name, ids=id_name, repeated=again, found=found
-            )
+    ids = ids_of_types(mat, types)
+    ids = present if ids is None else ids
     if count != (nuclei := len(ids)):
-        raise refused(
-            "wrong-length",
-            where,
-            wording="other-number-of-classes",
-            types=name,
-            ids=id_name,
-            classes=count,
-            nuclei=nuclei,
-        )
+        wording = "other-number-of-classes"
+        raise refused("wrong-length", where, wording=wording, types=name, ids=id_name, classes=count, nuclei=nuclei)
     expected = label_image.describe_class_values(request.classes)
     numbers = read_vector(mat, types, expected)
     class_id = label_image.known_classes(numbers, request.classes)
@@ -151,6 +138,19 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
     order = np.argsort(ids)
     entry = np.minimum(np.searchsorted(ids[order], present), len(ids) - 1)
     return np.where(ids[order][entry] == present, class_id[order][entry], 0).astype(np.int16)
+
+
+def ids_of_types(mat: MatFile, types: Variable) -> Int64 | None:
+    """The ids of the nuclei whose classes ``types`` has, None if the file does not say them."""
+    if (variable := variable_of(mat, *TYPES[types.name])) is None:
+        return None
+    ids = read_vector(mat, variable, "ids from 1").astype(np.int64)
+    if again := len(ids) - len(np.unique(ids)):
+        wording, name, found = "repeated-ids", types.name, variable.name
+        raise refused(
+            "wrong-length", mat.where, wording=wording, types=name, ids=TYPES[name][0], repeated=again, found=found
+        )
+    return ids
 
 
 def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[np.integer[Any]]:

@@ -427,17 +427,10 @@ def size_faults(rows: tables.CaseRows) -> list[Finding]:
     expected = np.array([case.shape_yx for case in cases]).reshape(-1, 2)[rows.case_of_row]
 
     def size_fault(row: int) -> Finding:
-        height, width = expected[row].tolist()
-        found = [table.text(row, column) for column in columns]
+        (height, width), (tall, wide) = expected[row].tolist(), [table.text(row, column) for column in columns]
         place, wording = table.place(row), "other-size-of-code"
         return fault(
-            "wrong-shape",
-            place,
-            wording=wording,
-            found_height=found[0],
-            found_width=found[1],
-            height=height,
-            width=width,
+            "wrong-shape", place, wording=wording, found_height=tall, found_width=wide, height=height, width=width
         )
 
     return for_each(np.flatnonzero((sizes != expected).any(axis=1)).tolist(), size_fault)

@@ -162,13 +162,14 @@ def check_one_image(table: Table, request: Request) -> None:
 
 def check_counts(rows: CaseRows, request: Request) -> None:
     """Refuse a case with more rows than the challenge allows nuclei. Raises InputFault ("too-large")."""
-    limit = request.limits.instances_per_case
-    counts = [(case, part.stop - part.start) for case, part in zip(rows.cases, rows.slices(), strict=True)]
-    wrong = [(f"{request.where}, case {quote(case.name)}", count) for case, count in counts if count > limit]
-    wording = "too-many-nuclei-in-rows"
-    if wrong:
-        too_many = for_each(wrong, lambda of: fault("too-large", of[0], wording=wording, nuclei=of[1], limit=limit))
-        raise InputFault(*too_many)
+    limit, counts = request.limits.instances_per_case, np.bincount(rows.case_of_row, minlength=len(rows.cases))
+
+    def count_fault(index: int) -> Finding:
+        place, wording = f"{request.where}, case {quote(rows.cases[index].name)}", "too-many-nuclei-in-rows"
+        return fault("too-large", place, wording=wording, nuclei=counts[index], limit=limit)
+
+    if wrong := np.flatnonzero(counts > limit).tolist():
+        raise InputFault(*for_each(wrong, count_fault))
 
 
 def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
@@ -350,7 +351,7 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
         if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
             check_case(table, column, request, case)
         check_one_image(table, request)
-        columns, _ = points_in_rows(table, request, np.repeat(spacings_um([case]), len(table)))
+        columns, _ = points_in_rows(table, request, np.repeat(np.array([case.spacing_um], np.float64), len(table)))
     return Annotations((Points(**columns),))
 
 
@@ -362,17 +363,13 @@ def read_points_csv_collection(
         table = table_of(stream, request, len(cases))
         rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
         check_counts(rows, request)
-        columns, is_nucleus = points_in_rows(rows.table, request, spacings_um(rows.cases)[rows.case_of_row])
+        spacing_um = np.array([case.spacing_um for case in rows.cases], np.float64)
+        columns, is_nucleus = points_in_rows(rows.table, request, spacing_um[rows.case_of_row])
     by_case = {
         case.name: Annotations((Points(**part_of(columns, part)),))
         for case, part in zip(rows.cases, rows.take(is_nucleus).slices(), strict=True)
     }
     return Collection(by_case, rows.unknown)
-
-
-def spacings_um(cases: Sequence[Case]) -> Float64:
-    """um for a px in each case, float64 (C,)."""
-    return np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases], np.float64)
 
 
 def points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[dict[str, Any], Bool]:
