@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.report.figures import difference_figure, plot, rank_discs, series_colour
+from evaluation.report.figures import difference_figure, series_colour
 from evaluation.report.nuclei import NucleusTable, Seen, browser_section
-from evaluation.report.page import Axis, Cell, Column, Dot, Page, Section, Series, Table, Text, Tile, Tiles
+from evaluation.report.page import Axis, Cell, Column, Dot, Figure, Page, Section, Series, Table, Text, Tile, Tiles
 
 PATIENTS = tuple(f"TCGA-{letters}" for letters in ("2Z-A9JG", "49-4488", "50-5931", "5P-A9K0", "69-7760", "A2-A0ES"))
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
@@ -53,8 +53,8 @@ def distribution(patients: tuple[str, ...], anchors: list[str]) -> Section:
     median, five = "Median F1 is 0.781; the lowest patient has 0.641.", "Five patients; PQ of one is undefined."
     points, unit = [Series("patients", dots)], (0, 1)
     blocks = (
-        plot("f1-by-patient", "F1 and PQ of each patient", median, boxes, y=Axis("score", unit)),
-        plot("f1-and-pq", "F1 against PQ", five, points, x=Axis("F1", unit), y=Axis("PQ", unit)),
+        Figure("f1-by-patient", "F1 and PQ of each patient", median, boxes, y=Axis("score", unit)),
+        Figure("f1-and-pq", "F1 against PQ", five, points, x=Axis("F1", unit), y=Axis("PQ", unit)),
         Table("table-of-patients", table, (*columns, Column("To the median", 3)), tuple(rows), note=note),
     )
     return Section("patients", "Patient by patient", blocks, "Each point is a patient; a click leads to its row.")
@@ -78,8 +78,8 @@ def classes() -> Section:
     falls, often = "F1 falls with the threshold.", "Epithelial nuclei are often spurious."
     blocks = (
         Table("confusion", "Confusion of classes", columns, tuple(rows), sortable=False),
-        plot("by-threshold", "F1 by IoU asked for", falls, lines, x=Axis("IoU at least"), y=Axis("F1")),
-        plot("errors", "What was missed and what is spurious", often, bars, y=Axis("nuclei")),
+        Figure("by-threshold", "F1 by IoU asked for", falls, lines, x=Axis("IoU at least"), y=Axis("F1")),
+        Figure("errors", "What was missed and what is spurious", often, bars, y=Axis("nuclei")),
     )
     return Section("classes", "Which classes are told apart", blocks)
 
@@ -89,7 +89,14 @@ def compared(teams: tuple[str, ...]) -> Section:
     means = dict(zip(teams, (1.2, 1.7, 3.5, 3.75, 5.0, 5.85), strict=True))
     told = "Two pairs of teams do not differ significantly."
     diagram = difference_figure("critical", "Critical difference", told, means, [teams[:2], teams[2:4]], 1.4)
-    discs = rank_discs("places", "Ranks in 1,000 samples", "The first stays first in 70 %.", teams[:3], shares)
+    dots = [
+        Dot(team, rank, size=share)
+        for team, ranks in zip(teams[:3], shares, strict=True)
+        for rank, share in ranks.items()
+    ]
+    first = "The first stays first in 70 %."
+    series = [Series("samples", dots, kind="discs")]
+    discs = Figure("places", "Ranks in 1,000 samples", first, series, y=Axis("rank", (0.5, 5.5)), horizontal=True)
     return Section("stability", "How stable the ranks are", (discs, diagram), folded=True)
 
 

@@ -97,7 +97,7 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
     printed = compared(capsys, "reference", "first", "second", "--report", "--output", "out")
     assert "means over images, with 95 % intervals" in printed
     assert "'second' is first of 2 models" in printed
-    assert "1.0000 ★" in printed
+    assert "✓ 1.000" in printed
     assert {path.name for path in Path("out").iterdir()} == {
         "results", "leaderboard.csv", "leaderboard.json", "compare.html", "images.csv"
     }  # fmt: skip

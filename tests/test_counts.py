@@ -364,10 +364,10 @@ def test_commands_score_counts_and_refuse_to_draw_them(tmp_path, capsys):
 
 def test_the_table_in_the_shell_shows_what_was_counted(tmp_path):
     from evaluation.report.result import ResultDocuments
-    from evaluation.report.terminal import skill_grid
+    from evaluation.report.skills import SKILLS, score_table
 
-    table = skill_grid({"all pooled": (ResultDocuments(Bench(tmp_path).score().metrics), "pooled")}, compared=False)
-    assert list(table.columns[0].cells)[1:] == ["  counting.mean_absolute_error ↓", "  counting.r2 ↑"]
+    table = score_table("", {"all pooled": (ResultDocuments(Bench(tmp_path).score().metrics), "pooled")}, SKILLS)
+    assert [row[0] for row in table.rows] == ["counting.mean_absolute_error ↓", "counting.r2 ↑"]
 
 
 def test_the_page_of_conic_shows_a_whole_challenge_for_task_2(tmp_path):

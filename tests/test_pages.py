@@ -19,7 +19,7 @@ from made_page import PATIENTS, made_page
 from rich.console import Console
 
 from evaluation.findings.errors import WrongUsage
-from evaluation.report.figures import COLOURS, MARKS_UP_TO, picture_of, plot, svg_of, tabulate
+from evaluation.report.figures import COLOURS, MARKS_UP_TO, picture_of, svg_of, tabulate
 from evaluation.report.html import TEMPLATES, page_html, require_extra
 from evaluation.report.page import Axis, Cell, Column, Dot, Figure, Page, Section, Series, Table, Text
 from evaluation.report.pictures import STATE_COLOURS
@@ -239,7 +239,7 @@ def test_the_numbers_of_a_plot_can_be_read_and_lead_on(browser, made) -> None:
         opened.page.click("#f1-by-patient .numbers summary")
         rows = opened.page.locator("#f1-by-patient .numbers tbody tr")
         assert rows.count() == 11
-        assert rows.nth(2).locator("td").all_inner_texts() == ["detection F1", "0.912345", "TCGA-50-5931"]
+        assert rows.nth(2).locator("th, td").all_inner_texts() == ["detection F1", "0.912345", "TCGA-50-5931"]
         target = rows.nth(2).locator("a").get_attribute("href")
         assert opened.page.locator(str(target)).inner_text() == "TCGA-50-5931"
         assert opened.overflow() <= 0
@@ -354,12 +354,18 @@ def test_on_paper_all_is_open_light_and_drawn_and_afterwards_as_before(browser, 
 
 def test_the_numbers_of_a_plot_are_bounded() -> None:
     dots = tuple(Dot(float(n), n / 8) for n in range(1000))
-    many = plot("many", "Many", "A thousand points.", [Series("points", dots)], x=Axis("n"), y=Axis("eighths"))
+    many = Figure("many", "Many", "A thousand points.", [Series("points", dots)], x=Axis("n"), y=Axis("eighths"))
     numbers = tabulate(many)
-    assert numbers.columns == ("n", "eighths")
-    assert numbers.rows[3] == ("3", "0.375")
-    assert (len(numbers.rows), numbers.left_out) == (100, 900)
+    assert [column.title for column in numbers.columns] == ["n", "eighths"]
+    assert numbers.rows[3] == ("3", Cell("0.375"))
+    assert len(numbers.rows) == 100
     assert "900 more values are in the plot and left out here." in page_html(one_block(many))
+
+
+def test_of_two_series_the_one_without_a_name_is_told_from_the_other_in_the_numbers() -> None:
+    series = [Series("", (Dot("a", 1.0),), kind="discs"), Series("published", (Dot("a", 2.0),))]
+    assert [row[0] for row in tabulate(Figure("ranks", "Ranks", "", series)).rows] == ["–", "published"]
+    assert [column.title for column in tabulate(Figure("ranks", "Ranks", "", series[:1])).columns] == ["Name", "Name"]
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
@@ -372,7 +378,7 @@ def texts_in(svg: str) -> list[str]:
 def test_a_name_in_a_figure_stays_as_it_is_even_if_it_is_a_formula_a_colour_or_hidden() -> None:
     names = ["$x^2$", "#0068a8", "_hidden", "a\\b", "x" * 200]
     lines = [Series(name, (Dot(0.0, place), Dot(1.0, place))) for place, name in enumerate(names)]
-    words = texts_in(svg_of(plot("names", "", "", lines)))
+    words = texts_in(svg_of(Figure("names", "", "", lines)))
     assert {"$x^2$", "#0068a8", " _hidden", "a\\b"} <= set(words)
     assert max(map(len, words)) <= 40
 
@@ -401,7 +407,7 @@ def test_ids_of_figures_on_one_page_differ() -> None:
 
 def test_marks_stand_where_their_numbers_say() -> None:
     """Two dots a half and a whole along an axis from 0 to 1: the second lies twice as far from its beginning."""
-    figure = plot("two", "", "", [Series("", (Dot(0.0, 0.5), Dot(0.5, 0.5), Dot(1.0, 1.0)))], x=Axis("x", (0, 1)))
+    figure = Figure("two", "", "", [Series("", (Dot(0.0, 0.5), Dot(0.5, 0.5), Dot(1.0, 1.0)))], x=Axis("x", (0, 1)))
     places = [
         (float(x), float(y)) for x, y in re.findall(r'<use href="#m\w+" x="([\d.]+)" y="([\d.]+)"', svg_of(figure))
     ]
@@ -412,7 +418,7 @@ def test_marks_stand_where_their_numbers_say() -> None:
 
 def test_of_many_marks_those_are_drawn_that_are_evenly_spread_and_the_extremes_among_them() -> None:
     dots = tuple(Dot(float(n % 97), float(n)) for n in range(20_000))
-    figure = plot("many", "", "", [Series("points", dots)])
+    figure = Figure("many", "", "", [Series("points", dots)])
     assert len(svg_of(figure)) < 120_000
     (drawn,) = picture_of(figure).axes[0].patches
     heights = drawn.get_path().vertices[:, 1]
@@ -421,7 +427,7 @@ def test_of_many_marks_those_are_drawn_that_are_evenly_spread_and_the_extremes_a
 
 def test_a_box_is_the_quartiles_of_all_values() -> None:
     values = [0.0, 1.0, 2.0, 3.0, 10.0]
-    axes = picture_of(plot("box", "", "", [Series("a", tuple(Dot("a", y) for y in values), kind="boxes")])).axes[0]
+    axes = picture_of(Figure("box", "", "", [Series("a", tuple(Dot("a", y) for y in values), kind="boxes")])).axes[0]
     heights = axes.patches[0].get_path().vertices[:, 1].tolist()
     assert heights == [1, 3, 3, 1, 1, 0, 1, 3, 10, 2, 2]
 
@@ -522,6 +528,15 @@ def test_long_names_are_shown_as_far_as_they_differ() -> None:
     ]
     text = printed(table_page((f"{'x' * 300}a", 0.5)))
     assert text.count("x") == 300  # one name alone is not cut
+
+
+@pytest.mark.parametrize("title", ["path", "key", "column of the ranking"])
+def test_paths_are_never_cut_since_people_copy_them(title: str) -> None:
+    paths = [f"detection.per_class.a class with a long name {number}.f1.group_mean" for number in (1, 2)]
+    rows = tuple((path, 0.5) for path in paths)
+    page = one_block(Table("paths", "Paths", (Column(title), Column("value", 2)), rows))
+    assert all(path in printed(page) for path in paths)
+    assert "cut" not in page_html(page).partition("<main")[2]
 
 
 def test_short_names_are_shown_whole() -> None:

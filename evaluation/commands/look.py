@@ -21,6 +21,7 @@ from evaluation.commands.screen import (
     check_report,
     progress_bar,
     show,
+    show_block,
     show_findings,
     show_lines,
     show_sections,
@@ -32,6 +33,9 @@ from evaluation.findings.pages import CATALOGUE
 
 if TYPE_CHECKING:
     from evaluation.model import OriginRule, OverlapRule
+
+
+MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
 
 
 @click.command()
@@ -102,7 +106,7 @@ def compare(
             )
     except ChallengeBroken as broken:
         raise ReferenceBroken(*broken.findings) from None
-    from evaluation.report.terminal import comparison_grid, undefined_words
+    from evaluation.report.skills import score_table
 
     if output is not None:
         with writing_to(output):
@@ -115,9 +119,10 @@ def compare(
     cases = comparison.challenge.cases
     groups = len({case.group for case in cases})
     units = "images" if groups == len(cases) else "patients"
-    scored = {model: result.metrics for model, result in comparison.results.items()}
-    show(comparison_grid(scored, units, groups))
-    show_lines(undefined_words(scored))
+    columns = dict(comparison.documents)
+    if len(columns) <= MODELS_WITH_POOLED and groups > 1:
+        columns |= {f"{model}, pooled": (result, "pooled") for model, (result, _) in columns.items()}
+    show_block(score_table(f"Mean over {units}" if groups > 1 else "Scores of the image", columns))
     if comparison.board is not None and ranking:
         show_sections(comparison.page(), "places", "common")
     elif comparison.board is not None:
@@ -410,10 +415,10 @@ def demo(output: Path | None, report: bool, workers: int | None) -> None:
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
     from evaluation.report.result import ResultDocuments
-    from evaluation.report.terminal import skill_grid
+    from evaluation.report.skills import CONDITIONAL, score_table
 
     columns = {team: (ResultDocuments(metrics), "group_mean") for team, metrics in outcome.results.items()}
-    show(skill_grid(columns, TITLE))
+    show_block(score_table(TITLE, columns, CONDITIONAL))
     show_lines(outcome.lines())
     click.echo()
     show_sections(leaderboard_page(leaderboard_document(outcome.board)), "places")

@@ -24,7 +24,7 @@ from evaluation.commands.options import (
 from evaluation.commands.screen import (
     check_report,
     progress_bar,
-    show,
+    show_block,
     show_findings,
     show_lines,
     show_sections,
@@ -90,7 +90,7 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     with writing_to(output):
         write_rasterisation(output_folder(output), rules, reports)
     outlines = rules.reference.value("vanished") is not None
-    show(rasterisation_table({case.name: report for case, _, report in reports}, outlines=outlines))
+    show_block(rasterisation_table({case.name: report for case, _, report in reports}, outlines=outlines))
     show_findings(findings)
     click.echo(thirds_of_areas([instances for _, instances, _ in reports]))
     show_written(output, "labels/", "instances.csv", "rasterisation.json")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from evaluation.leaderboard.document import Board
-    from evaluation.report.page import Page
+    from evaluation.report.page import Block, Page
 
 
 class Advance(Protocol):
@@ -73,6 +73,14 @@ def show(part: RenderableType) -> None:
     Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(part)
 
 
+def show_block(block: Block) -> None:
+    """Print a part of a page, of a table all rows."""
+    from evaluation.report.terminal import block_renderables
+
+    for part in block_renderables(block, sys.maxsize):
+        show(part)
+
+
 def check_report(wanted: bool, *output: Path | None) -> None:
     """Before anything is scored: raise WrongUsage if a page is wanted and cannot be written, or has no folder."""
     if wanted:
@@ -99,8 +107,7 @@ def keep_board(
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.folders import write_page
     from evaluation.report.leaderboard import leaderboard_page
-    from evaluation.report.skills import read_results, results_in
-    from evaluation.report.terminal import team_grid
+    from evaluation.report.skills import read_results, results_in, teams_table
 
     document = leaderboard_document(board)
     with writing_to(output):
@@ -113,7 +120,7 @@ def keep_board(
     def show_board() -> None:
         show_sections(page, "places", "moves")
         if results:
-            show(team_grid(document, results))
+            show_block(teams_table(document, results))
         show_sections(page, "common")
         show_lines([board.words, *board.findings, *board.alike.lines()])
         show_written(output, "leaderboard.json", "leaderboard.csv", page="leaderboard.html" * report)

@@ -42,7 +42,7 @@ def comparison_page(
     """
     first = next(iter(results.values()))
     caption = f"Mean over {unit}" if len(first.groups) > 1 else "Scores of the image"
-    table = score_table(caption, results, "group_mean")
+    table = score_table(caption, {name: (result, "group_mean") for name, result in results.items()})
     answer: list[Text] = []
     if board is None:
         told = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}

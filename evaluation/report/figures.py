@@ -9,14 +9,12 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evaluation.findings import percent
-from evaluation.report.page import Axis, Dot, Figure, Label, Series
-from evaluation.report.tables import shown_number, visible
+from evaluation.report.page import Axis, Cell, Dot, Figure, Label, Series, Table
+from evaluation.report.tables import shown_number, table_of, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 BOX_FROM = 5  # fewer values are points on a line: quartiles of four values say nothing
 NUMBERS_ROWS = 100
-PLAIN = Axis()
 
 
 def series_colour(index: int) -> str:
@@ -37,95 +34,27 @@ def series_colour(index: int) -> str:
     return f"@{index % 8 + 1}"
 
 
-def shorten(text: str, limit: int = 24) -> str:
-    """A text cut in the middle, so that names that begin or end alike are still told apart.
-
-    >>> shorten("a very long name of a team, version 2")
-    'a very long nam…ersion 2'
-    """
-    return text if len(text) <= limit else f"{text[: limit * 2 // 3 - 1]}…{text[-(limit // 3) :]}"
-
-
-def unique(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
-
-
-def plot(
-    anchor: str,
-    caption: str,
-    description: str,
-    series: Sequence[Series],
-    *,
-    x: Axis = PLAIN,
-    y: Axis = PLAIN,
-    horizontal: bool = False,
-    height: int | None = None,
-    labels: Sequence[Label] = (),
-) -> Figure:
-    """Series on two axes, as high as they need. ``horizontal`` lays everything down."""
-    names = unique(str(dot.x) for one in series for dot in one.dots)
-    height = height or (min(110 + 30 * len(names), 2400) if horizontal else 340)
-    return Figure(anchor, caption, description, tuple(series), x, y, horizontal, tuple(labels), height)
-
-
-def in_tenths(share: float) -> str:
-    """A share in percent with a decimal, if it has one.
-
-    >>> in_tenths(0.5), in_tenths(0.125), in_tenths(0.9996)
-    ('50 %', '12.5 %', '> 99.9 %')
-    """
-    return percent(share, 1).replace(".0 %", " %")
-
-
-def rank_discs(
-    anchor: str,
-    caption: str,
-    description: str,
-    teams: Sequence[str],
-    shares: Sequence[Mapping[float, float]],
-    *more: Series,
-) -> Figure:
-    """A disc for each team and rank, its area in proportion to the share of the bootstrap samples that gave it."""
-    discs = tuple(
-        Dot(team, rank, f"in {in_tenths(share)} of the bootstrap samples", size=share)
-        for team, of_team in zip(teams, shares, strict=True)
-        for rank, share in sorted(of_team.items())
-        if share
-    )
-    last = max((rank for of_team in shares for rank in of_team), default=1)
-    axis = Axis("rank", (0.5, last + 0.5), is_whole=True)
-    return plot(anchor, caption, description, [Series("", discs, kind="discs"), *more], y=axis, horizontal=True)
-
-
 # --- the numbers of a plot --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """The numbers of a plot as a table, for those who do not see it: texts, and where each row leads ("#anchor")."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    links: tuple[str, ...]
-    left_out: int
-
-
-def tabulate(figure: Figure) -> Numbers:
-    """The marks of a plot, row by row."""
-    marks, links = [], []
+def tabulate(figure: Figure) -> Table:
+    """The marks of a plot, row by row, for those who do not see it; columns without a text are left out."""
+    names = {one.name or "–" for one in figure.series if not one.is_curve}
+    marks = []
     for one in figure.series:
         for dot in () if one.is_curve else one.dots:
             if dot.y is not None:
-                interval = "" if dot.low is None else f"{shown_number(dot.low)} to {shown_number(dot.high)}"
-                note = "; ".join(filter(None, (dot.text.replace("\n", "; "), interval)))
-                marks.append((one.name, shown_number(dot.x), shown_number(dot.y), note))
-                links.append(f"#{dot.anchor}" if dot.anchor else "")
-    kept = [index for index in range(4) if any(mark[index] for mark in marks)]
-    if len({mark[0] for mark in marks}) == 1 or all(mark[0] in mark[1:3] for mark in marks):
-        kept = [index for index in kept if index]
+                ends = "" if dot.low is None else f"{shown_number(dot.low)} to {shown_number(dot.high)}"
+                note = "; ".join(filter(None, (dot.text.replace("\n", "; "), ends)))
+                texts = (one.name or "–", shown_number(dot.x), shown_number(dot.y), note)
+                marks.append([Cell(text, anchor=dot.anchor) for text in texts])
+    is_told = len(names) > 1 and not all(mark[0].value in (mark[1].value, mark[2].value) for mark in marks)
     titles = ["Series", *(getattr(figure, along).title or "Name" for along in ("x", "y")), "Note"]
-    rows = tuple(tuple(mark[index] for index in kept) for mark in marks[:NUMBERS_ROWS])
-    return Numbers(tuple(titles[index] for index in kept), rows, tuple(links[:NUMBERS_ROWS]), len(marks) - len(rows))
+    columns = [at for at in range(4) if (at or is_told) and any(mark[at].value for mark in marks)]
+    rows = [[mark[at] if at == columns[-1] else mark[at].value for at in columns] for mark in marks[:NUMBERS_ROWS]]
+    more = len(marks) - len(rows)
+    note = f"{more:,} more values are in the plot and left out here." * (more > 0)
+    return table_of(figure.anchor, figure.caption, [titles[at] for at in columns], rows, help={}, note=note)
 
 
 # --- drawing ----------------------------------------------------------------------------------------------------------
@@ -214,9 +143,6 @@ def settings(salt: str) -> Iterator[None]:
         yield
 
 
-# --- drawing ----------------------------------------------------------------------------------------------------------
-
-
 def picture_of(figure: Figure) -> Drawing:
     """The figure as one of matplotlib, which a notebook shows."""
     with settings(figure.anchor):
@@ -228,10 +154,11 @@ def picture_of(figure: Figure) -> Drawing:
 def draw_figure(figure: Figure) -> Drawing:
     from matplotlib.figure import Figure as Drawing
 
-    drawing = Drawing(figsize=(WIDTH / 72, figure.height / 72), dpi=72, layout="constrained")
-    axes = drawing.add_subplot()
     across, along = ("y", "x") if figure.horizontal else ("x", "y")
     names = {"x": figure.names("x"), "y": figure.names("y")}
+    height = figure.height or (min(110 + 30 * len(names["x"]), 2400) if figure.horizontal else 340)
+    drawing = Drawing(figsize=(WIDTH / 72, height / 72), dpi=72, layout="constrained")
+    axes = drawing.add_subplot()
     handles, labels = [], []
     most = max(MARKS_UP_TO // max(len(figure.series), 1), 2)
     for index, one in enumerate(figure.series):
@@ -257,7 +184,9 @@ def at(value: float | str, names: Sequence[str]) -> float:
 
 def written(text: str, limit: int = 40) -> str:
     """A name on one line, cut when long. matplotlib leaves out labels that begin with a line."""
-    line = shorten(" ".join(visible(text).split()), limit)
+    line = " ".join(visible(text).split())
+    if len(line) > limit:
+        line = f"{line[: limit * 2 // 3 - 1]}…{line[-(limit // 3) :]}"
     return f" {line}" if line.startswith("_") else line
 
 

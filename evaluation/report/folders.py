@@ -25,7 +25,7 @@ from evaluation.model import Int64
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
 from evaluation.report.nuclei import OUTCOMES, NucleusTable, Seen, browser_section
-from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Value, identify_document
+from evaluation.report.page import Block, Cell, Page, Section, Text, Value, document_page
 from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.scenes import Scene
@@ -154,14 +154,16 @@ def without_counts(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
     Errors of counts times cases are numbers of nuclei, and reasons of undefined values say which classes are absent.
     """
-    kept = {key: value for key, value in metrics.items() if key != "counting"}
-    intervals = {key: value for key, value in metrics.get("confidence_intervals", {}).items() if key != "counting"}
-    rules = {
-        rule: {key: value for key, value in of.items() if key != "counting"}
-        for rule, of in metrics.get("alternatives", {}).items()
-    }
-    given = {"confidence_intervals": intervals, "alternatives": rules}
-    return {**kept, **{key: value for key, value in given.items() if key in metrics}, "undefined": {}}
+
+    def without(tree: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in tree.items() if key != "counting"}
+
+    published = without(metrics) | {"undefined": {}}
+    if "confidence_intervals" in metrics:
+        published["confidence_intervals"] = without(metrics["confidence_intervals"])
+    if "alternatives" in metrics:
+        published["alternatives"] = {rule: without(scores) for rule, scores in metrics["alternatives"].items()}
+    return published
 
 
 def write_page(page: Page, path: Path) -> None:
@@ -322,6 +324,7 @@ def report_board(
     document = leaderboard_document(board)
     paths = {team.name: team.path for team in find_teams(submissions, output=output).teams}
     names = [team["name"] for team in (*document["teams"], *document["shown"])]
+    links = {name: f"results/{in_url(name)}/report.html" for name in names}
     chosen: list[str] = []
     seen: dict[str, TeamCases] = {}
     first: ResultDocuments | None = None
@@ -330,49 +333,28 @@ def report_board(
         of_team = progress_of_round(progress, index, len(names))
         read = read_again(folder, Sources(challenge, paths[name]), workers=workers, progress=of_team)
         page = page_of_result(read, title=f"Result of {name}", standing=standing_of(document, name))
-        write_page(replace(page, pages=(back(2),)), folder / "report.html")
-        if index == 0:
-            chosen = [unit.name for unit in worst_cases(read.result, CASES_UP_TO)]
+        write_page(replace(page, pages=back(2)), folder / "report.html")
+        first = first or read.result
+        chosen = chosen or [unit.name for unit in worst_cases(first, CASES_UP_TO)]
         if index < TEAMS_UP_TO:
             units = {unit.name: unit for unit in read.result.cases if unit.name in chosen}
             scenes = {case: scene for case, scene in read.scenes.items() if case in chosen}
             seen[name] = TeamCases(units, read.nuclei, scenes)
-            first = first or read.result
+    page = leaderboard_page(document, results=read_results(output, document))
+    first_section, *sections = page.sections
+    if lines := board.alike.lines():
+        sections.insert(0, Section("alike", "Entries to look into", (Text(tuple(lines), "warning"),)))
     if first is not None:
         (output / "cases").mkdir(exist_ok=True)
         for case in chosen:
-            write_page(case_page(case, seen, first), output / "cases" / f"{case}.html")
-    page = leaderboard_page(document, results=read_results(output, document))
-    links = {name: f"results/{in_url(name)}/report.html" for name in names}
-    page = linked(page, links)
-    if lines := board.alike.lines():
-        section = Section("alike", "Entries to look into", (Text(tuple(lines), "warning"),))
-        page = replace(page, sections=(page.sections[0], section, *page.sections[1:]))
-    if first is not None:
-        page = replace(page, sections=(*page.sections[:-1], case_list(chosen, seen, first), *page.sections[-1:]))
-    write_page(page, output / BOARD)
-    return [BOARD, *(f"results/{name}/report.html" for name in names), *(f"cases/{case}.html" for case in chosen)]
+            write_page(case_page(case, seen, first, links), output / "cases" / f"{case}.html")
+        sections.insert(-1, case_list(chosen, seen, first))
+    write_page(replace(page, sections=(first_section, *sections), links=links), output / BOARD)
+    return [BOARD, *links.values(), *(f"cases/{case}.html" for case in chosen)]
 
 
-def back(levels: int) -> tuple[str, str]:
-    return "Leaderboard", f"{'../' * levels}{BOARD}"
-
-
-def linked(page: Page, links: Mapping[str, str]) -> Page:
-    """The page with the names of teams in its tables leading to their pages."""
-
-    def of_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
-        first = row[0] if isinstance(row[0], Cell) else Cell(row[0])
-        url = links.get(str(first.value), "")
-        return (replace(first, page=url), *row[1:]) if url else row
-
-    def of_block(block: Any) -> Any:
-        if not isinstance(block, Table) or not block.columns or block.columns[0].title != "team":
-            return block
-        return replace(block, rows=tuple(map(of_row, block.rows)))
-
-    sections = [replace(section, blocks=tuple(map(of_block, section.blocks))) for section in page.sections]
-    return replace(page, sections=tuple(sections))
+def back(levels: int) -> tuple[tuple[str, str], ...]:
+    return (("Leaderboard", f"{'../' * levels}{BOARD}"),)
 
 
 # --- cases ------------------------------------------------------------------------------------------------------------
@@ -387,28 +369,24 @@ class TeamCases:
     scenes: Mapping[str, Scene]
 
 
-def case_page(case: str, seen: Mapping[str, TeamCases], first: ResultDocuments) -> Page:
+def case_page(case: str, seen: Mapping[str, TeamCases], first: ResultDocuments, links: Mapping[str, str]) -> Page:
     """One case across teams: their scores and counts, and the nuclei of all of them on the same tissue."""
-    score = main_score(first)
+    score, titles = main_score(first), unit_titles(first)
     values = {name: read.units[case].value(score) for name, read in seen.items()}
-    links = {name: f"../results/{in_url(name)}/report.html" for name in seen}
-
-    titles = unit_titles(first)
-    rows = [[Cell(name, page=links[name]), *unit_cells(first, read.units[case])] for name, read in seen.items()]
+    rows = [[name, *unit_cells(first, read.units[case])] for name, read in seen.items()]
     table = table_of("teams", f"All teams on case {case}", ["team", *titles], rows, help=titles)
     sections = [Section("scores", "Scores", (Text((best_and_worst(values, score),)), table))]
-    browser = browser_section(
+    empty = "No nucleus is known here, neither of the reference nor of a team."
+    sections += browser_section(
         [
             Seen(name, read.nuclei.of_case(case), {case: read.scenes[case]} if case in read.scenes else {})
             for name, read in seen.items()
             if read.nuclei is not None
         ]
-    )
-    empty = "No nucleus is known here, neither of the reference nor of a team."
-    sections += [browser] if browser else [Section("nuclei", "Nuclei", (Text((empty,)),))]
+    ) or [Section("nuclei", "Nuclei", (Text((empty,)),))]
     subtitle = str(first.metrics["challenge"]["name"])
-    facts = identify_document(first.metrics)
-    return Page(f"Case {case}", subtitle, facts, tuple(sections), pages=(back(1),))
+    page = document_page("", first.metrics, sections, subtitle=subtitle, title=f"Case {case}")
+    return replace(page, pages=back(1), links={name: f"../{url}" for name, url in links.items()})
 
 
 def best_and_worst(values: Mapping[str, float | None], score: str) -> str:
@@ -424,7 +402,6 @@ def best_and_worst(values: Mapping[str, float | None], score: str) -> str:
 def case_list(cases: list[str], seen: Mapping[str, TeamCases], first: ResultDocuments) -> Section:
     """The section of the board that leads to the cases, the hardest first."""
     score = main_score(first)
-
     way, title = max if is_lower_better(score) else min, metric_title(score)
     rows: list[list[Value]] = []
     for case in cases:

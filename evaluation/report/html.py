@@ -16,7 +16,7 @@ from evaluation.findings import fault
 from evaluation.findings.errors import WrongUsage
 from evaluation.report.figures import svg_of, tabulate
 from evaluation.report.page import Cell, Figure, Page, Table, Widget
-from evaluation.report.tables import common_ends, isolated, shown_cell, shown_value, visible
+from evaluation.report.tables import isolated, name_ends, shown_cell, shown_value, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -92,11 +92,6 @@ def load_environment() -> Environment:
         "LONG_TABLE": LONG_TABLE,
     }
     return environment
-
-
-def name_ends(table: Table) -> tuple[int, int]:
-    """How much of the names in the first column is not shown at start and end; files and search have it."""
-    return common_ends([shown_cell(row[0], table.columns[0]).text for row in table.rows])
 
 
 def missing(package: str) -> WrongUsage:

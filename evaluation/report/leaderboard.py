@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
 from evaluation.findings import counted, percent
 from evaluation.leaderboard.titles import metric_title, short_titles
 from evaluation.leaderboard.verdict import unit_of, verdict_sentences, why_no_samples
-from evaluation.report.figures import BOX_FROM, difference_figure, plot, rank_discs, series_colour
+from evaluation.report.figures import BOX_FROM, difference_figure, series_colour
 from evaluation.report.page import (
     Axis,
     Block,
@@ -32,7 +33,9 @@ from evaluation.report.skills import team_tables
 from evaluation.report.studies import answer_text, rule_section, unranked_table
 from evaluation.report.tables import (
     LABEL_UP_TO,
+    Maker,
     decimal,
+    decimal_cell,
     interval,
     label_teams,
     leaf_table,
@@ -40,7 +43,6 @@ from evaluation.report.tables import (
     percent_cell,
     probability,
     rank_cell,
-    record_table,
     show_rest,
     shown,
     table_of,
@@ -138,52 +140,52 @@ def moves_section(document: Document) -> list[Section]:
         return []
     moved, lines = before["teams"], []
     for key, what in (("hash", "Rules and cases"), ("ranking_hash", "Rules of the ranking")):
-        old, now = ((of or {}).get(key) for of in (before["challenge"], document["challenge"]))
+        old, now = ((challenge or {}).get(key) for challenge in (before["challenge"], document["challenge"]))
         if old != now:
             lines.append(f"{what}: {old or 'not known'} before, {now or 'not known'} now.")
         elif now:
             lines.append(f"{what} are the same: {now}.")
-    rows = [[team["name"], rank_cell(team["before"]), rank_cell(team["now"])] for team in moved]
+    columns: dict[str, Maker] = {
+        "team": "name",
+        "rank before": lambda team: rank_cell(team["before"]),
+        "rank now": lambda team: rank_cell(team["now"]),
+    }
     caption = counted(len(moved), "team has another rank", "teams have another rank")
-    table = table_of("moves-table", caption, ["team", "rank before", "rank now"], rows)
-    first: Block = table if moved else Text(("No team has another rank.",))
+    first: Block = Text(("No team has another rank.",))
+    if moved:
+        first = table_of("moves-table", caption, columns, moved)
     return [Section("moves", "Changed ranks", (first, Text(tuple(lines))), "This board beside an older one.")]
 
 
 def board_table(document: Document) -> Table:
     """All teams with their values and ranks; the scores stand beside the names, so that a phone shows them."""
-    teams, shown_only, titles = document["teams"], document.get("shown", ()), column_titles(document)
+    teams, shown_only = document["teams"], document.get("shown", ())
     help = {"team": "with its rank; “=”: shared"}
-    for column, title in zip(document["columns"], titles, strict=True):
+    for column, title in zip(document["columns"], column_titles(document), strict=True):
         weight = "" if column["weight"] == 1 else f", weight {column['weight']:g}"
         better = "higher" if column["direction"] == "descending" else "lower"
         help[title] = f"{column['path']}, {better} is better{weight}; its rank in brackets"
     combined = COMBINED.get(document["ranking"]["method"], "mean rank")
-    ends = {
-        combined: "of the ranks in the columns; lower is better",
-        "95 % of the ranks": "the middle 95 % of its ranks in bootstrap samples",
-        "first": "share of the bootstrap samples in which it is first",
-    }
-    if document["stability"]["undefined"] is not None:
-        ends = {combined: ends[combined]}
+    help[combined] = "of the ranks in the columns; lower is better"
+    if document["stability"]["undefined"] is None:
+        help["95 % of the ranks"] = "the middle 95 % of its ranks in bootstrap samples"
+        help["first"] = "share of the bootstrap samples in which it is first"
 
-    def in_column(cell: Document) -> Cell:
-        if "rank" not in cell:
-            return Cell(cell["value"], decimal(cell["value"]))
-        shade = (len(teams) - cell["rank"]) / (len(teams) - 1) if len(teams) > 1 else None
-        return Cell(cell["value"], f"{decimal(cell['value'])} ({shown(cell['rank'])})", shade=shade)
+    def in_column(score: Document) -> Cell:
+        if "rank" not in score:
+            return decimal_cell(score["value"])
+        cell = decimal_cell(score["value"], f"{{}} ({shown(score['rank'])})")
+        return replace(cell, shade=(len(teams) - score["rank"]) / (len(teams) - 1) if len(teams) > 1 else None)
 
     rows = []
     for team in (*teams, *shown_only):
         place = f"{'=' if team['equal'] else ''}{shown(team['position'])}\u2002" if "position" in team else MARK
-        last = [Cell(team.get("combined"), shown(team.get("combined"))), rank_interval(team)]
-        last.append(percent_cell(team.get("probability_of_first")))
-        cells = [in_column(cell) for cell in team["columns"]]
-        rows.append([Cell(team["name"], f"{place}{team['name']}"), *cells, *last[: len(ends)]])
+        cells = [Cell(team["name"], f"{place}{team['name']}"), *map(in_column, team["columns"])]
+        cells += [rank_cell(team.get("combined")), rank_interval(team), percent_cell(team.get("probability_of_first"))]
+        rows.append(cells[: len(help)])
     note = "Ranks stand in brackets." + " “=”: teams that share a rank." * any(team["equal"] for team in teams)
     note += f" {NOT_RANKED}" * bool(shown_only)
-    caption = "Teams, from the first to the last"
-    return table_of("board", caption, ["team", *titles, *ends], rows, help=help | ends, rest=TEAMS, note=note)
+    return table_of("board", "Teams, from the first to the last", list(help), rows, help=help, rest=TEAMS, note=note)
 
 
 def rank_interval(team: Document) -> Cell:
@@ -193,14 +195,12 @@ def rank_interval(team: Document) -> Cell:
 
 def floor_table(floors: Sequence[Document], below: Sequence[Document]) -> Table:
     """Teams that are ranked behind the others since they are below a minimum, with their numbers there."""
-    asked = " and ".join(f"{metric_title(floor['path'])} of at least {floor['at_least']:g}" for floor in floors)
-    rows = [
-        [team["name"], rank_cell(team["position"]), *(Cell(value, decimal(value)) for value in team["floors"])]
-        for team in below
-    ]
-    titles = ["team", "rank", *(metric_title(floor["path"]) for floor in floors)]
+    titles = [metric_title(floor["path"]) for floor in floors]
+    pairs = zip(titles, floors, strict=True)
+    asked = " and ".join(f"{title} of at least {floor['at_least']:g}" for title, floor in pairs)
+    rows = [[team["name"], rank_cell(team["position"]), *map(decimal_cell, team["floors"])] for team in below]
     note = f"Teams without {asked} are ranked among themselves, behind the others."
-    return table_of("floors", "Below the minimum", titles, rows, rest=TEAMS, note=note)
+    return table_of("floors", "Below the minimum", ["team", "rank", *titles], rows, rest=TEAMS, note=note)
 
 
 def standing_of(document: Document, name: str) -> list[Block]:
@@ -220,9 +220,8 @@ def standing_of(document: Document, name: str) -> list[Block]:
         best = Cell(None)
         if ranked:
             first = min(ranked, key=lambda team: float(team["columns"][index]["rank"]))
-            value = first["columns"][index]["value"]
-            best = Cell(value, f"{decimal(value)} ({write_name(first['name'])})")
-        rows.append([title, Cell(own["value"], decimal(own["value"])), rank_cell(own.get("rank")), best])
+            best = decimal_cell(first["columns"][index]["value"], f"{{}} ({write_name(first['name'])})")
+        rows.append([title, decimal_cell(own["value"]), rank_cell(own.get("rank")), best])
     titles = ["score", "value", "rank", "best"]
     return [Text((f"{words}.",)), table_of("standing", "The scores that rank", titles, rows, sortable=False)]
 
@@ -230,17 +229,24 @@ def standing_of(document: Document, name: str) -> list[Block]:
 def rank_figure(document: Document) -> Figure:
     """In which share of the bootstrap samples each team has each rank, and its published rank."""
     teams = labelled(document, RANKS_UP_TO)
-    shares = [{entry["place"]: entry["share"] for entry in team["places"]} for _, team in teams]
-    published = tuple(Dot(label, team["position"], "published") for label, team in teams)
+    discs = [
+        Dot(label, entry["place"], f"in {percent(share, 1).replace('.0 %', ' %')} of the bootstrap samples", size=share)
+        for label, team in teams
+        for entry in sorted(team["places"], key=itemgetter("place"))
+        if (share := entry["share"])
+    ]
+    published = [Dot(label, team["position"], "published") for label, team in teams]
+    series = Series("bootstrap samples", discs, kind="discs"), Series("published rank", published, "@ink")
     middle = "; ".join(f"{label} {rank_interval(team).text}" for label, team in teams[:3])
-    return rank_discs(
+    last = max(entry["place"] for _, team in teams for entry in team["places"])
+    return Figure(
         "sampled-places",
         "Ranks in bootstrap samples",
         f"The area of a disc is the share of the bootstrap samples, the dark dot the published rank."
         f"{rest_of(document, RANKS_UP_TO)} The middle 95 % of the ranks: {middle}.",
-        [label for label, _ in teams],
-        shares,
-        Series("published rank", published, "@ink"),
+        series,
+        y=Axis("rank", (0.5, last + 0.5), is_whole=True),
+        horizontal=True,
     )
 
 
@@ -250,9 +256,9 @@ def rank_figure(document: Document) -> Figure:
 def difference_section(document: Document) -> Section:
     """What tests say of each column: a critical-difference diagram; and the differences of pairs."""
     title, kind = "Significant differences", document["units"]["kind"]
-    titles, blocks, across = column_titles(document), list[Block](), list[int]()
-    for number, (column, name) in enumerate(zip(document["columns"], titles, strict=True), start=1):
-        tested = column["significance"]
+    blocks, across = list[Block](), list[int]()
+    for number, name in enumerate(column_titles(document), start=1):
+        tested = document["columns"][number - 1]["significance"]
         if tested is None:
             continue
         if tested["undefined"] is not None:
@@ -265,14 +271,14 @@ def difference_section(document: Document) -> Section:
         across += [] if (pairs := tested.get("pairs_across_columns")) is None else [pairs]
     if not blocks:
         unknown = f"Nothing is tested: the values of each {unit_of(document)} are not known."
-        return Section("differences", title, (Text((unknown,)),))
-    if (table := pair_table(document, titles)).rows:
+        return text_section("differences", title, unknown)
+    if (table := pair_table(document)).rows:
         blocks.append(table)
     if len(across) > 1:
-        how = "all columns corrected for together (Holm)"
         apart = counted(sum(across), "pair of teams differs", "pairs of teams differ")
-        found = f"{apart} significantly, in {np.count_nonzero(across):,} of {len(across):,} columns."
-        blocks.insert(0, Text((f"With {how} {found}",)))
+        columns = f"{np.count_nonzero(across):,} of {len(across):,} columns"
+        together = "With all columns corrected for together (Holm)"
+        blocks.insert(0, Text((f"{together} {apart} significantly, in {columns}.",)))
     lead = (
         "Bars join teams whose differences are not significant, which does not mean that the teams are equal. Mean "
         f"ranks go over all {kind}; the lower, the better."
@@ -280,26 +286,35 @@ def difference_section(document: Document) -> Section:
     return Section("differences", title, tuple(blocks), lead)
 
 
-def pair_table(document: Document, titles: Sequence[str]) -> Table:
+def text_section(anchor: str, title: str, words: str) -> Section:
+    """A part of which nothing is known, and why."""
+    return Section(anchor, title, (Text((words,)),))
+
+
+def pair_table(document: Document) -> Table:
     """The difference between the teams of each pair, with its interval and verdict."""
-    kind = document["units"]["kind"]
-    rows: list[list[Value]] = []
-    margins: dict[str, None] = {}
-    for title, column in zip(titles, document["columns"], strict=True):
-        for pair in column.get("differences") or ():
-            low, high = pair["low"], pair["high"]
-            ends = Cell(low, "too few" if low is None else f"{low:.4f} to {high:.4f}")
-            mean, ahead = Cell(pair["mean"], decimal(pair["mean"])), percent_cell(pair["ahead"])
-            rows.append([title, pair["first"], pair["second"], mean, ends, pair["effect"], ahead, pair["verdict"]])
-            margins[f"{column['margin']:g}"] = None
-    return table_of(
-        "pairs",
-        "Differences between pairs of teams",
-        ["column", "team", "other", "difference", "interval", "effect", "ahead", "verdict"],
-        rows[:PAIRS_UP_TO],
-        note=f"Equivalent: the interval lies inside the margin, {', '.join(margins)}. Fewer than five {kind}: no "
-        f"interval.{show_rest(len(rows), PAIRS_UP_TO, 'pairs of leaderboard.json', before=' ')}",
-    )
+
+    def ends(pair: Document) -> Cell:
+        low, high = pair["low"], pair["high"]
+        return Cell(low, "too few" if low is None else f"{low:.4f} to {high:.4f}")
+
+    columns: dict[str, Maker] = {
+        "column": "column",
+        "team": "first",
+        "other": "second",
+        "difference": lambda pair: decimal_cell(pair["mean"]),
+        "interval": ends,
+        "effect": "effect",
+        "ahead": lambda pair: percent_cell(pair["ahead"]),
+        "verdict": "verdict",
+    }
+    compared = [column for column in document["columns"] if column.get("differences")]
+    titles = dict(zip((column["path"] for column in document["columns"]), column_titles(document), strict=True))
+    pairs = [{**pair, "column": titles[column["path"]]} for column in compared for pair in column["differences"]]
+    margins = ", ".join(dict.fromkeys(f"{column['margin']:g}" for column in compared))
+    note = f"Equivalent: the interval lies inside the margin, {margins}. Fewer than five {document['units']['kind']}: "
+    note += f"no interval.{show_rest(len(pairs), PAIRS_UP_TO, 'pairs of leaderboard.json', before=' ')}"
+    return table_of("pairs", "Differences between pairs of teams", columns, pairs[:PAIRS_UP_TO], note=note)
 
 
 DISTRIBUTIONS = {
@@ -332,7 +347,9 @@ def difference_diagram(document: Document, tested: Document, title: str, anchor:
     label_of = {team["name"]: label for label, team in labelled(document, len(document["teams"]))}
     means = {label_of[team["name"]]: team["mean_rank"] for team in tested["teams"] if team["mean_rank"] is not None}
     cliques = [[label_of[name] for name in clique] for clique in tested["cliques"] if len(clique) > 1]
-    best = ", ".join(f"{name} {mean:.2f}" for name, mean in sorted(means.items(), key=lambda of: (of[1], of[0]))[:3])
+    best = ", ".join(
+        f"{name} {mean:.2f}" for name, mean in sorted(means.items(), key=lambda mean: (mean[1], mean[0]))[:3]
+    )
     bars = {0: "No bar: all differences are significant.", 1: "One bar joins teams without a significant difference."}
     joined = bars.get(len(cliques), f"{len(cliques)} bars join teams without a significant difference.")
     caption = f"{title}: mean ranks and significant differences"
@@ -349,7 +366,7 @@ def value_section(document: Document) -> Section:
     title = f"Scores of each {unit}"
     if not names or "by_unit" not in document["teams"][0]["columns"][0]:
         missing = f"Values of each {unit} are not in leaderboard.json: not known for every team, or too many."
-        return Section("values", title, (Text((missing,)),))
+        return text_section("values", title, missing)
     entries = [entry for entry in document.get("shown", ()) if "by_unit" in entry["columns"][0]]
     marked = [(MARK + write_name(entry["name"], LABEL_UP_TO), entry) for entry in entries]
     teams, figures = [*labelled(document, BOXES_UP_TO), *marked], []
@@ -358,13 +375,13 @@ def value_section(document: Document) -> Section:
         boxes = []
         for row, (label, team) in enumerate(teams):
             values = zip(names, team["columns"][index]["by_unit"], strict=True)
-            dots = tuple(Dot(label, value, name) for name, value in values if value is not None)
+            dots = [Dot(label, value, name) for name, value in values if value is not None]
             colour = series_colour(row) if "position" in team else "@muted"
             boxes += [Series(label, dots, colour, "boxes")] if dots else []
         caption = f"{heading}: {'higher' if heading.endswith('↑') else 'lower'} is better"
         rest = rest_of(document, BOXES_UP_TO)
         description = f"A row for each team, from the first to the last.{rest} Overall: {overall}."
-        figures.append(plot(f"values-{index + 1}", caption, description, boxes, y=Axis(heading), horizontal=True))
+        figures.append(Figure(f"values-{index + 1}", caption, description, boxes, y=Axis(heading), horizontal=True))
     lead = f"A point is a {unit}" + "; the box is the middle half of them" * (len(names) >= BOX_FROM) + "."
     return Section("values", title, tuple(figures), lead + f" {NOT_RANKED}" * bool(marked))
 
@@ -374,20 +391,21 @@ def unit_section(document: Document) -> Section:
     unit, names = unit_of(document), document.get("unit_names", ())
     title = f"Ranks in each {unit}"
     if not names or "unit_places" not in document["teams"][0]:
-        return Section("podium", title, (Text((f"Ranks in each {unit} are not in leaderboard.json.",)),))
-    rows: list[list[Value]] = []
-    for team in document["teams"]:
-        ranks = [rank for rank in team["unit_places"] if rank is not None]
-        among = [sum(rank <= number for rank in ranks) for number in (1, 3)]
-        ends = [rank_cell(float(np.median(ranks)) if ranks else None), rank_cell(max(ranks, default=None))]
-        rows.append([team["name"], *among, *ends, len(names) - len(ranks)])
-    table = table_of(
-        "podium-table",
-        f"In how many of {counted(len(names), unit)} a team is first, and among the first three",
-        ["team", "first", "among the first three", "median rank", "lowest rank", "not ranked"],
-        rows,
-        rest=TEAMS,
-    )
+        return text_section("podium", title, f"Ranks in each {unit} are not in leaderboard.json.")
+
+    def ranks(team: Document) -> list[float]:
+        return [rank for rank in team["unit_places"] if rank is not None]
+
+    columns: dict[str, Maker] = {
+        "team": "name",
+        "first": lambda team: sum(rank <= 1 for rank in ranks(team)),
+        "among the first three": lambda team: sum(rank <= 3 for rank in ranks(team)),
+        "median rank": lambda team: rank_cell(float(np.median(ranks(team))) if ranks(team) else None),
+        "lowest rank": lambda team: rank_cell(max(ranks(team), default=None)),
+        "not ranked": lambda team: len(names) - len(ranks(team)),
+    }
+    caption = f"In how many of {counted(len(names), unit)} a team is first, and among the first three"
+    table = table_of("podium-table", caption, columns, document["teams"], rest=TEAMS)
     return Section("podium", title, (table,), f"All teams, ranked by the values of one {unit} at a time.")
 
 
@@ -398,8 +416,7 @@ def stability_section(document: Document) -> Section:
     """How much the order changes in samples of the units."""
     found, kind, title = document["stability"], document["units"]["kind"], "How stable the ranks are"
     if found["undefined"] is not None:
-        words = f"How stable the ranks are is not known: {why_no_samples(document)}."
-        return Section("stability", title, (Text((words,)),))
+        return text_section("stability", title, f"How stable the ranks are is not known: {why_no_samples(document)}.")
     tau, without = found["kendall_tau"], found["first_changes_without"]
     to_published = f"to the published order, in the mean; {decimal(tau['low'])} at the low end"
     names = name_some(without, 5) or f"whichever of the {kind} is left out"
@@ -439,15 +456,14 @@ def audit_sections(document: Document, audit: Document | None) -> list[Section]:
         return []
     title = "Can the first rank be defended?"
     if audit["challenge"] != document["challenge"]:
-        other = "The audit.json beside this leaderboard is of other rules or cases."
-        return [Section("audit", title, (Text((other,)),))]
+        return [text_section("audit", title, "The audit.json beside this leaderboard is of other rules or cases.")]
     return [Section("audit", title, (answer_text(audit),), "The answer of the audit."), rule_section(audit)]
 
 
 def rules_section(document: Document) -> Section:
     """The rules of the ranking as they were applied, and findings."""
     ranking = {key: value for key, value in sorted(document["ranking"].items()) if key != "in_words"}
-    columns = record_table("columns", "Columns", document["columns"], keys=("path", "direction", "weight"))
+    columns = table_of("columns", "Columns", ("path", "direction", "weight"), document["columns"])
     applied = leaf_table("ranking", "Rules of the ranking, as applied", ranking)
     blocks: list[Block] = [Text((document["ranking"]["in_words"],)), columns, applied]
     if findings := tuple(document["findings"]):
@@ -464,28 +480,26 @@ def common_section(document: Document) -> list[Section]:
     if not found:
         return []
     reasons: dict[str, list[str]] = {}
-    for of in found["without"]:
-        reasons.setdefault(of["reason"], []).append(of["name"])
+    for team in found["without"]:
+        reasons.setdefault(team["reason"], []).append(team["name"])
     unknown = tuple(f"Not compared: {name_some(names)}. {reason}" for reason, names in reasons.items())
     notes = [Text(unknown, "warning")] if unknown else []
     if len(found["teams"]) < 2:
         return [Section("common", "On common nuclei", tuple(notes))] if notes else []
-    measures = [f"{metric_title(of['name'])} {'↑' if of['better'] == 'higher' else '↓'}" for of in found["measures"]]
-    ahead, others = [f"ahead in {name}" for name in measures], len(found["teams"]) - 1
-    teams = table_of(
-        "common-teams",
-        "Wins, pair by pair",
-        ["team", "matched nuclei", *ahead],
-        [
-            [team["name"], team["matched"], *(Cell(of, f"{of:,} of {others:,}") for of in team["ahead"])]
-            for team in found["teams"]
-        ],
-        rest=TEAMS,
-    )
+    others = len(found["teams"]) - 1
+    ahead = [
+        f"ahead in {metric_title(measure['name'])} {'↑' if measure['better'] == 'higher' else '↓'}"
+        for measure in found["measures"]
+    ]
+    rows: list[list[Value]] = [
+        [team["name"], team["matched"], *(Cell(wins, f"{wins:,} of {others:,}") for wins in team["ahead"])]
+        for team in found["teams"]
+    ]
+    teams = table_of("common-teams", "Wins, pair by pair", ["team", "matched nuclei", *ahead], rows, rest=TEAMS)
     rows = []
     for pair in found["pairs"]:
-        shares = Cell(min(of or 0 for of in pair["shares"]), " and ".join(percent(of) for of in pair["shares"]))
-        who = [who_is_ahead(pair["by"], of) for of in pair["measures"]]
+        shares = Cell(min(share or 0 for share in pair["shares"]), " and ".join(map(percent, pair["shares"])))
+        who = [who_is_ahead(pair["by"], measure) for measure in pair["measures"]]
         rows.append([pair["first"], pair["second"], pair["common"], shares, *who])
     pairs = table_of(
         "common-pairs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from evaluation.findings import counted
 from evaluation.leaderboard.titles import metric_title
 from evaluation.model import Float64, Int64
-from evaluation.report.figures import plot, series_colour
+from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Block, Dot, Figure, Section, Series, Table, Text, Value, Widget
 from evaluation.report.result import ResultDocuments
 from evaluation.report.scenes import Scene
@@ -114,13 +114,31 @@ def size_table(nuclei: NucleusTable) -> Table:
 # --- thresholds -------------------------------------------------------------------------------------------------------
 
 
-def threshold_section(result: ResultDocuments) -> Section | None:
-    """F1 and threat score against the IoU threshold; None where metrics.json does not have them."""
+def threshold_section(result: ResultDocuments) -> list[Section]:
+    """F1 and threat score against the IoU threshold; nothing where metrics.json does not have them."""
     if not (curves := measured_at_thresholds(result)):
-        return None
-    words = f"Nuclei are matched anew at each threshold; {result.main_in_words}."
+        return []
+    first, points = next(iter(curves.items()))
+    (low, best), (high, least) = points[0], points[-1]
+    figure = Figure(
+        "score-by-threshold",
+        "Scores by the IoU that a pair must exceed",
+        f"{first} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. Nuclei are matched anew at each "
+        f"threshold; {result.main_in_words}.",
+        curve_series(curves),
+        x=Axis("IoU that a pair must exceed", (max(0.0, low - 0.05), 1.0)),
+        y=Axis("score", (0, 1.02)),
+    )
     lead = "How many matches would be left at a higher IoU threshold?"
-    return Section("thresholds", "Score against threshold", (threshold_figure(curves, words),), lead)
+    return [Section("thresholds", "Score against threshold", (figure,), lead)]
+
+
+def curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[Series]:
+    """Lines through points, by what they show."""
+    return [
+        Series(name, [Dot(*point) for point in points], series_colour(index), "lines")
+        for index, (name, points) in enumerate(curves.items())
+    ]
 
 
 def measured_at_thresholds(result: ResultDocuments) -> dict[str, list[tuple[float, float]]]:
@@ -140,66 +158,48 @@ def measured_at_thresholds(result: ResultDocuments) -> dict[str, list[tuple[floa
     return {name: sorted(points) for name, points in found.items()}
 
 
-def threshold_figure(curves: Mapping[str, Sequence[tuple[float, float]]], how: str) -> Figure:
-    series = [
-        Series(name, tuple(Dot(*point) for point in points), series_colour(index), "lines")
-        for index, (name, points) in enumerate(curves.items())
-    ]
-    first = next(iter(curves))
-    (low, best), (high, least) = curves[first][0], curves[first][-1]
-    return plot(
-        "score-by-threshold",
-        "Scores by the IoU that a pair must exceed",
-        f"{first} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. {how}",
-        series,
-        x=Axis("IoU that a pair must exceed", (max(0.0, low - 0.05), 1.0)),
-        y=Axis("score", (0, 1.02)),
-    )
-
-
 # --- quality against coverage -----------------------------------------------------------------------------------------
 
 
-def coverage_section(result: ResultDocuments) -> Section | None:
-    """A plot for the scores and one for each unit of the distances; None where details.json has no curves."""
+def coverage_section(result: ResultDocuments) -> list[Section]:
+    """A plot for the scores and one for each unit of the distances; nothing where details.json has no curves."""
     curves = result.details.get("coverage_curves") if result.details is not None else None
     if curves is None:
-        return None
-    found = curves["rules"].get(result.rule, {})
-    known = {name: values for name, values in found.items() if None not in values}
-    chosen = {name: of for name, of in known.items() if name.endswith("_class_mean")} or known
+        return []
+    known = {name: values for name, values in curves["rules"].get(result.rule, {}).items() if None not in values}
+    chosen = {name: values for name, values in known.items() if name.endswith("_class_mean")} or known
+    half, whole = (curves["coverage"].index(share) for share in (0.5, 1.0))
     blocks: list[Block] = []
-    units = {name: name.removesuffix("_class_mean").rpartition("_")[2] for name in chosen}
     for unit in ("", "px", "um"):
-        names = [name for name in chosen if (units[name] if units[name] in ("px", "um") else "") == unit]
+        names = [name for name in chosen if unit_of_distance(name) == unit]
         if not names:
             continue
-        at = [curves["coverage"].index(share) for share in (0.5, 1.0)]
         ends = "; ".join(
-            f"{metric_title(name)} {chosen[name][at[0]]:.3f} over the better half, {chosen[name][at[1]]:.3f} over all"
+            f"{metric_title(name)} {chosen[name][half]:.3f} over the better half, {chosen[name][whole]:.3f} over all"
             for name in names
         )
-        series = [
-            Series(metric_title(name), tuple(map(Dot, curves["coverage"], chosen[name])), series_colour(index), "lines")
-            for index, name in enumerate(names)
-        ]
         title = f"distance, {unit}" if unit else "score"
         words = "A false negative counts the worst value: where a curve bends, the nuclei that were found end."
-        blocks.append(
-            plot(
-                f"coverage-{unit or 'scores'}",
-                f"{title.capitalize()} over the best share of the reference nuclei",
-                f"{words} {ends}.",
-                series,
-                x=Axis("share of the reference nuclei", (0, 1)),
-                y=Axis(title, None if unit else (0, 1)),
-            )
+        figure = Figure(
+            f"coverage-{unit or 'scores'}",
+            f"{title.capitalize()} over the best share of the reference nuclei",
+            f"{words} {ends}.",
+            curve_series({metric_title(name): zip(curves["coverage"], chosen[name], strict=True) for name in names}),
+            x=Axis("share of the reference nuclei", (0, 1)),
+            y=Axis(title, None if unit else (0, 1)),
         )
+        blocks.append(figure)
     lead = (
         "Of all reference nuclei, pooled, the best share counts, from a twentieth to all of them. A curve that stays "
         "flat to the end belongs to outlines that are alike; one that drops early to few nuclei that were found."
     )
-    return Section("coverage", "Quality against coverage", tuple(blocks), lead) if blocks else None
+    return [Section("coverage", "Quality against coverage", tuple(blocks), lead)] if blocks else []
+
+
+def unit_of_distance(name: str) -> str:
+    """ "px" or "um", "" for a metric that is no distance."""
+    unit = name.removesuffix("_class_mean").rpartition("_")[2]
+    return unit if unit in ("px", "um") else ""
 
 
 # --- the browser ------------------------------------------------------------------------------------------------------
@@ -225,11 +225,11 @@ class Seen:
     scenes: Mapping[str, Scene]
 
 
-def browser_section(seen: Sequence[Seen]) -> Section | None:
-    """The section with the browser; None if no nucleus is known."""
-    if not any(len(of.nuclei.case) for of in seen):
-        return None
-    return Section("browser-section", TITLE, (browser_of(seen),), LEAD)
+def browser_section(seen: Sequence[Seen]) -> list[Section]:
+    """The section with the browser; nothing if no nucleus is known."""
+    if not any(len(one.nuclei.case) for one in seen):
+        return []
+    return [Section("browser-section", TITLE, (browser_of(seen),), LEAD)]
 
 
 def browser_of(seen: Sequence[Seen], *, order: Sequence[str] = (), overview: int = 0) -> Widget:

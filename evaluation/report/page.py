@@ -8,7 +8,7 @@ are escaped where they are drawn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Tone = Literal["plain", "good", "warning", "bad"]
@@ -125,7 +125,7 @@ class Series:
     """
 
     name: str
-    dots: tuple[Dot, ...]
+    dots: Sequence[Dot]
     colour: str = "@accent"
     kind: Kind = "points"
     dash: str = ""
@@ -159,18 +159,18 @@ class Figure:
 
     description  what the plot shows, in a sentence or two, with its main numbers: for people who cannot see it
     horizontal   x of the dots goes down, y to the right
-    height       px
+    height       px; 0: as high as it needs
     """
 
     anchor: str
     caption: str
     description: str
-    series: tuple[Series, ...]
+    series: Sequence[Series]
     x: Axis = Axis()
     y: Axis = Axis()
     horizontal: bool = False
-    labels: tuple[Label, ...] = ()
-    height: int = 360
+    labels: Sequence[Label] = ()
+    height: int = 0
 
     def names(self, along: Literal["x", "y"]) -> list[str]:
         """The categories of an axis, in the order in which they first come; none on an axis of numbers."""
@@ -214,6 +214,7 @@ class Page:
     facts   names and values that identify it: challenge, version, hash, software; they stand at the end
     pages   texts and relative URLs of the pages around it, if it is one of a folder
     teams   their names: one of them can be highlighted in all tables
+    links   relative URLs of the pages of teams, by name; tables of teams lead to them
     """
 
     title: str
@@ -222,6 +223,7 @@ class Page:
     sections: tuple[Section, ...]
     pages: tuple[tuple[str, str], ...] = ()
     teams: tuple[str, ...] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
 
     def figures(self) -> Sequence[Figure]:
         """All plots in the order of the page."""

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from evaluation.findings.errors import InputFault
 from evaluation.leaderboard.team_scores import read_metrics
 from evaluation.leaderboard.titles import metric_title
-from evaluation.report.figures import plot, series_colour
+from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Cell, Dot, Figure, Series, Table, Tone, Value
-from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better, node_at
+from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better, node_at, reason_in_words
 from evaluation.report.tables import bar_cell, table_of
 
 SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the main score of the skill
@@ -37,6 +38,8 @@ ABOUT: Mapping[str, str] = {
     "Segmentation": ", of matched nuclei",
     "Every nucleus": ", false negatives at the worst value",
 }
+CONDITIONAL = {skill: paths for skill, paths in SKILLS.items() if skill != "Every nucleus"}  # beside a ranking
+SIDE_BY_SIDE = 5  # teams in a shell
 DISTANCES = "Hausdorff distance: without a match an image counts with its diagonal, unless the rules leave it out."
 
 COMPARED: Mapping[str, tuple[str, str]] = {  # what a comparison shows, in the field's words: a heading, and the score
@@ -86,14 +89,15 @@ class Score:
     why: str
 
     def __str__(self) -> str:
-        """As tables show it: "0.500 (0.250 to 0.750)".
+        """As tables show it: "0.500 (0.250 to 0.750)", which breaks before the bracket where it is narrow.
 
-        >>> str(Score(0.5, (0.25, 0.75), "")), str(Score(0.5, None, "")), str(Score(None, None, ""))
-        ('0.500 (0.250 to 0.750)', '0.500', '–')
+        >>> str(Score(0.5, (0.25, 0.75), "")).split(), str(Score(0.5, None, "")), str(Score(None, None, "no-instances"))
+        (['0.500', '(0.250', 'to', '0.750)'], '0.500', '– (no instances)')
         """
         if self.value is None:
-            return "–"
-        return f"{self.value:.3f}" + (f" ({self.ends[0]:.3f} to {self.ends[1]:.3f})" if self.ends else "")
+            return f"– ({self.why.replace('-', ' ')})" if self.why else "–"
+        ends = f" ({self.ends[0]:.3f}\u00a0to\u00a0{self.ends[1]:.3f})" if self.ends else ""
+        return f"{self.value:.3f}{ends}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +113,11 @@ class SkillRow:
         """Towards better values."""
         return "↓" if is_lower_better(self.path) else "↑"
 
-    @property
-    def best(self) -> float | None:
-        """The best of several values."""
-        return best_of(self.scores, self.arrow)
-
-
-def best_of(scores: Sequence[Score], arrow: str) -> float | None:
-    """The best of several values, None if there are not several."""
-    known = [score.value for score in scores if score.value is not None]
-    return (min if arrow == "↓" else max)(known) if len(known) > 1 else None
+    def best(self, columns: Sequence[int]) -> float | None:
+        """The best value of some columns; None if there are not several, or all are the same."""
+        values = [self.scores[column].value for column in columns]
+        known = [value for value in values if value is not None]
+        return (min if self.arrow == "↓" else max)(known) if len(known) > 1 and len(set(values)) > 1 else None
 
 
 def skill_rows(
@@ -139,11 +138,6 @@ def score_of(result: ResultDocuments, path: str) -> Score:
     return Score(result.value(path), result.interval(path), str(reason or ""))
 
 
-def in_cell(score: Score) -> str:
-    """A score in a cell, which breaks before the bracket where it is narrow; nothing for one without a value."""
-    return "" if score.value is None else str(score).replace(" to ", "\u00a0to\u00a0")
-
-
 def about_distances(rows: Sequence[SkillRow]) -> str:
     """What an image without a matched nucleus costs in a distance, where a row is one of matched nuclei."""
     return DISTANCES if any(row.path == "segmentation.hausdorff_px" for row in rows) else ""
@@ -152,47 +146,61 @@ def about_distances(rows: Sequence[SkillRow]) -> str:
 UNBOUNDED = ("curves.froc", "counting.r2")  # not in 0…1
 
 
-def score_table(caption: str, results: Mapping[str, ResultDocuments], aggregation: str) -> Table:
-    """What a comparison shows: scores in rows, a column with bars for each result; the best of a row is marked."""
-    rows = skill_rows([(result, aggregation) for result in results.values()], {"": tuple(COMPARED)})
+def score_table(
+    caption: str,
+    columns: Mapping[str, tuple[ResultDocuments, str]],
+    skills: Mapping[str, tuple[str, ...]] = MappingProxyType({"": tuple(COMPARED)}),
+) -> Table:
+    """Scores in rows, in the field's words, a column with bars for each result and aggregation.
 
-    names = compared_titles([row.path for row in rows])
+    The best of a row among those of the first column's aggregation is marked. Other ``skills`` go by their paths.
+    """
+    rows = skill_rows(list(columns.values()), skills)
+    paths = [row.path for row in rows]
+    names = paths if "" not in skills else [title.replace("  ", "– ") for title in compared_titles(paths)]
+    aggregations = [aggregation for _, aggregation in columns.values()]
+    alike = [index for index, name in enumerate(aggregations) if name == aggregations[0]]
     table: list[list[Value]] = []
-    for row, title in zip(rows, names, strict=True):
-        is_bar = row.arrow == "↑" and row.path not in UNBOUNDED
-        are_equal = len({score.value for score in row.scores}) == 1
-        cells = [bar_cell(of.value, in_cell(of), of.ends, is_bar=is_bar) for of in row.scores]
-        best = [of.value is not None and of.value == row.best and not are_equal for of in row.scores]
-        marked = [replace(cell, tone="good") if is_best else cell for cell, is_best in zip(cells, best, strict=True)]
-        table.append([f"{title.replace('  ', '– ')} {row.arrow}", *marked])
-    has_intervals = any(score.ends for row in rows for score in row.scores)
-    note = "↑: higher is better, ↓: lower is better." + has_intervals * " In brackets, and as a line: the interval."
-    return table_of("compared-scores", caption, ["score", *results], table, help={}, sortable=False, note=note)
+    for row, name in zip(rows, names, strict=True):
+        is_bar, best, cells = row.arrow == "↑" and row.path not in UNBOUNDED, row.best(alike), list[Value]()
+        for index, score in enumerate(row.scores):
+            cell = bar_cell(score.value, str(score), score.ends, is_bar=is_bar)
+            is_best = index in alike and best is not None and score.value == best
+            cells.append(replace(cell, tone="good") if is_best else cell)
+        table.append([f"{name} {row.arrow}", *cells])
+    notes = ["↑: higher is better, ↓: lower is better."]
+    notes += ["✓: the best."] if len(alike) > 1 else []
+    notes += ["In brackets: the interval."] if any(score.ends for row in rows for score in row.scores) else []
+    whys = dict.fromkeys(score.why for row in rows for score in row.scores if score.value is None and score.why)
+    notes += [f"{why.replace('-', ' ').capitalize()}: {reason_in_words(why)}." for why in whys]
+    notes += filter(None, [about_distances(rows)])
+    titles, note = ["score", *columns], " ".join(notes)
+    return table_of("compared-scores", caption, titles, table, help={}, sortable=False, note=note)
+
+
+def teams_table(document: Document, results: Mapping[str, Document]) -> Table:
+    """The first teams of a leaderboard with a result, side by side; entries that are not ranked are marked."""
+    names = {team["name"]: team["name"] for team in document["teams"]}
+    names |= {entry["name"]: f"○ {entry['name']}" for entry in document["shown"]}
+    known = {label: ResultDocuments(results[name]) for name, label in names.items() if name in results}
+    main = main_of(document, next(iter(known.values())))
+    which = f"The first {SIDE_BY_SIDE} of {len(known):,} teams" if len(known) > SIDE_BY_SIDE else "All teams"
+    columns = {name: (result, main) for name, result in list(known.items())[:SIDE_BY_SIDE]}
+    return score_table(f"{which} side by side, {mean_of(document, main)}", columns, CONDITIONAL)
 
 
 def score_figure(results: Mapping[str, ResultDocuments], aggregation: str) -> Figure:
     """The main scores between 0 and 1 with their intervals, for notebooks: a series of marks for each result."""
     rows = skill_rows([(result, aggregation) for result in results.values()])
     rows = [row for row in rows if row.arrow == "↑" and row.path not in UNBOUNDED]
-    series = [
-        Series(
-            name,
-            tuple(
-                Dot(
-                    metric_title(row.path),
-                    score.value,
-                    low=score.ends and score.ends[0],
-                    high=score.ends and score.ends[1],
-                )
-                for row in rows
-                if (score := row.scores[index]).value is not None
-            ),
-            series_colour(index),
-        )
-        for index, name in enumerate(results)
-    ]
+    series = []
+    for index, name in enumerate(results):
+        scores = {metric_title(row.path): row.scores[index] for row in rows}
+        known = [(title, score, score.ends or (None, None)) for title, score in scores.items()]
+        dots = [Dot(title, score.value, low=ends[0], high=ends[1]) for title, score, ends in known]
+        series.append(Series(name, [dot for dot in dots if dot.y is not None], series_colour(index)))
     how = AGGREGATIONS[aggregation]
-    return plot("main-scores", "Main scores", f"Scores, {how}.", series, y=Axis(how, (0, 1.02)))
+    return Figure("main-scores", "Main scores", f"Scores, {how}.", series, y=Axis(how, (0, 1.02)))
 
 
 # --- the table of a leaderboard ---------------------------------------------------------------------------------------
@@ -253,22 +261,25 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
     tables = []
     for skill in SKILLS:
         of_skill = [row for row in rows if row.skill == skill]
+        if not of_skill:
+            continue
+        everywhere, has_room = range(len(teams)), len(of_skill) <= INTERVALS_UP_TO
         table: list[list[Value]] = [[Cell(name, marked.get(name, ""))] for name, _ in teams]
         for row in of_skill:
-            for cells, found in zip(table, row.scores, strict=True):
-                tone: Tone = "good" if found.value is not None and found.value == row.best else "plain"
-                cells.append(Cell(found.value, in_cell(found) * (len(of_skill) <= INTERVALS_UP_TO), tone=tone))
+            best = row.best(everywhere)
+            for cells, score in zip(table, row.scores, strict=True):
+                tone: Tone = "good" if score.value is not None and score.value == best else "plain"
+                cells.append(Cell(score.value, str(score) * (has_room and score.value is not None), tone=tone))
         help = {f"{metric_title(row.path)} {row.arrow}": row.path for row in of_skill}
-        if of_skill:
-            tables.append(
-                table_of(
-                    f"scores-{skill.lower().replace(' ', '-')}",
-                    f"{skill}{ABOUT.get(skill, '')}, {mean_of(document, main)}",
-                    ["team", *help],
-                    table,
-                    help=help,
-                    rest="teams of leaderboard.json",
-                    note=f"{note} {about_distances(of_skill)}".rstrip(),
-                )
+        tables.append(
+            table_of(
+                f"scores-{skill.lower().replace(' ', '-')}",
+                f"{skill}{ABOUT.get(skill, '')}, {mean_of(document, main)}",
+                ["team", *help],
+                table,
+                help=help,
+                rest="teams of leaderboard.json",
+                note=f"{note} {about_distances(of_skill)}".rstrip(),
             )
+        )
     return tables

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 
 from evaluation.findings import counted, percent
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page
 from evaluation.report.result import Document
 from evaluation.report.tables import (
+    Maker,
     interval,
     name_some,
     percent_cell,
     rank_cell,
-    record_table,
     share_cell,
     show_rest,
     shown,
@@ -56,29 +58,37 @@ def answer_text(document: Document) -> Text:
 
 def team_table(document: Document) -> Table:
     """The ranks of each team in the variants of the rules."""
-    variants, rows = document["first_place"]["variants"], list[list[Value]]()
-    for team in document["teams"]:
-        among = [of["place"] for of in team["places"]]
-        ranks = Cell(among[0], interval(among[0], among[-1])) if among else Cell(None, "–")
-        first = share_cell(team["first"], variants)
-        ends = (team["first_share"], team["first_alone"], team["not_ranked"])
-        rows.append([team["name"], rank_cell(team["published"]), ranks, first, *ends])
-    titles = ["team", "rank", "ranks", "first", "part", "alone", "not ranked"]
+    variants = document["first_place"]["variants"]
+
+    def ranks(team: Document) -> Cell:
+        among = [entry["place"] for entry in team["places"]]
+        return Cell(among[0], interval(among[0], among[-1])) if among else Cell(None)
+
+    columns: dict[str, Maker] = {
+        "team": "name",
+        "rank": lambda team: rank_cell(team["published"]),
+        "ranks": ranks,
+        "first": lambda team: share_cell(team["first"], variants),
+        "part": "first_share",
+        "alone": "first_alone",
+        "not ranked": "not_ranked",
+    }
     caption = f"Ranks in {counted(variants, 'variant')}"
     note = "Rank: by the challenge’s own rules. First: alone or with others."
-    return table_of("audit-teams", caption, titles, rows, rest="teams of audit.json", note=note)
+    return table_of("audit-teams", caption, columns, document["teams"], rest="teams of audit.json", note=note)
 
 
 def rule_section(document: Document) -> Section:
     """What a change of one rule alone changes, the one with the largest effect first; for leaderboards as well."""
     effects = [effect for effect in document["effects"] if effect["comparisons"]]
-    effects.sort(key=lambda of: (-of["pairs_changed"], -of["first_changes"] / of["comparisons"], of["dimension"]))
-    rows = [
-        [of["dimension"], share_cell(of["first_changes"], of["comparisons"]), percent_cell(of["pairs_changed"])]
-        for of in effects
-    ]
-    caption = "Rules, the one that moves the order most first"
-    table = table_of("effects", caption, ["rule", "first changes", "pairs turned"], rows)
+    effects.sort(key=itemgetter("dimension"))
+    effects.sort(key=lambda effect: (-effect["pairs_changed"], -effect["first_changes"] / effect["comparisons"]))
+    columns: dict[str, Maker] = {
+        "rule": "dimension",
+        "first changes": lambda effect: share_cell(effect["first_changes"], effect["comparisons"]),
+        "pairs turned": lambda effect: percent_cell(effect["pairs_changed"]),
+    }
+    table = table_of("effects", "Rules, the one that moves the order most first", columns, effects)
     lead = "All pairs of variants are compared that differ in this only."
     return Section("rules", "What one rule changes", (table,), lead)
 
@@ -88,37 +98,28 @@ def method_section(document: Document) -> Section:
     rows: list[list[Value]] = []
     for dimension in document["dimensions"]:
         alike: dict[str, list[Document]] = {}
-        for of in dimension["values"]:
-            first = [f"{write_name(team['team'])} {percent(team['share'])}" for team in of["first"]]
-            alike.setdefault(name_some(first) or "nobody", []).append(of)
-        for names, values in alike.items():
-            written = [
-                f"{of['value']} (own)" if of["value"] == dimension["published"] else of["value"] for of in values
-            ]
-            variants = sum(of["variants"] for of in values)
-            rows.append([dimension["name"], name_some(written, VALUES_UP_TO), variants, names])
-    varied = table_of(
-        "varied",
-        "What was varied, and the share of the first ranks under each value",
-        ["rule", "values", "variants", "first"],
-        rows,
-        sortable=False,
-    )
-    unranked = [unranked_table(document["not_ranked"])] if document["not_ranked"] else []
-    notes = tuple(document["notes"])
-    blocks: tuple[Block, ...] = (varied, *unranked, *([Text(notes)] if notes else []))
+        for entry in dimension["values"]:
+            first = [f"{write_name(team['team'])} {percent(team['share'])}" for team in entry["first"]]
+            alike.setdefault(name_some(first) or "nobody", []).append(entry)
+        for names, entries in alike.items():
+            values = [f"{entry['value']}{' (own)' * (entry['value'] == dimension['published'])}" for entry in entries]
+            variants = sum(entry["variants"] for entry in entries)
+            rows.append([dimension["name"], name_some(values, VALUES_UP_TO), variants, names])
+    caption = "What was varied, and the share of the first ranks under each value"
+    blocks: list[Block] = [table_of("varied", caption, ["rule", "values", "variants", "first"], rows, sortable=False)]
+    blocks += [unranked_table(document["not_ranked"])] if document["not_ranked"] else []
+    blocks += [Text(tuple(document["notes"]))] if document["notes"] else []
     lead = (
         "In each variant all teams are ranked anew. Shares of variants are no probabilities: they say how much of "
         "what was tried agrees."
     )
-    return Section("varied-rules", "The method", blocks, lead, folded=True)
+    return Section("varied-rules", "The method", tuple(blocks), lead, folded=True)
 
 
 def unranked_table(teams: Sequence[Document]) -> Table:
     """Teams without a rank, and why."""
-    rows = [[team["name"], team["code"], team["reason"]] for team in teams]
-    titles = ["team", "code", "reason"]
-    return table_of("unranked", "Teams that are not ranked", titles, rows, rest="teams of the JSON")
+    columns = {"team": "name", "code": "code", "reason": "reason"}
+    return table_of("unranked", "Teams that are not ranked", columns, teams, rest="teams of the JSON")
 
 
 # --- sensitivity: what a pixel costs, and which rules break -----------------------------------------------------------
@@ -152,37 +153,33 @@ def sensitivity_page(document: Document) -> Page:
 # --- access to the document -------------------------------------------------------------------------------------------
 
 
-def of_all_sizes(document: Document) -> list[Document]:
-    """All nuclei, and those of each class, if there are several, that has any."""
-    found = [of for of in document["strata"] if of["size_px"] is None and of["nuclei"]]
-    return found[: 1 + CLASSES_UP_TO] if len(found) > 2 else found[:1]
+def strata_of(document: Document) -> list[Document]:
+    """All nuclei, those of each class, if there are several, that has any, and those of each size."""
+    classes = [stratum for stratum in document["strata"] if stratum["size_px"] is None and stratum["nuclei"]]
+    sizes = [stratum for stratum in document["strata"] if stratum["class"] is None and stratum["size_px"] is not None]
+    return [*classes[: 1 + CLASSES_UP_TO if len(classes) > 2 else 1], *sizes]
 
 
-def of_sizes(document: Document) -> list[Document]:
-    """Nuclei of each size, of whatever class."""
-    return [of for of in document["strata"] if of["class"] is None and of["size_px"] is not None]
-
-
-def name_of(of: Document) -> str:
+def name_of(stratum: Document) -> str:
     """The class, or the size; different for different classes."""
-    if of["size_px"] is not None:
-        low, high = of["size_px"]["from"], of["size_px"]["below"]
+    if stratum["size_px"] is not None:
+        low, high = stratum["size_px"]["from"], stratum["size_px"]["below"]
         return f"from {low} px" if high is None else f"{low} to {high} px"
-    if of["class"] is None:
+    if stratum["class"] is None:
         return ALL_NUCLEI
-    return f"class {of['class']}" if of["class"] == ALL_NUCLEI else str(of["class"])
+    return f"class {stratum['class']}" if stratum["class"] == ALL_NUCLEI else str(stratum["class"])
 
 
-def effect_of(of: Document, perturbation: str) -> Document:
-    effects: dict[str, Document] = {effect["perturbation"]: effect for effect in of["effects"]}
-    return effects[perturbation]
+def change_in(stratum: Document, change: str) -> Document:
+    """What a change did to the nuclei of a stratum."""
+    return next(effect for effect in stratum["effects"] if effect["perturbation"] == change)
 
 
-def spread_cell(row: tuple[Document, str], measure: str) -> Cell:
+def spread_cell(stratum: Document, change: str, measure: str) -> Cell:
     """The median, and the range of eight nuclei of ten, of some nuclei under a change."""
-    spread = effect_of(*row)["measures"][measure]
+    spread = change_in(stratum, change)["measures"][measure]
     if spread["median"] is None:
-        return Cell(None, "–")
+        return Cell(None)
     return Cell(spread["median"], f"{spread['median']:.2f} ({spread['low']:.2f}–{spread['high']:.2f})")
 
 
@@ -196,19 +193,21 @@ def advice_section(document: Document) -> Section:
     for is_warning in (True, False):
         texts = tuple(advice["text"] for advice in others if advice["is_warning"] is is_warning)
         blocks += [Text(texts, "warning" if is_warning else "plain")] if texts else []
-    if not (chosen := of_all_sizes(document)):
+    if not any(stratum["nuclei"] for stratum in document["strata"]):
         return Section("advice", "What to do", tuple(blocks))
-
-    rows: list[list[Value]] = []
-    for of in [*chosen, *of_sizes(document)]:
-        cost = of["one_pixel_costs"]
-        ious = [spread_cell((of, name), "iou") for name in IN_BARS]
-        rows.append(
-            [name_of(of), Cell(cost, f"{cost:.2f}", shade=cost), *ious, of["nuclei"], of["diameter_px"]["median"]]
-        )
-    changes = [f"IoU, {PERTURBATIONS[name].replace('by ', '')}" for name in IN_BARS]
-    titles = ["nuclei of", "IoU lost for a pixel", *changes, "nuclei", "median diameter, px"]
-    table = table_of("classes", "What a pixel costs each class and each size", titles, rows)
+    columns: dict[str, Maker] = {
+        "nuclei of": name_of,
+        "IoU lost for a pixel": lambda stratum: Cell(
+            stratum["one_pixel_costs"], f"{stratum['one_pixel_costs']:.2f}", shade=stratum["one_pixel_costs"]
+        ),
+        **{
+            f"IoU, {PERTURBATIONS[change].replace('by ', '')}": partial(spread_cell, change=change, measure="iou")
+            for change in IN_BARS
+        },
+        "nuclei": "nuclei",
+        "median diameter, px": lambda stratum: stratum["diameter_px"]["median"],
+    }
+    table = table_of("classes", "What a pixel costs each class and each size", columns, strata_of(document))
     return Section("advice", "What to do", (*blocks, table))
 
 
@@ -229,13 +228,13 @@ def matching_section(document: Document) -> Section:
 
 def number_section(document: Document) -> Section:
     """All measures of all classes, and of all sizes."""
-    of_change = [(of, change) for of in [*of_all_sizes(document), *of_sizes(document)] for change in PERTURBATIONS]
     rows = [
-        [name_of(of), PERTURBATIONS[change], effect_of(of, change)["vanished"],
-         *(spread_cell((of, change), measure) for measure in MEASURES)]
-        for of, change in of_change
+        [name_of(stratum), PERTURBATIONS[change], change_in(stratum, change)["vanished"],
+         *(spread_cell(stratum, change, measure) for measure in MEASURES)]
+        for stratum in strata_of(document)
+        for change in PERTURBATIONS
     ]  # fmt: skip
-    classes = sum(of["size_px"] is None and of["class"] is not None for of in document["strata"])
+    classes = sum(stratum["size_px"] is None and stratum["class"] is not None for stratum in document["strata"])
     table = table_of(
         "measures",
         "Median (10 % to 90 % quantile) of every measure",
@@ -269,40 +268,41 @@ def tricks_page(document: Document) -> Page:
 
 def trick_section(document: Document) -> Section:
     """All that was tried, those first that work for most teams."""
-    paying: dict[str, list[Document]] = {of["name"]: [] for of in document["tricks"]}
+    paying: dict[str, list[Document]] = {trick["name"]: [] for trick in document["tricks"]}
     for play in document["plays"]:
         if play["pays"]:
             paying[play["trick"]].append(play)
-    tricks = sorted(document["tricks"], key=lambda of: -len(paying[of["name"]]))
-    works = any(paying[of["name"]] for of in tricks)
 
-    rows: list[list[Value]] = []
-    for of in tricks:
-        plays = paying[of["name"]]
-        best = max(plays, key=lambda play: float(play["before"] - play["after"]), default=None)
-        climb = Cell(None, "")
-        if best is not None:
-            words = f"{write_name(best['team'])}, {shown(best['before'])} to {shown(best['after'])}"
-            climb = Cell(best["before"] - best["after"], words)
-        who = "only with the reference" if of["by_reference"] else "anybody"
-        rows.append([of["words"], who, name_some([play["team"] for play in plays]), climb])
-    blocks: list[Block] = [Text((" ".join(document["verdict"]),), "bad" if works else "good")]
+    def climb(trick: Document) -> Cell:
+        best = max(paying[trick["name"]], key=lambda play: float(play["before"] - play["after"]), default=None)
+        if best is None:
+            return Cell(None)
+        words = f"{write_name(best['team'])}, {shown(best['before'])} to {shown(best['after'])}"
+        return Cell(best["before"] - best["after"], words)
+
+    columns: dict[str, Maker] = {
+        "what is done": "words",
+        "who could": lambda trick: "only with the reference" if trick["by_reference"] else "anybody",
+        "works for": lambda trick: name_some([play["team"] for play in paying[trick["name"]]]),
+        "largest climb": climb,
+    }
+    tricks = sorted(document["tricks"], key=lambda trick: -len(paying[trick["name"]]))
+    blocks: list[Block] = [Text((" ".join(document["verdict"]),), "bad" if any(paying.values()) else "good")]
     blocks += [Text(tuple(document["findings"]), "warning")] if document["findings"] else []
-    titles = ["what is done", "who could", "works for", "largest climb"]
-    blocks.append(table_of("tried", "What was tried", titles, rows))
     lead = (
         "Each was played on the nuclei of every team, one team at a time, and all teams were ranked again. It works if "
         "the team ranks higher although its pooled F1 or its pooled class score fell by more than 0.005."
     )
-    return Section("tried-section", "What works, and for whom", tuple(blocks), lead)
+    tried = table_of("tried", "What was tried", columns, tricks)
+    return Section("tried-section", "What works, and for whom", (*blocks, tried), lead)
 
 
 def entry_section(document: Document) -> Section:
     """Which entries decide the first rank, and which are nearly the same."""
     keys = ("first_without_it", "first_if_it_is_there_twice", "shares_outlines_with")
-    entries = [of for of in document["entries"] if any(of[key] for key in keys)]
+    entries = [entry for entry in document["entries"] if any(entry[key] for key in keys)]
     caption = "Entries that matter to others"
-    table = record_table("entry-table", caption, entries, keys=("team", *keys), rest="entries of tricks.json")
+    table = table_of("entry-table", caption, ("team", *keys), entries, rest="entries of tricks.json")
     none = "No team's absence or second entry gives the first rank to another team; no two share their outlines."
     lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
     return Section(
@@ -318,6 +318,6 @@ def play_section(document: Document) -> Section:
     moved = [{**play, "trick": words[play["trick"]]} for play in moved]
     keys = ("trick", "team", "before", "after", "f1_change", "class_score_change", "pays")
     caption = "Every play, the largest climbs first: ranks before and after, and what became of the pooled scores"
-    table = record_table("plays", caption, moved, keys=keys, rest="plays of tricks.json")
+    table = table_of("plays", caption, keys, moved, rest="plays of tricks.json")
     left_out = tuple(f"{write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
     return Section("all-plays", "All plays", (table, *([Text(left_out, "warning")] if left_out else [])), folded=True)

@@ -17,7 +17,7 @@ from evaluation.report.nuclei import (
     size_section,
     threshold_section,
 )
-from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, identify_document
+from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, document_page
 from evaluation.report.pictures import WORDS, SecondPass
 from evaluation.report.result import (
     AGGREGATIONS,
@@ -30,7 +30,7 @@ from evaluation.report.result import (
     reason_in_words,
 )
 from evaluation.report.skills import SKILLS, skill_rows
-from evaluation.report.tables import bar_cell, in_percent, leaf_table, record_table, show_rest, table_of
+from evaluation.report.tables import Maker, bar_cell, in_percent, leaf_table, show_rest, table_of
 
 BY_CLASS = (
     "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",
@@ -38,7 +38,6 @@ BY_CLASS = (
 )  # fmt: skip
 MATRIX_CLASSES = 20
 FINDINGS_OPEN = 3  # or fewer stand open
-SAY_MORE = "evaluation explain PATH says how a score is computed."
 
 
 def submission_page(
@@ -67,33 +66,21 @@ def submission_page(
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
     result = ResultDocuments(metrics, details, tuple(classes))
-    sections: list[Section | None] = [verdict_section(result, error_costs, standing)]
+    sections = [verdict_section(result, error_costs, standing)]
     if details is not None:
         sections.append(findings_section(result, illustration))
     if nuclei is not None:
-        sections.append(browser_section([Seen("", nuclei, illustration.scenes if illustration else {})]))
-    sections.append(class_section(result, folded=nuclei is not None))
-    sections += folded_sections(result, nuclei)
-    sections.sort(key=lambda section: section is not None and section.folded)
-    subtitle = str(metrics["challenge"]["name"])
-    shown = tuple(section for section in sections if section is not None and section.blocks)
-    return Page(title or "Result of a submission", subtitle, identify_document(metrics), shown)
-
-
-def folded_sections(result: ResultDocuments, nuclei: NucleusTable | None) -> list[Section | None]:
-    """What stands behind the scores, each part closed at first."""
-    details = result.details
-    sections = [
-        case_section(result) if details is not None else None,
-        size_section(nuclei) if nuclei is not None else None,
-        threshold_section(result),
-        coverage_section(result),
-        alternatives_section(result),
-        scores_section(result),
-        undefined_section(result) if details is not None or result.metrics["undefined"] else None,
-        rules_section(result) if details is not None else None,
-    ]
-    return [None if section is None else replace(section, folded=True) for section in sections]
+        sections += browser_section([Seen("", nuclei, illustration.scenes if illustration else {})])
+    sections += class_section(result, folded=nuclei is not None)
+    behind = [*case_section(result)] if details is not None else []
+    behind += [size_section(nuclei)] if nuclei is not None else []
+    behind += [*threshold_section(result), *coverage_section(result), *alternatives_section(result)]
+    behind += [*scores_section(result), *undefined_section(result)]
+    behind += [rules_section(result)] if details is not None else []
+    sections += [replace(section, folded=True) for section in behind]
+    sections.sort(key=lambda section: section.folded)
+    title, subtitle = title or "Result of a submission", str(metrics["challenge"]["name"])
+    return document_page("", metrics, sections, subtitle=subtitle, title=title)
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -104,7 +91,9 @@ def verdict_section(result: ResultDocuments, costs: Document | None, standing: S
     rows = skill_rows([(result, result.main)])
     first = {row.skill: row.path for row in reversed(rows)}
     chosen = [(skill, first[skill]) for skill in SKILLS if skill in first]
-    tiles = [skill_tile(result, *of) for of in chosen or [(metric_title(path), path) for path in result.paths[:4]]]
+    tiles = [
+        skill_tile(result, *skill) for skill in chosen or [(metric_title(path), path) for path in result.paths[:4]]
+    ]
     board = result.metrics.get("leaderboard")
     if standing or result.metrics["undefined"].get("leaderboard", {}).get("position") == NO_STORED_RESULTS:
         board = None
@@ -115,8 +104,8 @@ def verdict_section(result: ResultDocuments, costs: Document | None, standing: S
         else:
             tiles.append(Tile("Rank", f"{board['position']:g}", among, path))
     sentences = verdict_sentences(result)
-    blocks: list[Block] = [*standing[:1], *([Text((" ".join(sentences),))] if sentences else [])]
-    blocks += [Tiles(tuple(tiles)), *standing[1:]]
+    words = [Text((" ".join(sentences),))] if sentences else []
+    blocks = [*standing[:1], *words, Tiles(tuple(tiles)), *standing[1:]]
     if costs is not None and (errors := error_table(result, costs)).rows:
         blocks.append(errors)
     if board:
@@ -160,13 +149,12 @@ def error_table(result: ResultDocuments, costs: Document) -> Table:
     main = f"{main_score(result)}.{result.main}"
     paths = sorted(first.values(), key=lambda path: path != main)
     kinds = [kind for kind in costs["kinds"] if kind["reference"] or kind["prediction"]]
-
     kinds.sort(key=lambda kind: -(kind["cost"].get(main) or 0.0))
     rows: list[list[Value]] = []
     for kind in kinds:
-        costs_of = [kind["cost"].get(path) for path in paths]
-        gains = [Cell(of, shade=None if of is None else min(max(of, 0.0), 1.0)) for of in costs_of]
-        rows.append([words_of(kind["kind"]), *gains, kind["reference"], kind["prediction"]])
+        lost = [kind["cost"].get(path) for path in paths]
+        cells = [Cell(cost, shade=None if cost is None else min(max(cost, 0.0), 1.0)) for cost in lost]
+        rows.append([words_of(kind["kind"]), *cells, kind["reference"], kind["prediction"]])
     return table_of(
         "errors",
         "Errors, the costliest first",
@@ -200,136 +188,135 @@ def interval_name(result: ResultDocuments) -> str:
 
 def rank_table(result: ResultDocuments) -> Table:
     board = result.metrics["leaderboard"]
-    rows = [
-        [path, result.value(path), Cell(rank, "" if rank is not None else result.why(f"leaderboard.rank.{path}"))]
-        for path, rank in leaves_of(board["rank"])
-    ]
-    titles, caption = (
-        ["column of the ranking", "value", "rank"],
-        f"Ranks among {counted(board['submissions'], 'result')}",
-    )
+    columns: dict[str, Maker] = {
+        "column of the ranking": lambda leaf: str(leaf[0]),
+        "value": lambda leaf: result.value(leaf[0]),
+        "rank": lambda leaf: Cell(leaf[1], "" if leaf[1] is not None else result.why(f"leaderboard.rank.{leaf[0]}")),
+    }
+    caption = f"Ranks among {counted(board['submissions'], 'result')}"
     note = "" if board["sum_of_ranks"] is None else f"Weighted sum of ranks: {board['sum_of_ranks']:g}."
-    return table_of("ranks", caption, titles, rows, note=note)
+    return table_of("ranks", caption, columns, leaves_of(board["rank"]), note=note)
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
-def class_section(result: ResultDocuments, *, folded: bool) -> Section | None:
-    """Scores of each class, and which classes are taken for which."""
-    paths = [
-        ".per_class.{}.".join(path.split("."))
-        for path in BY_CLASS
-        if any(result.has(".per_class.{}.".join(path.split(".")).format(name)) for name in result.classes)
-    ]
-    confused = confusion_table(result)
-    if not paths:
-        return None if confused is None else Section("classes", "Classes", (confused,), folded=folded)
-    titles = [metric_title(path.replace(".per_class.{}", "")) for path in paths]
+def class_section(result: ResultDocuments, *, folded: bool) -> list[Section]:
+    """Scores of each class, and which classes are taken for which; nothing where neither is known."""
+    blocks: list[Block] = []
+    scores = {path: ".per_class.{}.".join(path.split(".")) for path in BY_CLASS}
+    known = {
+        metric_title(path): of_class
+        for path, of_class in scores.items()
+        if any(result.has(of_class.format(name)) for name in result.classes)
+    }
+    if known:
+        rows: list[list[Value]] = [
+            [name, *(bar_cell(result.value(f"{path.format(name)}.{result.main}"), is_bar=not is_lower_better(path))
+                     for path in known.values())]
+            for name in result.classes
+        ]  # fmt: skip
+        table = table_of(
+            "class-table",
+            f"Scores of each class, {result.main_in_words}",
+            ["class", *known],
+            rows,
+            help={title: f"{path.format('…')}.{result.main}" for title, path in known.items()},
+            rest="classes of metrics.json",
+            note="–: undefined; the reasons stand below.",
+        )
+        blocks.append(table)
+    if result.details is not None:
+        counts = result.details["pooled"]["rules"][result.rule]["counts"]
+        if "confusion_matrix" in counts:
+            blocks.append(confusion_table(counts["confusion_matrix"], result.details["classes"]))
+    return [Section("classes", "Classes", tuple(blocks), folded=folded)] if blocks else []
 
-    rows: list[list[Value]] = [
-        [name, *(bar_cell(result.value(f"{path.format(name)}.{result.main}"), is_bar=not is_lower_better(path))
-                 for path in paths)]
-        for name in result.classes
-    ]  # fmt: skip
-    table = table_of(
-        "class-table",
-        f"Scores of each class, {result.main_in_words}",
-        ["class", *titles],
-        rows,
-        help={title: f"{path.format('…')}.{result.main}" for title, path in zip(titles, paths, strict=True)},
-        rest="classes of metrics.json",
-        note="–: undefined; the reasons stand below.",
-    )
-    return Section("classes", "Classes", (table, *(() if confused is None else (confused,))), folded=folded)
 
-
-def confusion_table(result: ResultDocuments) -> Table | None:
-    """Counts with the share of each row; for many classes the most frequent confusions; None where none are known."""
-    if result.details is None:
-        return None
-    matrix = result.details["pooled"]["rules"][result.rule]["counts"].get("confusion_matrix")
-    if matrix is None:
-        return None
-    names = [*result.details["classes"]]
+def confusion_table(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Table:
+    """Counts with the share of each row; for many classes the most frequent confusions."""
     order = [*range(1, len(names)), 0]  # "none" last
+
+    def share(row: int, column: int) -> float:
+        return matrix[row][column] / (sum(matrix[row]) or 1)
+
+    if len(names) > MATRIX_CLASSES + 1:
+        pairs = [(row, column) for row in order for column in order if row != column and matrix[row][column]]
+        pairs.sort(key=lambda pair: (-matrix[pair[0]][pair[1]], pair))
+        columns: dict[str, Maker] = {
+            "reference": lambda pair: names[pair[0]],
+            "prediction": lambda pair: names[pair[1]],
+            "nuclei": lambda pair: matrix[pair[0]][pair[1]],
+            "of the row, %": lambda pair: in_percent(share(*pair)),
+        }
+        note = show_rest(len(pairs), 50, "confusions of details.json")
+        return table_of("confusion", "The most frequent confusions", columns, pairs[:50], note=note)
 
     def count(row: int, column: int) -> Cell:
         if row == column == 0:
-            return Cell(None, "–")
-        number, total = matrix[row][column], sum(matrix[row])
-        share = number / total if total else 0.0
-        return Cell(number, f"{number:,} ({percent(share, 1)})" if number else "0", shade=round(share, 3))
+            return Cell(None)
+        number, part = matrix[row][column], share(row, column)
+        return Cell(number, f"{number:,} ({percent(part, 1)})" if number else "0", shade=round(part, 3))
 
-    if len(names) <= MATRIX_CLASSES + 1:
-        rows: list[list[Value]] = [[names[row], *(count(row, column) for column in order)] for row in order]
-        titles = ["reference \\ prediction", *(names[column] for column in order)]
-        caption = "Confusion matrix of all cases: nuclei, and the share of each row"
-        note = "Row 'none': false positives; column 'none': false negatives."
-        return table_of("confusion", caption, titles, rows, help={}, sortable=False, note=note)
-    found = [(row, column) for row in order for column in order if row != column and matrix[row][column]]
-    found.sort(key=lambda pair: (-matrix[pair[0]][pair[1]], pair))
-    rows = [
-        [names[row], names[column], matrix[row][column], in_percent(matrix[row][column] / sum(matrix[row]))]
-        for row, column in found[:50]
-    ]
-    titles = ["reference", "prediction", "nuclei", "of the row, %"]
-    note = show_rest(len(found), 50, "confusions of details.json")
-    return table_of("confusion", "The most frequent confusions", titles, rows, note=note)
+    rows: list[list[Value]] = [[names[row], *(count(row, column) for column in order)] for row in order]
+    titles = ["reference \\ prediction", *(names[column] for column in order)]
+    caption = "Confusion matrix of all cases: nuclei, and the share of each row"
+    note = "Row 'none': false positives; column 'none': false negatives."
+    return table_of("confusion", caption, titles, rows, help={}, sortable=False, note=note)
 
 
 # --- everything else --------------------------------------------------------------------------------------------------
 
 
-def alternatives_section(result: ResultDocuments) -> Section | None:
+def alternatives_section(result: ResultDocuments) -> list[Section]:
     """The main scores under the other matching rules."""
     rules = result.metrics.get("alternatives") or {}
-    rows = skill_rows([(result, result.main)])
-    paths = [row.path for row in rows if any(node_at(of, row.path) for of in rules.values())]
+    paths = [row.path for row in skill_rows([(result, result.main)])]
+    paths = [path for path in paths if any(node_at(rule, path) for rule in rules.values())]
     if not paths:
-        return None
-
-    rows_of_paths: list[list[Value]] = []
-    for path in paths:
-        others = [result.value(f"alternatives.{name}.{path}.{result.main}") for name in rules]
-        rows_of_paths.append([metric_title(path), result.value(f"{path}.{result.main}"), *others])
+        return []
+    before = ["", *(f"alternatives.{name}." for name in rules)]
+    rows = [[metric_title(path), *(result.value(f"{start}{path}.{result.main}") for start in before)] for path in paths]
     titles = ["score", result.rule if result.details is not None else "first rule", *rules]
     caption = "The same predictions under each matching rule"
-    table = table_of("alternative-scores", caption, titles, rows_of_paths, help={})
+    table = table_of("alternative-scores", caption, titles, rows, help={})
     lead = "What counts as matched is a decision, and scores depend on it."
-    return Section("alternatives", "Other matching rules", (table,), lead)
+    return [Section("alternatives", "Other matching rules", (table,), lead)]
 
 
-def scores_section(result: ResultDocuments) -> Section | None:
+def scores_section(result: ResultDocuments) -> list[Section]:
     """Every number of metrics.json that is not of a single class, in all aggregations, with interval."""
     paths = [path for path in result.paths if ".per_class." not in path]
     if not paths:
-        return None
+        return []
+    first, *others = result.aggregations
+    help = {AGGREGATIONS[first]: first}
+    help |= dict.fromkeys(("low", "high"), "end of its interval") if result.has_intervals else {}
+    help |= {AGGREGATIONS[name]: name for name in others}
 
-    titles = ["path", *(AGGREGATIONS.get(name, name) for name in result.aggregations)]
-    rows: list[list[Value]] = [
-        [path, *(result.value(f"{path}.{name}") for name in result.aggregations)] for path in paths
-    ]
-    help = dict(zip(titles[1:], result.aggregations, strict=True))
-    if result.has_intervals:
-        titles[2:2], help = ["low", "high"], {**help, "low": "end of its interval", "high": "end of its interval"}
-        for row in rows:
-            row[2:2] = [result.interval_end(f"{row[0]}.{result.aggregations[0]}", end) for end in ("low", "high")]
-    caption = "Scores under the first matching rule, as in metrics.json"
-    table = table_of("scores", caption, titles, rows, help=help, rest="scores of metrics.json", note=SAY_MORE)
-    return Section("scores-section", "All scores", (table,))
+    def cells(path: str) -> list[Value]:
+        ends = [result.interval_end(f"{path}.{first}", end) for end in ("low", "high") if end in help]
+        return [path, result.value(f"{path}.{first}"), *ends, *(result.value(f"{path}.{name}") for name in others)]
+
+    caption, rest = "Scores under the first matching rule, as in metrics.json", "scores of metrics.json"
+    titles, note = ["path", *help], "evaluation explain PATH says how a score is computed."
+    table = table_of("scores", caption, titles, map(cells, paths), help=help, rest=rest, note=note)
+    return [Section("scores-section", "All scores", (table,))]
 
 
-def undefined_section(result: ResultDocuments) -> Section:
+def undefined_section(result: ResultDocuments) -> list[Section]:
     """Why numbers are null, and how many units were left out of means or penalised."""
+    reasons = list(leaves_of(result.metrics["undefined"]))
+    if result.details is None and not reasons:
+        return []
     blocks: list[Block] = [Text(("Every number of metrics.json has a value.",))]
-    if reasons := list(leaves_of(result.metrics["undefined"])):
+    if reasons:
         rows = [[path, reason_in_words(reason)] for path, reason in reasons]
         titles, rest = ["path", "why it has no value"], "undefined values of metrics.json"
         blocks = [table_of("undefined-values", "Undefined values", titles, rows, rest=rest)]
     if result.details is not None:
         blocks += mean_blocks(result)
-    return Section("undefined", "What has no value, and what was left out", tuple(blocks))
+    return [Section("undefined", "What has no value, and what was left out", tuple(blocks))]
 
 
 def mean_blocks(result: ResultDocuments) -> list[Block]:
@@ -344,18 +331,15 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
     ]
     missing = sum(not unit.submitted for unit in result.cases)
     ignored = sum(case["ignored_predictions"] for case in result.details["cases"].values())
-    said = ["All cases were submitted."]
+    words = "All cases were submitted."
     if missing:
         cases, were = counted(len(result.cases), "case"), "was" if missing == 1 else "were"
-        said = [f"{missing:,} of {cases} {were} not submitted."]
-    if ignored:
-        said.append(f"{counted(ignored, 'prediction')} left because of ignore regions.")
-    blocks: list[Block] = [Text((" ".join(said),), "warning" if missing else "plain")]
-    if rows:
-        caption = "Means that some units did not enter, or entered with the worst value"
-        keys = ("path", "units", "left_out", "penalised")
-        blocks.append(record_table("means", caption, rows, keys=keys, rest="means of details.json"))
-    return blocks
+        words = f"{missing:,} of {cases} {were} not submitted."
+    words += f" {counted(ignored, 'prediction')} left because of ignore regions." if ignored else ""
+    caption = "Means that some units did not enter, or entered with the worst value"
+    keys = ("path", "units", "left_out", "penalised")
+    table = table_of("means", caption, keys, rows, rest="means of details.json")
+    return [Text((words,), "warning" if missing else "plain"), *([table] if rows else [])]
 
 
 def findings_section(result: ResultDocuments, illustration: SecondPass | None) -> Section:
@@ -383,7 +367,7 @@ def rules_section(result: ResultDocuments) -> Section:
 
 
 ROWS_SHOWN = 500
-COLUMNS = (
+SCORES_OF_UNITS = (
     "detection.f1",
     "classification.balanced_accuracy",
     "segmentation.iou_class_mean",
@@ -418,51 +402,48 @@ def main_score(result: ResultDocuments) -> str:
     return next((path for path in known if result.has(path)), next(iter(result.paths), ""))
 
 
-def first_anchor(unit: Unit, anchors: Mapping[str, str]) -> str:
-    """The row of the first case of a unit that has one."""
-    return next((anchors[name] for name in unit.cases if name in anchors), "")
-
-
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def group_table(result: ResultDocuments) -> Table:
-    anchors, titles = case_anchors(result), unit_titles(result)
-    rows = [
-        [Cell(unit.name, anchor=first_anchor(unit, anchors)), *unit_cells(result, unit), len(unit.cases)]
-        for unit in result.groups
-    ]
-    caption, rest = "Patients (groups); each leads to its first case", "groups of details.json"
-    return table_of("groups", caption, ["patient", *titles, "cases"], rows, help=titles, rest=rest)
-
-
-def case_section(result: ResultDocuments) -> Section:
-    """The table of cases; each leads to its nuclei in the browser, if the page has one."""
-    anchors, titles = case_anchors(result), unit_titles(result)
-    note, number = "", len(result.cases)
-    if len(anchors) < number:
+def case_section(result: ResultDocuments) -> list[Section]:
+    """The table of cases, each of which leads to its nuclei in the browser, if the page has one; and of patients."""
+    anchors, titles, number = case_anchors(result), unit_titles(result), len(result.cases)
+    shown = [unit for unit in result.cases if unit.name in anchors]
+    if not shown:
+        return []
+    note = ""
+    if len(shown) < number:
         score = metric_title(main_score(result))
-        note = f"These are the {len(anchors):,} of {number:,} cases with the worst {score}."
+        note = f"These are the {len(shown):,} of {number:,} cases with the worst {score}."
+    patients = ["patient"] if result.are_grouped else []
     rows = [
-        [Cell(unit.name, anchor="browser", name=anchors[unit.name]), *unit_cells(result, unit),
-         *([unit.group] if result.are_grouped else [])]
-        for unit in result.cases
-        if unit.name in anchors
-    ]  # fmt: skip
-    all_titles = ["case", *titles, *(["patient"] if result.are_grouped else [])]
-    table = table_of("cases", "Counts and scores of cases", all_titles, rows, help=titles, note=note)
-    patients = (group_table(result),) if result.are_grouped else ()
-    title = "Patients and cases" if patients else "Cases"
-    return Section("cases-section", title, (*patients, table))
+        [
+            Cell(unit.name, anchor="browser", name=anchors[unit.name]),
+            *unit_cells(result, unit),
+            *[unit.group] * len(patients),
+        ]
+        for unit in shown
+    ]
+    caption = "Counts and scores of cases"
+    cases = table_of("cases", caption, ["case", *titles, *patients], rows, help=titles, note=note)
+    if not patients:
+        return [Section("cases-section", "Cases", (cases,))]
+    rows = []
+    for unit in result.groups:
+        first = next((anchors[name] for name in unit.cases if name in anchors), "")
+        rows.append([Cell(unit.name, anchor=first), *unit_cells(result, unit), len(unit.cases)])
+    caption, rest = "Patients (groups); each leads to its first case", "groups of details.json"
+    groups = table_of("groups", caption, ["patient", *titles, "cases"], rows, help=titles, rest=rest)
+    return [Section("cases-section", "Patients and cases", (groups, cases))]
 
 
 def unit_titles(result: ResultDocuments) -> dict[str, str]:
     """The titles of scores and counts of units, the scores first, and where each score stands in metrics.json."""
-    scores = {metric_title(path): path for path in COLUMNS if result.has(path)}
-    return scores | dict.fromkeys(counts_of(result), "")
+    scores = {metric_title(path): path for path in SCORES_OF_UNITS if result.has(path)}
+    return scores | dict.fromkeys(counts_of_units(result), "")
 
 
-def counts_of(result: ResultDocuments) -> dict[str, str]:
+def counts_of_units(result: ResultDocuments) -> dict[str, str]:
     if result.cases and "true_positives" in result.cases[0].counts:
         return {"matched": "true_positives", "false negatives": "false_negatives", "false positives": "false_positives"}
     return {"in the reference": "reference", "predicted": "prediction"}
@@ -470,10 +451,10 @@ def counts_of(result: ResultDocuments) -> dict[str, str]:
 
 def unit_cells(result: ResultDocuments, unit: Unit) -> list[Value]:
     """The scores and counts of a unit under ``unit_titles``."""
-    cells: list[Value] = [unit.value(path) for path in COLUMNS if result.has(path)]
-    for index, key in enumerate(counts_of(result).values()):
-        found = unit.counts[key]
-        number = sum(found) if isinstance(found, list) else found
-        is_told = index == 0 and not unit.submitted
-        cells.append(Cell(number, f"{number} (not all submitted)", tone="warning") if is_told else Cell(number))
+    cells: list[Value] = [unit.value(path) for path in SCORES_OF_UNITS if result.has(path)]
+    for index, key in enumerate(counts_of_units(result).values()):
+        count = unit.counts[key]
+        number = sum(count) if isinstance(count, list) else count
+        is_partial = index == 0 and not unit.submitted
+        cells.append(Cell(number, f"{number} (not all submitted)", tone="warning") if is_partial else number)
     return cells

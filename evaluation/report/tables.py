@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os.path import commonprefix
 from typing import Any
 
@@ -14,6 +14,7 @@ from evaluation.findings import percent, quote
 from evaluation.report.page import Cell, Column, Table, Value
 
 ROWS_UP_TO = 500  # of a table
+PATHS = ("path", "key", "column of the ranking")  # columns of what people copy, which is never cut
 
 
 HELP: Mapping[str, str] = {  # what columns hold, by their titles
@@ -36,27 +37,45 @@ HELP: Mapping[str, str] = {  # what columns hold, by their titles
 }
 
 
+Maker = str | Callable[[Any], Value]  # of a cell: a key of the record, or a function of it
+
+
 def table_of(
     anchor: str,
     caption: str,
-    titles: Sequence[str],
-    rows: Sequence[Sequence[Value]],
+    columns: Mapping[str, Maker] | Sequence[str],
+    records: Iterable[Any],
     *,
     help: Mapping[str, str] = HELP,
     rest: str = "",
     note: str = "",
     sortable: bool = True,
 ) -> Table:
-    """A table of the first rows; ``rest`` ("teams of leaderboard.json") is what is said to be left out.
+    """A table of the first records; ``rest`` ("teams of leaderboard.json") is what is said to be left out.
+
+    columns   how each cell is made, by the title of its column; or keys of records, which head the columns in words;
+              or titles, where records are rows
 
     Numbers of a column have as many digits as its largest one needs.
     """
-    kept = tuple(tuple(row) for row in rows[:ROWS_UP_TO])
-    digits = [digits_of([row[index] for row in kept]) for index in range(len(titles))]
-    columns = tuple(Column(title, of, help.get(title, "")) for title, of in zip(titles, digits, strict=True))
-    return Table(
-        anchor, caption, columns, kept, sortable, " ".join(filter(None, [note, show_rest(len(rows), ROWS_UP_TO, rest)]))
-    )
+    records = list(records)
+    rows = tuple(cells_of(record, columns) for record in records[:ROWS_UP_TO])
+    titles = list(columns)
+    if records and isinstance(records[0], Mapping) and not isinstance(columns, Mapping):
+        titles = [key.replace("_", " ").replace("f1", "F1") for key in columns]
+    digits = [digits_of([row[index] for row in rows]) for index in range(len(titles))]
+    heads = [Column(title, number, help.get(title, "")) for title, number in zip(titles, digits, strict=True)]
+    notes = filter(None, [note, show_rest(len(records), ROWS_UP_TO, rest)])
+    return Table(anchor, caption, tuple(heads), rows, sortable, " ".join(notes))
+
+
+def cells_of(record: Any, columns: Mapping[str, Maker] | Sequence[str]) -> tuple[Value, ...]:
+    """A row of a table."""
+    if isinstance(columns, Mapping):  # made for a page: texts stand whole
+        return tuple(how(record) if callable(how) else in_cell(record[how], whole=True) for how in columns.values())
+    if isinstance(record, Mapping):
+        return tuple(in_cell(record[key], whole=key in PATHS) for key in columns)
+    return tuple(record)
 
 
 def digits_of(values: Sequence[Value]) -> int | None:
@@ -69,22 +88,15 @@ def digits_of(values: Sequence[Value]) -> int | None:
     numbers = [value for value in known if not isinstance(value, str)]
     if len(numbers) < len(known) or not known:
         return None
-    largest = max(map(abs, numbers))
-    return (
-        0 if all(float(value).is_integer() for value in numbers) else 3 if largest < 10 else 2 if largest < 100 else 1
-    )
+    return 0 if all(float(value).is_integer() for value in numbers) else digits_for(max(map(abs, numbers)))
 
 
-def record_table(
-    anchor: str, caption: str, records: Sequence[Mapping[str, Any]], *, keys: Sequence[str] = (), rest: str = ""
-) -> Table:
-    """Records of a document as they stand there: a column for each key, which heads it in words."""
-    chosen = keys or list(records[0] if records else ())
-    rows = [[in_cell(record[key]) for key in chosen] for record in records]
-    return table_of(anchor, caption, [key.replace("_", " ").replace("f1", "F1") for key in chosen], rows, rest=rest)
+def digits_for(number: float) -> int:
+    """The digits of a broken number of this size."""
+    return 3 if number < 10 else 2 if number < 100 else 1
 
 
-def in_cell(value: Any) -> Value:
+def in_cell(value: Any, *, whole: bool = False) -> Value:
     """A value of a document in a cell: names of a list, as far as there is room, and yes or nothing."""
     if isinstance(value, list | tuple):
         return name_some([str(in_cell(one)) for one in value])
@@ -95,7 +107,7 @@ def in_cell(value: Any) -> Value:
         return ", ".join([str(in_cell(value["name"])), *known] if "name" in value else known)
     if isinstance(value, bool):
         return "yes" if value else ""
-    return write_name(value) if isinstance(value, str) else value
+    return write_name(value) if isinstance(value, str) and not whole else value
 
 
 def leaf_table(anchor: str, caption: str, document: Mapping[str, Any], *, note: str = "") -> Table:
@@ -129,6 +141,11 @@ def in_toml(value: object) -> str:
 def share_cell(number: int, total: int) -> Cell:
     """ "3 of 4", shaded by the share."""
     return Cell(number, f"{number:,} of {total:,}", shade=number / total)
+
+
+def decimal_cell(value: float | None, text: str = "{}") -> Cell:
+    """A score with four decimals; ``text`` says what else stands beside it."""
+    return Cell(value, text.format(decimal(value)))
 
 
 def rank_cell(rank: float | None) -> Cell:
@@ -198,6 +215,13 @@ def isolated(text: str, before: str = "\u2068", after: str = "\u2069") -> str:
     return re.sub(rf"{LEFTWARDS}+(?:[ '’._-]+{LEFTWARDS}+)*", rf"{before}\g<0>{after}", text)
 
 
+def name_ends(table: Table) -> tuple[int, int]:
+    """How much of the names in the first column is not shown at start and end; files and search have it."""
+    if table.columns[0].title in PATHS:
+        return 0, 0
+    return common_ends([shown_cell(row[0], table.columns[0]).text for row in table.rows])
+
+
 def common_ends(names: Sequence[str], limit: int = 40) -> tuple[int, int]:
     """How many characters all names of a column begin and end with, but for a word, if some of them are long.
 
@@ -212,33 +236,10 @@ def common_ends(names: Sequence[str], limit: int = 40) -> tuple[int, int]:
     return len(start), len(end)
 
 
-def names_apart(names: Sequence[str], limit: int = 40) -> list[str]:
-    """The names of a column without their common ends.
-
-    >>> names_apart(["TCGA-E2-A1B5 breast 1.tif", "TCGA-E2-A1B5 breast 12.tif"], 12)
-    ['…breast 1…', '…breast 12…']
-    """
-    start, end = common_ends(names, limit)
-    return ["…" * (start > 0) + name[start : len(name) - end] + "…" * (end > 0) for name in names]
-
-
-@dataclass(frozen=True, slots=True)
-class ShownCell:
-    """A cell as the template prints it: ``number`` or ``order`` is what it is sorted by if not its text."""
-
-    cell: Cell
-    text: str
-    number: float | int | None
-    order: str
-
-
-def shown_cell(value: Cell | float | int | str | None, column: Column) -> ShownCell:
+def shown_cell(value: Value, column: Column) -> Cell:
     """A cell with its text: numbers with the digits of their column."""
     cell = value if isinstance(value, Cell) else Cell(value)
-    number = None if isinstance(cell.value, str) else cell.value
-    text = cell.text or ("" if cell.value is None else shown_value(cell.value, column.digits))
-    order = cell.value if isinstance(cell.value, str) and cell.text else ""
-    return ShownCell(cell, text, number, order)
+    return replace(cell, text=cell.text or ("" if cell.value is None else shown_value(cell.value, column.digits)))
 
 
 def shown_value(value: float | int | str, digits: int | None = None) -> str:
@@ -250,8 +251,7 @@ def shown_value(value: float | int | str, digits: int | None = None) -> str:
     if isinstance(value, str):
         return value
     if digits is None:
-        whole = float(value).is_integer()
-        digits = 0 if whole else 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
+        digits = 0 if float(value).is_integer() else digits_for(abs(value))
     text = f"{value:,.{digits}f}"
     return text.replace("-", "−") if float(text.replace(",", "")) else text.lstrip("-")
 

@@ -1,10 +1,10 @@
-"""For people in a shell: a page with its tiles, tables and texts, and plots in words; scores side by side."""
+"""For people in a shell: a page with its tiles, tables and texts, and plots in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table as Grid
@@ -13,25 +13,11 @@ from rich.text import Text as Words
 from evaluation.findings import counted
 from evaluation.model import RasterisationReport
 from evaluation.report.page import Block, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
-from evaluation.report.result import ResultDocuments, reason_in_words
-from evaluation.report.skills import (
-    ABOUT,
-    COMPARED,
-    SKILLS,
-    Score,
-    about_distances,
-    best_of,
-    compared_titles,
-    main_of,
-    mean_of,
-    skill_rows,
-)
-from evaluation.report.tables import names_apart, shown_cell, shown_value, table_of, visible
+from evaluation.report.tables import name_ends, shown_cell, shown_value, table_of, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-SIDE_BY_SIDE = 5  # teams in a shell
 SIGNS: dict[Tone, str] = {"plain": "", "good": "✓ ", "warning": "! ", "bad": "✕ "}
 STYLES: dict[Tone, str] = {"plain": "", "good": "green", "warning": "yellow", "bad": "red"}
 
@@ -97,101 +83,20 @@ def table_grid(table: Table, rows: int) -> Grid:
     grid = Grid(title=words(table.caption, "bold"), box=box.SIMPLE_HEAD, title_justify="left", title_style="")
     for column in table.columns:
         grid.add_column(words(column.title), justify="left" if column.digits is None else "right", overflow="fold")
-    shown = [
-        [shown_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows[:rows]
-    ]
-    names = names_apart([cells[0].text for cells in shown])
-    for name, cells in zip(names, shown, strict=True):
-        texts = zip((name, *(one.text for one in cells[1:])), cells, strict=True)
-        grid.add_row(*(words(SIGNS[one.cell.tone] + (text or "–"), STYLES[one.cell.tone]) for text, one in texts))
+    start, end = name_ends(replace(table, rows=table.rows[:rows]))
+    for row in table.rows[:rows]:
+        cells = [shown_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)]
+        name = cells[0].text
+        cut = "…" * (start > 0) + name[start : len(name) - end] + "…" * (end > 0)
+        texts = (cut, *(cell.text for cell in cells[1:]))
+        styled = zip(texts, (cell.tone for cell in cells), strict=True)
+        grid.add_row(*(words(SIGNS[tone] + (text or "–"), STYLES[tone]) for text, tone in styled))
     return grid
 
 
 def words(text: str, style: str = "") -> Words:
     """A text without markup, and without what would move the cursor."""
     return Words(visible(text), style)
-
-
-# --- scores side by side ----------------------------------------------------------------------------------------------
-
-
-def skill_grid(columns: Mapping[str, tuple[ResultDocuments, str]], title: str = "", *, compared: bool = True) -> Grid:
-    """The scores of each skill, a column for each result and aggregation by its name.
-
-    compared   the best value of a row stands out; scores of every nucleus are left out, which the ranking shows
-    """
-    left: dict[str, Any] = {"title_justify": "left", "title_style": "bold", "caption_justify": "left"}
-    grid = Grid(title=title or None, box=box.SIMPLE_HEAD, **left)
-    grid.add_column("", no_wrap=True)
-    for name in columns:
-        grid.add_column(words(name), justify="right")
-    skill = ""
-    skills = {skill: paths for skill, paths in SKILLS.items() if not (compared and skill == "Every nucleus")}
-    rows = skill_rows(list(columns.values()), skills)
-    grid.caption = about_distances(rows) or None
-    for row in rows:
-        if row.skill != skill:
-            skill = row.skill
-            grid.add_row(f"[bold]{skill}{ABOUT.get(skill, '')}[/bold]")
-        best = row.best if compared else None
-        grid.add_row(f"  {row.path} {row.arrow}", *(marked(score, best) for score in row.scores))
-    return grid
-
-
-MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
-
-
-def comparison_grid(models: Mapping[str, Mapping[str, Any]], unit: str, units: int) -> Grid:
-    """The numbers of the field, a row each, from the metrics.json of each model: means with intervals, and pooled.
-
-    unit    what means are over, such as "images"
-    units   how many these are; of a single one there is no mean
-    """
-    results = {name: ResultDocuments(metrics) for name, metrics in models.items()}
-    with_pooled = len(results) <= MODELS_WITH_POOLED and units > 1
-    grid = Grid(box=box.SIMPLE_HEAD)
-    grid.add_column("", no_wrap=True)
-    columns = []
-    for name, result in results.items():
-        grid.add_column(words(f"{name}\nmean over {unit}" if units > 1 else name), justify="right")
-        columns.append((result, "group_mean"))
-        if with_pooled:
-            grid.add_column("\npooled", justify="right")
-            columns.append((result, "pooled"))
-    rows = skill_rows(columns, {"": tuple(COMPARED)})
-    for row, title in zip(rows, compared_titles([row.path for row in rows]), strict=True):
-        means = [score for score, (_, name) in zip(row.scores, columns, strict=True) if name != "pooled"]
-        best = best_of(means, row.arrow)
-        cells = [
-            marked(replace(score, why=""), best if name != "pooled" else None)
-            for score, (_, name) in zip(row.scores, columns, strict=True)
-        ]
-        grid.add_row(f"{title} {row.arrow}", *cells)
-    return grid
-
-
-def undefined_words(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Why scores of a comparison have no value, a line for each reason."""
-    rows = skill_rows([(ResultDocuments(metrics), "group_mean") for metrics in models.values()], {"": tuple(COMPARED)})
-    reasons: dict[str, None] = dict.fromkeys(score.why for row in rows for score in row.scores if score.value is None)
-    return [f"–: {reason_in_words(reason)}." for reason in reasons]
-
-
-def team_grid(document: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> Grid:
-    """The first teams of a leaderboard with a result, side by side; entries that are not ranked are marked."""
-    names = {team["name"]: team["name"] for team in document["teams"]}
-    names |= {entry["name"]: f"○ {entry['name']}" for entry in document["shown"]}
-    found = {label: ResultDocuments(results[name]) for name, label in names.items() if name in results}
-    main, shown = main_of(document, next(iter(found.values()))), list(found.items())[:SIDE_BY_SIDE]
-    which = "All teams" if len(found) <= SIDE_BY_SIDE else f"The first {SIDE_BY_SIDE} of {len(found):,} teams"
-    return skill_grid({name: (of, main) for name, of in shown}, f"{which} side by side, {mean_of(document, main)}")
-
-
-def marked(score: Score, best: float | None) -> str:
-    if score.value is None:
-        return f"– ({score.why.replace('-', ' ')})" if score.why else "–"
-    interval = f" [dim]{score.ends[0]:.3f}–{score.ends[1]:.3f}[/]" if score.ends else ""
-    return (f"[bold green]{score.value:.4f} ★[/]" if score.value == best else f"{score.value:.4f}") + interval
 
 
 # --- the reference ----------------------------------------------------------------------------------------------------
@@ -211,16 +116,11 @@ OF_OUTLINES = {  # what cannot happen to a reference that holds pixels
 }
 
 
-def rasterisation_table(reports: Mapping[str, RasterisationReport], *, outlines: bool = True) -> Grid:
+def rasterisation_table(reports: Mapping[str, RasterisationReport], *, outlines: bool = True) -> Table:
     """What happened when outlines became pixels; ``outlines`` False: the reference holds pixels."""
-
     fields = {"outlines" if outlines else "nuclei": "outlines", **RASTERISED, **(OF_OUTLINES if outlines else {})}
-    rows = [
-        [
-            case,
-            *(len(of) if isinstance(of := getattr(report, field), tuple | list) else of for field in fields.values()),
-        ]
-        for case, report in reports.items()
-    ]
-    table = table_of("", "Rasterisation of the reference", ["case", *fields], rows)
-    return table_grid(table, len(table.rows))
+    rows = []
+    for case, report in reports.items():
+        values = [getattr(report, field) for field in fields.values()]
+        rows.append([case, *(len(value) if isinstance(value, tuple | list) else value for value in values)])
+    return table_of("", "Rasterisation of the reference", ["case", *fields], rows)
