@@ -115,8 +115,7 @@ def nuclei(names: tuple[str, ...]) -> Section:
         reference_id=("1", "2", names[0], ""),
         prediction_id=("1", "2", "", "3"),
     )
-    section = browser_section([Seen("", table, {})])
-    assert section is not None
+    (section,) = browser_section([Seen("", table, {})])
     return section
 
 

@@ -108,7 +108,7 @@ def test_cases_whose_outlines_have_no_room_are_not_drawn_and_it_is_said(monkeypa
 
 
 def test_no_nucleus_makes_no_section() -> None:
-    assert browser_section([Seen("", table(outcome=np.empty(0, np.int64)), {})]) is None
+    assert browser_section([Seen("", table(outcome=np.empty(0, np.int64)), {})]) == []
 
 
 # --- people look through it -------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,14 +38,48 @@ if TYPE_CHECKING:
 MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
 
 
+def check_classes(_: click.Context, __: click.Parameter, names: str | None) -> str | None:
+    """Raise BadParameter for classes that ``compare`` cannot read."""
+    from evaluation.authoring.class_plan import parsed_classes
+
+    try:
+        parsed_classes(names or "")
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--classes") from None
+    return names
+
+
+def families_in(_: click.Context, __: click.Parameter, names: str | None) -> list[str]:
+    """Families of metrics, with commas between them. Raises BadParameter."""
+    from evaluation.metrics import FAMILIES
+
+    families = [name.strip() for name in (names or "").split(",") if name.strip()]
+    for family in families:
+        if family not in FAMILIES:
+            expected = ", ".join(FAMILIES)
+            raise click.BadParameter(f"'{family}' is no family of metrics; expected {expected}", param_hint="--metrics")
+    return families
+
+
 @click.command()
 @click.option("--report", is_flag=True, help="Write compare.html as well, a page with all predictions.")
 @click.option("--output", type=FolderPath, help="Folder for images.csv, metrics.json, details.json and objects.csv.")
 @click.option("--save-challenge", type=FolderPath, help="New folder for the challenge that is made, to go on with.")
-@click.option("--classes", metavar="NAMES", help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.")
+@click.option(
+    "--classes",
+    metavar="NAMES",
+    callback=check_classes,
+    help="Classes and other spellings: 'tumour=1,stroma=2'; 'none': one class.",
+)
 @click.option("--ignore", metavar="NAME", multiple=True, help="Label or class that marks what is not annotated.")
 @click.option("--iou", type=click.FloatRange(0, 0.99), default=0.5, help="Nuclei match above this IoU. [default: 0.5]")
-@click.option("--metrics", metavar="FAMILIES", help="Further families in the files, such as 'objects,curves'.")
+@click.option(
+    "--metrics",
+    "families",
+    metavar="FAMILIES",
+    callback=families_in,
+    help="Further families in the files, such as 'objects,curves'.",
+)
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
 @click.option("--explain", is_flag=True, help="Say how each file was read, and why.")
 @Workers
@@ -57,28 +91,18 @@ def compare(
     report: bool,
     output: Path | None,
     save_challenge: Path | None,
-    classes: str | None,
-    ignore: tuple[str, ...],
-    iou: float,
-    metrics: str | None,
     ranking: bool,
-    explain: bool,
-    workers: int | None,
+    **how: Any,
 ) -> None:
     """Score PREDICTIONS against a REFERENCE: each a folder, a ZIP or a file of any format.
 
     Formats, pairs of files, sizes and classes are detected; the rules are those of the preset 'recommended'. Several
     predictions are shown side by side.
     """
-    from evaluation.authoring.class_plan import parsed_classes
     from evaluation.authoring.compare import compare_paths, model_names
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.leaderboard.verdict import verdict_sentences
 
-    try:
-        parsed_classes("none" if classes is None else classes)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--classes") from None
     for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in predictions)):
         if report and path.suffix.lower() in (".html", ".htm") and not path.exists():
             place = "compare.html in the folder of --output, or here"
@@ -92,17 +116,7 @@ def compare(
     try:
         with progress_bar("Comparing") as progress, writing_to(save_challenge or Path()):
             comparison = compare_paths(
-                reference,
-                model_names(predictions),
-                classes=classes,
-                explain=explain,
-                pictures=report,
-                folder=save_challenge,
-                ignore=ignore,
-                iou=iou,
-                families=families_in(metrics),
-                workers=workers,
-                progress=progress,
+                reference, model_names(predictions), pictures=report, folder=save_challenge, progress=progress, **how
             )
     except ChallengeBroken as broken:
         raise ReferenceBroken(*broken.findings) from None
@@ -129,26 +143,13 @@ def compare(
         show_lines(verdict_sentences(leaderboard_document(comparison.board), who="model", units=units)[:2])
     show_findings(comparison.findings)
     if output is not None:
-        of_board = ("leaderboard.json", "leaderboard.csv", "results/")
-        of_one = ("metrics.json", "details.json", "objects.csv")
-        show_written(output, "images.csv", *(of_one if comparison.board is None else of_board))
+        of_board, of_one = "leaderboard.json, leaderboard.csv, results/", "metrics.json, details.json, objects.csv"
+        show_written(output, "images.csv", of_one if comparison.board is None else of_board)
     if report:
         click.echo(f"Page to open in a browser: {page}")
     if save_challenge is not None:
         submissions = save_challenge / "submissions"
         click.echo(f"Challenge to go on with: {save_challenge}, with the predictions in {submissions}")
-
-
-def families_in(names: str | None) -> list[str]:
-    """Families of metrics, with commas between them. Raises BadParameter."""
-    from evaluation.metrics import FAMILIES
-
-    families = [name.strip() for name in (names or "").split(",") if name.strip()]
-    for family in families:
-        if family not in FAMILIES:
-            expected = ", ".join(FAMILIES)
-            raise click.BadParameter(f"'{family}' is no family of metrics; expected {expected}", param_hint="--metrics")
-    return families
 
 
 # --- convert ----------------------------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ def families_in(names: str | None) -> list[str]:
 @click.option("--set", "options", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
 @click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not say it.")
-@click.option("--spacing", type=float, help="Size of a pixel in um, for files in mm or um.")
+@click.option("--spacing", "spacing_um", type=float, help="Size of a pixel in um, for files in mm or um.")
 @click.option("--challenge", type=FolderPath, help="Take all rules from here; SOURCE is a submission, or 'reference'.")
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
               help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
@@ -172,14 +173,13 @@ def convert(
     source: Path,
     output: Path,
     target: str,
-    format: str | None,
     options: tuple[str, ...],
     classes: str | None,
     size: str | None,
-    spacing: float | None,
     challenge: Path | None,
     origin: OriginRule,
     overlap: OverlapRule | None,
+    **of_file: Any,
 ) -> None:
     """Convert annotations or predictions: one file, or with --challenge a whole submission or reference."""
     from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
@@ -188,26 +188,18 @@ def convert(
         raise WrongUsage(fault("unknown-format", "--to", name=target, known=TARGETS))
     with writing_to(output):
         if challenge is not None:
-            of_files = {"--from": format, "--set": options, "--classes": classes, "--size": size, "--spacing": spacing}
-            for option in (name for name, value in of_files.items() if value):
+            given = {"--set": options, "--classes": classes, "--size": size, "--from": of_file["format"]}
+            given["--spacing"] = of_file["spacing_um"]
+            for option in (name for name, value in given.items() if value):
                 raise not_both(option, "--challenge", "the challenge says how its files are read")
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
                 challenge_folder(challenge), submission, output_folder(output), target, origin=origin, overlap=overlap
             )
         else:
-            done = convert_file(
-                existing(source, "SOURCE"),
-                output,
-                target,
-                format=format,
-                options=parse_options(options),
-                class_names=[name.strip() for name in classes.split(",")] if classes else (),
-                size_yx=parse_size(size),
-                spacing_um=spacing,
-                origin=origin,
-                overlap=overlap,
-            )
+            of_file |= {"options": parse_options(options), "size_yx": parse_size(size)}
+            of_file["class_names"] = [name.strip() for name in classes.split(",")] if classes else ()
+            done = convert_file(existing(source, "SOURCE"), output, target, origin=origin, overlap=overlap, **of_file)
     for path in done.files[:10]:
         click.echo(f"{'Replaced' if path in done.replaced else 'Written'}: {path}")
     if more := done.files[10:]:

@@ -6,15 +6,17 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import update_wrapper
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import click
 
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import ChallengeBroken, ResultsNotWritten, WrongUsage
 
-Decorated = TypeVar("Decorated", bound=Callable[..., None])
+Command = Callable[..., None]
+Decorator = Callable[[Command], Command]
 OUTPUT = Path("/output")  # of the platform
 OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
@@ -39,24 +41,44 @@ Before = click.option("--before", type=FolderPath,
                       help="An older leaderboard (folder or leaderboard.json): whose rank changes?")  # fmt: skip
 
 
-def PageOf(name: str) -> Callable[[Decorated], Decorated]:
+def PageOf(name: str) -> Decorator:
     """The option ``--report`` of a command that writes a document with this name."""
     return click.option("--report", is_flag=True, help=f"Write {name}.html as well, to be opened in a browser.")
 
 
-def ScoreColumns(command: Callable[..., None]) -> Callable[..., None]:
-    """How a CSV of scores is ranked: ``--column``, ``--set``, ``--unit``."""
-    options = (
-        click.option("--column", "columns", multiple=True, metavar="METRIC:DIRECTION[:WEIGHT]",
-                     help="A column to rank by, ascending or descending; for --scores without a challenge."),
-        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
-                     help="Another value for a key of [ranking]."),
-        click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
-                     help="Average, test and resample --scores over patients (group) or cases."),
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+def together(name: str, *options: Decorator) -> Decorator:
+    """Options that a command only hands on: it gets their values as one dictionary of this name."""
+
+    def decorate(command: Command) -> Command:
+        def gathered(**values: Any) -> None:
+            command(**{key: values.pop(key) for key in [*values] if key not in names}, **{name: values})
+
+        before = len(getattr(command, "__click_params__", ()))
+        update_wrapper(gathered, command)
+        for option in reversed(options):
+            gathered = option(gathered)
+        names = {parameter.name for parameter in gathered.__click_params__[before:]}  # type: ignore[attr-defined]
+        return gathered
+
+    return decorate
+
+
+ScoreColumns = together(  # how a CSV of scores is ranked
+    "ranked",
+    click.option("--column", "columns", multiple=True, metavar="METRIC:DIRECTION[:WEIGHT]",
+                 help="A column to rank by, ascending or descending; for --scores without a challenge."),
+    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+                 help="Another value for a key of [ranking]."),
+    click.option("--unit", type=click.Choice(["group", "case"]), default="group", show_default=True,
+                 help="Average, test and resample --scores over patients (group) or cases."),
+)  # fmt: skip
+Work = together(  # how submissions are scored
+    "work",
+    Cluster,
+    click.option("--log", type=click.Path(path_type=Path), metavar="FILE",
+                 help="File that gets a JSON line for each submission that is done; lines are appended."),
+    Workers,
+)  # fmt: skip
 
 
 def needed_beside(given: str, option: str, expected: str) -> WrongUsage:

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,7 @@ from evaluation.commands.options import (
     ReferenceFolder,
     RulesFolder,
     ScoreColumns,
+    Work,
     Workers,
     challenge_folder,
     existing,
@@ -31,17 +32,16 @@ from evaluation.commands.options import (
     writing_to,
 )
 from evaluation.commands.screen import (
-    Log,
     check_report,
     finding_document,
     keep_board,
     progress_bar,
+    scoring,
     show_block,
     show_findings,
     show_lines,
     show_sections,
     show_written,
-    submissions_progress,
     tell,
     write_document,
 )
@@ -185,19 +185,15 @@ def show_summary(challenge: Path, submission: Path, result: Result) -> None:
 )
 @Before
 @PageOf("leaderboard")
-@Cluster
-@Log
-@Workers
+@Work
 def leaderboard(
     challenge: Path,
     submissions: Path,
     output: Path,
     store: Path | None,
-    workers: int | None,
-    cluster: str | None,
-    log: Path | None,
     report: bool,
     before: Path | None,
+    work: dict[str, Any],
 ) -> None:
     """Score all teams and rank them: leaderboard.json, leaderboard.csv and a table.
 
@@ -207,34 +203,18 @@ def leaderboard(
     A team whose submission is rejected stays in the table, with the reason. What --store writes belongs into the folder
     leaderboard/ of the challenge: 'score' then ranks a submission among these results.
     """
-    from evaluation.execution.executors import connect
     from evaluation.leaderboard.board import score_and_rank
 
     output_folder(output)
     check_report(report)
-    with (
-        submissions_progress("Scoring", log) as progress,
-        connect(cluster, progress.say) as executor,
-        writing_to(output),
-    ):
-        board = score_and_rank(
-            challenge_folder(challenge),
-            submissions,
-            output,
-            workers=workers,
-            progress=progress.progress,
-            note=progress.note,
-            executor=executor,
-            before=before,
-        )
+    with scoring(**work) as how, writing_to(output):
+        board = score_and_rank(challenge_folder(challenge), submissions, output, before=before, **how)
     show_board, told = keep_board(board, output, report=False), []
     if report:
         from evaluation.report.folders import report_board
 
         with progress_bar("Drawing") as drawn, writing_to(output):
-            written = report_board(
-                output, board, challenge_folder(challenge), submissions, workers=workers, progress=drawn
-            )
+            written = report_board(output, board, challenge, submissions, workers=work["workers"], progress=drawn)
         told.append(f"{counted(len(written), 'page')}: open {output}/{written[0]} in a browser")
     if store is not None:
         from evaluation.leaderboard.board import store_results
@@ -261,9 +241,7 @@ def rank(
     challenge: Path | None,
     results: Path | None,
     scores: Path | None,
-    columns: tuple[str, ...],
-    settings: tuple[str, ...],
-    unit: Literal["group", "case"],
+    ranked: dict[str, Any],
     output: Path,
     report: bool,
     before: Path | None,
@@ -276,16 +254,7 @@ def rank(
     check_report(report)
     folder = challenge_folder(challenge) if challenge else None
     with progress_bar("Testing columns") as progress:
-        board = rank_given(
-            folder,
-            results=results,
-            scores=scores,
-            columns=columns,
-            settings=settings,
-            unit=unit,
-            before=before,
-            progress=progress,
-        )
+        board = rank_given(folder, results=results, scores=scores, before=before, progress=progress, **ranked)
     files = ResultFolder(results).metrics() if results else None
     keep_board(board, output, report=report, metrics=files)()
 
@@ -301,20 +270,14 @@ def rank(
 @click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
 @click.option("--tricks", is_flag=True, help="Try to game the ranking with each submission; say what works.")
 @click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
-@Cluster
-@Log
-@Workers
+@Work
 def audit(
     challenge: Path | None,
     submissions: Path | None,
     scores: Path | None,
-    columns: tuple[str, ...],
-    settings: tuple[str, ...],
-    unit: Literal["group", "case"],
+    ranked: dict[str, Any],
     output: Path,
-    workers: int | None,
-    cluster: str | None,
-    log: Path | None,
+    work: dict[str, Any],
     report: bool,
     tricks: bool,
 ) -> None:
@@ -329,45 +292,36 @@ def audit(
     would gain, under which other rankings nothing works, and which entries decide the first rank.
     """
     check_report(report)
+    folder = None if challenge is None else challenge_folder(challenge)
     if scores is not None:
         if submissions is not None or tricks:
             raise not_both("--tricks" if tricks else "--submissions", "--scores", "scores have no nuclei")
         from evaluation.study.audit import audit_scores_in_file
 
-        folder = challenge_folder(challenge) if challenge else None
-        output_folder(output)
-        of_scores = audit_scores_in_file(folder, scores, columns=columns, settings=settings, unit=unit)
-        show_audit(of_scores, output, report=report)
+        show_audit(audit_scores_in_file(folder, scores, **ranked), output_folder(output), report=report)
         return
     if submissions is None:
         raise WrongUsage(
             fault("missing-option", "--submissions, --scores", wording="no-results-or-scores", number="neither is")
         )
-    if challenge is None:
+    if folder is None:
         raise needed_beside("--submissions", "--challenge", "the challenge that the submissions are of")
-    if columns or settings:
+    if ranked["columns"] or ranked["settings"]:
         raise not_both("--column, --set", "--submissions", "the ranking is that of the challenge")
     output_folder(output)
     if tricks:
-        play_tricks(challenge_folder(challenge), submissions, output, report=report)
+        from evaluation.report.studies import tricks_page
+        from evaluation.study.tricks import audit_tricks, tricks_lines
+
+        document = audit_tricks(folder, submissions, output=output)
+        write_document(output, "tricks", document, tricks_page if report else None)
+        show_lines(tricks_lines(document))
+        show_written(output, "tricks.json", page="tricks.html" * report)
         return
-    from evaluation.execution.executors import connect
     from evaluation.study.audit import audit_challenge
 
-    with (
-        submissions_progress("Scoring", log) as progress,
-        connect(cluster, progress.say) as executor,
-        writing_to(output),
-    ):
-        of_challenge = audit_challenge(
-            challenge_folder(challenge),
-            submissions,
-            output,
-            workers=workers,
-            progress=progress.progress,
-            note=progress.note,
-            executor=executor,
-        )
+    with scoring(**work) as how, writing_to(output):
+        of_challenge = audit_challenge(folder, submissions, output, **how)
     show_audit(of_challenge, output, report=report)
 
 
@@ -389,17 +343,6 @@ def show_audit(audit: Audit, output: Path, *, report: bool) -> None:
     show_written(output, "audit.json", "audit.csv", page="audit.html" * report)
 
 
-def play_tricks(challenge: Path, submissions: Path, output: Path, *, report: bool) -> None:
-    """``audit --tricks``."""
-    from evaluation.report.studies import tricks_page
-    from evaluation.study.tricks import audit_tricks, tricks_lines
-
-    tricks = audit_tricks(challenge, submissions, output=output)
-    write_document(output, "tricks", tricks, tricks_page if report else None)
-    show_lines(tricks_lines(tricks))
-    show_written(output, "tricks.json", page="tricks.html" * report)
-
-
 # --- archive ----------------------------------------------------------------------------------------------------------
 
 
@@ -413,15 +356,7 @@ def play_tricks(challenge: Path, submissions: Path, output: Path, *, report: boo
 @click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="Day of publication.  [default: today]")
 @click.option("--image", default="", metavar="DIGEST", help="Digest of the image that scored.")
 @click.option("--private", is_flag=True, help="With the reference, details.json and objects.csv: not to be published.")
-def archive(
-    challenge: Path,
-    results: Path,
-    output: Path,
-    creators: tuple[str, ...],
-    date: datetime | None,
-    image: str,
-    private: bool,
-) -> None:
+def archive(challenge: Path, results: Path, output: Path, date: datetime | None, **about: Any) -> None:
     """Write one ZIP of a challenge: rules, results, ranking, versions, lock, checksums, metadata.
 
     What reveals the reference is left out unless --private is given. 'evaluation verify' computes it again.
@@ -430,9 +365,7 @@ def archive(
 
     folder, day = challenge_folder(challenge), (date or datetime.now(UTC)).date().isoformat()
     with writing_to(output.parent):
-        names = write_archive(
-            folder, existing(results, "--results"), output, date=day, creators=creators, image=image, private=private
-        )
+        names = write_archive(folder, existing(results, "--results"), output, date=day, **about)
     click.echo(f"Written to {output}: {len(names)} files")
 
 

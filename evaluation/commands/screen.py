@@ -169,8 +169,6 @@ def finding_document(finding: Finding) -> dict[str, object]:
 
 
 LINE_SECONDS = 30
-Log = click.option("--log", type=click.Path(path_type=Path), metavar="FILE",
-                   help="File that gets a JSON line for each submission that is done; lines are appended.")  # fmt: skip
 
 
 class SubmissionsProgress:
@@ -241,15 +239,17 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def submissions_progress(label: str, log: Path | None) -> Iterator[SubmissionsProgress]:
-    """Report how many submissions are done; at the end a line about all."""
+def scoring(cluster: str | None, log: Path | None, workers: int | None) -> Iterator[dict[str, Any]]:
+    """What scores submissions as the options say, for those who take it; at the end a line about all that are done."""
+    from evaluation.execution.executors import connect
+
     with ExitStack() as stack:
         stream = None
         if log is not None:
             with writing_to(log):
                 log.parent.mkdir(parents=True, exist_ok=True)
                 stream = stack.enter_context(log.open("a", encoding="utf-8"))
-        progress = SubmissionsProgress(stack.enter_context(progress_bar(label)), stream)
-        yield progress
-        stack.pop_all().close()  # the bar goes first
-        progress.end()
+        told = SubmissionsProgress(stack.enter_context(progress_bar("Scoring")), stream)
+        executor = stack.enter_context(connect(cluster, told.say))
+        yield {"executor": executor, "workers": workers, "progress": told.progress, "note": told.note}
+    told.end()  # the bar is gone

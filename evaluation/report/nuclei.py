@@ -123,8 +123,8 @@ def threshold_section(result: ResultDocuments) -> list[Section]:
     figure = Figure(
         "score-by-threshold",
         "Scores by the IoU that a pair must exceed",
-        f"{first} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. Nuclei are matched anew at each "
-        f"threshold; {result.main_in_words}.",
+        f"{first} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. Nuclei are matched anew at "
+        f"each threshold; {result.main_in_words}.",
         curve_series(curves),
         x=Axis("IoU that a pair must exceed", (max(0.0, low - 0.05), 1.0)),
         y=Axis("score", (0, 1.02)),

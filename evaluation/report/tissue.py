@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import struct
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,9 +32,10 @@ SEPARATE_PLANES = 2
 PICTURES = "an SVS, TIFF or PNG file with grey or RGB pixels of 8 or 16 bits"
 
 
-class Tissue(ABC):
+class Tissue:
     """An open image. ``shape_yx`` is its full size, px."""
 
+    path: Path
     shape_yx: tuple[int, int]
 
     def window(self, y0: int, x0: int, y1: int, x1: int, step: int = 1) -> Rgb:
@@ -46,13 +46,18 @@ class Tissue(ABC):
         """
         if not (0 <= y0 < y1 <= self.shape_yx[0] and 0 <= x0 < x1 <= self.shape_yx[1] and step >= 1):
             raise ValueError(f"no window of an image of {self.shape_yx} px: rows {y0} to {y1}, columns {x0} to {x1}")
-        return self.read(y0, x0, y1, x1, step)
+        if (pixels := (y1 - y0) * (x1 - x0)) > MOST_PIXELS:
+            raise too_large(self.path, f"{pixels:,} px to be looked at")
+        if step == 1:
+            return self.pixels(y0, x0, y1, x1)
+        band = step * max(1, BAND_PIXELS // (step * (x1 - x0)))
+        bands = [(y, min(y + band, y1)) for y in range(y0, y1, band)]
+        return np.concatenate([mean_of_blocks(self.pixels(low, x0, high, x1), step) for low, high in bands])
 
-    @abstractmethod
-    def read(self, y0: int, x0: int, y1: int, x1: int, step: int) -> Rgb:
-        """``window`` of a checked place."""
+    def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
+        """``window`` of a checked place, of which every pixel is wanted."""
+        raise NotImplementedError
 
-    @abstractmethod
     def close(self) -> None:
         """Close the file."""
 
@@ -79,18 +84,10 @@ def damage_told(path: Path) -> Iterator[None]:
     """tifffile and imagecodecs tell damage in many ways; here it becomes one finding."""
     import tifffile
 
-    expected = (
-        tifffile.TiffFileError,
-        ValueError,
-        RuntimeError,
-        NotImplementedError,
-        OSError,
-        MemoryError,
-        struct.error,
-    )
+    of_files = (tifffile.TiffFileError, struct.error, ValueError, RuntimeError, OSError, MemoryError)
     try:
         yield
-    except (*expected, LookupError, TypeError, AttributeError, ArithmeticError):
+    except (*of_files, LookupError, TypeError, AttributeError, ArithmeticError):
         raise unreadable(path, "not an image that can be read") from None
 
 
@@ -126,20 +123,18 @@ class PngTissue(Tissue):
             raise too_large(path, f"a PNG of {shape_yx[0]:,} x {shape_yx[1]:,} px")
         self.path = path
         self.shape_yx = shape_yx
-        self.pixels: Rgb | None = None
+        self.decoded: Rgb | None = None
 
-    def read(self, y0: int, x0: int, y1: int, x1: int, step: int) -> Rgb:
-        if self.pixels is None:
+    def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
+        if self.decoded is None:
+            wanted = {"shape_yx": self.shape_yx, "bytes_limit": 2 * MOST_BYTES, "channels": None}
             with self.path.open("rb") as stream:
-                name = quote(self.path.name)
-                wanted = {"shape_yx": self.shape_yx, "bytes_limit": 2 * MOST_BYTES, "channels": None}
-                samples = read_image(stream, suffix=".png", where=name, as_colours=True, **wanted)
-            self.pixels = as_rgb(samples if samples.ndim == 3 else samples[..., np.newaxis])
-        window = self.pixels[y0:y1, x0:x1]
-        return window.copy() if step == 1 else mean_of_blocks(window, step)
+                samples = read_image(stream, suffix=".png", where=quote(self.path.name), as_colours=True, **wanted)
+            self.decoded = as_rgb(samples if samples.ndim == 3 else samples[..., np.newaxis])
+        return self.decoded[y0:y1, x0:x1].copy()
 
     def close(self) -> None:
-        self.pixels = None
+        self.decoded = None
 
 
 def as_rgb(samples: npt.NDArray[Any]) -> Rgb:
@@ -189,15 +184,6 @@ class TiffTissue(Tissue):
 
     def close(self) -> None:
         self.file.close()
-
-    def read(self, y0: int, x0: int, y1: int, x1: int, step: int) -> Rgb:
-        if (pixels := (y1 - y0) * (x1 - x0)) > MOST_PIXELS:
-            raise too_large(self.path, f"{pixels:,} px to be looked at")
-        if step == 1:
-            return self.pixels(y0, x0, y1, x1)
-        band = step * max(1, BAND_PIXELS // (step * (x1 - x0)))
-        bands = [(y, min(y + band, y1)) for y in range(y0, y1, band)]
-        return np.concatenate([mean_of_blocks(self.pixels(low, x0, high, x1), step) for low, high in bands])
 
     def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
         """A window; only the strips or tiles under it are decoded. What a file leaves out is white."""
