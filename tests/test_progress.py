@@ -26,7 +26,7 @@ from signals import HELD, RUNS, SIGNALS, End, Run, chosen, ended, left_of, proce
 from evaluation.authoring.compare import compare_paths
 from evaluation.authoring.demo import DemoPaths, run_demo
 from evaluation.commands import main as cli
-from evaluation.commands.screen import SubmissionsProgress, submissions_progress
+from evaluation.commands.screen import SubmissionsProgress, scoring
 from evaluation.execution import executors
 from evaluation.findings.errors import WorkersLost
 
@@ -166,8 +166,8 @@ def test_a_lost_scheduler_is_one_sentence_and_the_same_command_goes_on(own_demo:
 def test_the_log_says_what_the_system_lacks_to_confine_decoders(tmp_path, monkeypatch):
     for missing in ([], ["seccomp"]):
         monkeypatch.setattr("evaluation.commands.screen.missing_here", lambda missing=missing: missing)
-        with submissions_progress("Scoring", tmp_path / "log") as progress:
-            progress.note("a", "scored")
+        with scoring(cluster=None, log=tmp_path / "log", workers=1) as how:
+            how["note"]("a", "scored")
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line.get("unconfined") for line in lines] == [None, ["seccomp"]]
 
