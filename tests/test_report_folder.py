@@ -22,7 +22,7 @@ from evaluation.model import NoInterval, UndefinedReason
 from evaluation.report.nuclei import NucleusTable, size_bins
 from evaluation.report.page import Cell, Figure, Page, Section, Table, Text, Tiles
 from evaluation.report.result import REASONS, ResultDocuments
-from evaluation.report.submission import case_anchors, submission_page
+from evaluation.report.submission import ReadResult, case_anchors, submission_page
 from evaluation.results.documents import as_json
 from evaluation.scoring.score import Result
 
@@ -214,7 +214,7 @@ def result() -> Result:
 @pytest.fixture(scope="module")
 def page(result: Result) -> Page:
     metrics, details = documents(result)
-    return submission_page(metrics, details=details)
+    return submission_page(ReadResult(ResultDocuments(metrics, details)))
 
 
 def section(page: Page, anchor: str) -> Section:
@@ -314,7 +314,7 @@ def test_metrics_json_alone_makes_a_page_without_cases_and_groups(result, page):
     metrics, _ = documents(result)
     names = ("P1_a", "P1_b", "P2_a")
     assert any(name in text for text in every_text(page) for name in names)
-    public = submission_page(metrics)
+    public = submission_page(ReadResult(ResultDocuments(metrics)))
     assert not any(name in text for text in every_text(public) for name in (*names, "P1", "P2"))
     assert [one.anchor for one in public.sections] == [
         "skills",
@@ -331,9 +331,13 @@ def test_a_public_page_shows_the_aggregation_of_the_intervals():
     assert ResultDocuments(metrics).main == "group_mean"
     metrics["confidence_intervals"] = {"detection": {"f1": {"pooled": {"low": 0.25, "high": 0.75}}}}
     assert ResultDocuments(metrics).main == "pooled"
-    (tiles,) = [block for block in submission_page(metrics).sections[0].blocks if isinstance(block, Tiles)]
+    (tiles,) = [
+        block
+        for block in submission_page(ReadResult(ResultDocuments(metrics))).sections[0].blocks
+        if isinstance(block, Tiles)
+    ]
     assert "0.250 to 0.750" in tiles.tiles[0].detail
-    rows = {row[0]: row[1:4] for row in table(submission_page(metrics), "scores").rows}
+    rows = {row[0]: row[1:4] for row in table(submission_page(ReadResult(ResultDocuments(metrics))), "scores").rows}
     assert rows["detection.f1"] == (metrics["detection"]["f1"]["pooled"], 0.25, 0.75)
 
 
@@ -346,7 +350,7 @@ def test_the_place_among_earlier_results_is_shown(result):
         "submissions": 12,
         "rank": {"detection": {"f1": {"group_mean": 2.0}}},
     }
-    page = submission_page({**metrics, "leaderboard": board}, details=details)
+    page = submission_page(ReadResult(ResultDocuments({**metrics, "leaderboard": board}, details)))
     (tiles,) = [block for block in section(page, "skills").blocks if isinstance(block, Tiles)]
     assert (tiles.tiles[-1].value, tiles.tiles[-1].detail) == ("3", "of 12 ranked, this one included")
     assert table(page, "ranks").rows == ((path, at(metrics, path), Cell(2.0)),)
@@ -357,7 +361,7 @@ def test_the_place_among_earlier_results_is_shown(result):
 
 def test_nothing_at_all_makes_a_page_with_sentences_instead_of_plots():
     metrics, details = documents(scored(P1_a=(squares(), squares())))
-    page = submission_page(metrics, details=details, nuclei=nothing())
+    page = submission_page(ReadResult(ResultDocuments(metrics, details), nothing()))
     assert page.figures() == []
     assert any(isinstance(block, Text) for block in section(page, "size").blocks)
     (tiles,) = [block for block in section(page, "skills").blocks if isinstance(block, Tiles)]
@@ -372,7 +376,7 @@ def nothing() -> NucleusTable:
 def test_one_case_a_group_shows_cases_and_no_table_of_groups(result):
     challenge = Challenge.from_preset("monusac2020", name="squares")
     metrics, details = documents(score_instances(challenge, {"a": (REFERENCE, PREDICTION)}))
-    page = submission_page(metrics, details=details)
+    page = submission_page(ReadResult(ResultDocuments(metrics, details)))
     assert section(page, "skills").lead.startswith("All numbers: mean over cases, under")
     cases = section(page, "cases-section")
     assert (cases.title, len(cases.blocks)) == ("Cases", 1)
@@ -386,7 +390,7 @@ def test_many_classes_make_a_list_of_confusions(result):
     matrix[3][4], matrix[0][7], matrix[9][9] = 5, 2, 100
     details["classes"] = ["none", *names]
     details["pooled"]["rules"]["iou_above"]["counts"]["confusion_matrix"] = matrix
-    rows = table(submission_page(metrics, details=details), "confusion").rows
+    rows = table(submission_page(ReadResult(ResultDocuments(metrics, details))), "confusion").rows
     assert rows == (("class 2", "class 3", 5, 100.0), ("none", "class 6", 2, 100.0))
 
 
@@ -396,7 +400,7 @@ def test_of_many_cases_the_worst_are_listed(result):
         name = f"P1_{number:04}"
         details["cases"][name] = json.loads(json.dumps(details["cases"]["P1_a"]))
         details["cases"][name]["rules"]["iou_above"]["scores"]["panoptic"]["pq"] = number / 1000
-    found = table(submission_page(metrics, details=details), "cases")
+    found = table(submission_page(ReadResult(ResultDocuments(metrics, details))), "cases")
     assert len(found.rows) == 500
     assert {plain(row[0]) for row in found.rows} == {"P2_a", "P1_a", *(f"P1_{n:04}" for n in range(498))}
     assert "500 of 703 cases with the worst PQ" in found.note
@@ -412,7 +416,10 @@ def test_scores_of_the_family_thresholds_are_drawn_as_they_stand():
     metrics, details = documents(
         score_instances(challenge, {"a": (REFERENCE, PREDICTION), "b": (REFERENCE, REFERENCE)})
     )
-    for page in (submission_page(metrics), submission_page(metrics, details=details)):
+    for page in (
+        submission_page(ReadResult(ResultDocuments(metrics))),
+        submission_page(ReadResult(ResultDocuments(metrics, details))),
+    ):
         series = {one.name: one.dots for one in figure(page, "score-by-threshold").series}
         assert set(series) == {"F1", "threat score", "precision", "recall"}
         assert [dot.x for dot in series["F1"]] == [0.5, 0.725, 0.9]
@@ -430,7 +437,7 @@ def test_errors_and_what_they_cost_are_those_of_the_document(result):
             for kind, number, cost in (("wrong_class", 2, -0.0625), ("split", 0, 0.5), ("missed", 3, 0.125))
         ],
     }
-    found = table(submission_page(metrics, details=details, error_costs=costs), "errors")
+    found = table(submission_page(ReadResult(ResultDocuments(metrics, details), costs=costs)), "errors")
     assert [column.title for column in found.columns] == ["error", "PQ lost", "reference nuclei", "predictions"]
     assert [[plain(cell) for cell in row] for row in found.rows] == [
         ["false negative", 0.125, 3, 0],
@@ -466,7 +473,9 @@ def test_the_curve_of_quality_against_coverage_is_drawn_from_details(result: Res
     places = [(2, 2, 4, 1), (2, 20, 4, 1), (20, 2, 4, 1), (20, 30, 4, 1)]
     found = squares((2, 2, 4, 1), (2, 20, 3, 1))
     metrics, details = documents(score_instances(challenge, {"P1_a": (squares(*places), found)}))
-    figures = {figure.anchor: figure for figure in submission_page(metrics, details=details).figures()}
+    figures = {
+        figure.anchor: figure for figure in submission_page(ReadResult(ResultDocuments(metrics, details))).figures()
+    }
     (line,) = figures["coverage-scores"].series
     values = {dot.x: dot.y for dot in line.dots}
     assert [values[share] for share in (0.25, 0.5, 0.75, 1.0)] == pytest.approx(
@@ -475,7 +484,9 @@ def test_the_curve_of_quality_against_coverage_is_drawn_from_details(result: Res
     (line,) = figures["coverage-px"].series
     curve = details["coverage_curves"]["rules"][next(iter(details["coverage_curves"]["rules"]))]
     assert [dot.y for dot in line.dots] == curve["hausdorff_px_class_mean"]
-    assert "coverage-scores" not in [figure.anchor for figure in submission_page(metrics).figures()]
+    assert "coverage-scores" not in [
+        figure.anchor for figure in submission_page(ReadResult(ResultDocuments(metrics))).figures()
+    ]
     plain, more = documents(result)
     assert "coverage-scores" not in [figure.anchor for figure in submission_page(plain, details=more).figures()]
 
@@ -489,7 +500,7 @@ def test_one_nucleus_is_one_nucleus():
     rule["counts"]["confusion_matrix"] = [[0] * 5, [0, 1, 0, 0, 0], *[[0] * 5] * 3]
     for of in metrics["panoptic"]["per_class"].values():
         of["pq"] = dict.fromkeys(of["pq"], 1.0)
-    page = submission_page(metrics, details=details)
+    page = submission_page(ReadResult(ResultDocuments(metrics, details)))
     words = " ".join(text for block in section(page, "skills").blocks for text in getattr(block, "paragraphs", ()))
     assert "1 of 1 reference nucleus is matched: 0 false negatives, 1 false positive." in words
     assert "1 of the matched nuclei has the right class." in words
@@ -501,6 +512,6 @@ def test_only_true_shares_read_all_or_none(result):
     metrics, details = documents(result)
     matrix = [[0] * 5, [0, 19_999, 1, 0, 0], [0, 0, 7, 0, 0], *[[0] * 5] * 2]
     details["pooled"]["rules"]["iou_above"]["counts"]["confusion_matrix"] = matrix
-    rows = table(submission_page(metrics, details=details), "confusion").rows
+    rows = table(submission_page(ReadResult(ResultDocuments(metrics, details))), "confusion").rows
     assert [cell.text for cell in rows[0][1:3]] == ["19,999 (> 99.9 %)", "1 (< 0.1 %)"]
     assert rows[1][2].text == "7 (100 %)"

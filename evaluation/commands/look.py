@@ -43,7 +43,7 @@ def check_classes(_: click.Context, __: click.Parameter, names: str | None) -> s
     from evaluation.authoring.class_plan import parsed_classes
 
     try:
-        parsed_classes(names or "")
+        parsed_classes("none" if names is None else names)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--classes") from None
     return names

@@ -17,7 +17,7 @@ from evaluation.report.page import Page, Section, Text, Value, identify_document
 from evaluation.report.result import ResultDocuments, is_lower_better
 from evaluation.report.scenes import Scene
 from evaluation.report.skills import score_table
-from evaluation.report.submission import main_score, submission_page
+from evaluation.report.submission import ReadResult, main_score, submission_page
 from evaluation.report.tables import bar_cell, table_of
 
 PICTURES_UP_TO = 24  # of whole images; the others can be chosen
@@ -46,7 +46,7 @@ def comparison_page(
     answer: list[Text] = []
     if board is None:
         told = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}
-        alone = submission_page(first.metrics, details=first.details)
+        alone = submission_page(ReadResult(first))
         folded = [of_images(replace(one, folded=True)) for one in alone.sections if one.anchor not in told]
     else:
         verdict = verdict_sentences(board, who="model", units=unit)

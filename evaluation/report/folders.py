@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,13 +25,13 @@ from evaluation.model import Int64
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
 from evaluation.report.nuclei import OUTCOMES, NucleusTable, Seen, browser_section
-from evaluation.report.page import Block, Cell, Page, Section, Text, Value, document_page
+from evaluation.report.page import Cell, Page, Section, Text, Value, document_page
 from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.scenes import Scene
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page, sensitivity_page, tricks_page
-from evaluation.report.submission import main_score, submission_page, unit_cells, unit_titles, worst_cases
+from evaluation.report.submission import ReadResult, main_score, submission_page, unit_cells, unit_titles, worst_cases
 from evaluation.report.tables import table_of
 from evaluation.results.documents import published_metrics
 from evaluation.results.files import write_atomically
@@ -79,35 +79,37 @@ def page_of_results(
 
     Raises WrongUsage for files that are not what they should be, and what ``illustrate_cases`` raises.
     """
-    if not (folder / "metrics.json").is_file():
-        return page_of_others(folder, public=public, sources=sources)
+    name = document_in(folder)
+    if not (folder / name).is_file():
+        why = f"no metrics.json, {listed(OTHER_DOCUMENTS)}".replace("'", "")
+        raise WrongUsage(fault("not-metrics", quote(folder, 120), wording="no-document", got=why))
+    if name in OTHER_DOCUMENTS:
+        if public or sources is not None:
+            option, expected = "--public" if public else "--submission", "it for the metrics.json of one submission"
+            raise WrongUsage(fault("contradictory-rules", option, got=f"given for {name}", expected=expected))
+        with reading(name):
+            return page_of_document(folder, name)
     if public and sources is not None:
-        why = "pictures show the reference"
-        given = "--submission"
-        raise WrongUsage(fault("contradictory-rules", "--public", wording="only-one-option", other=given, reason=why))
-    if public:
-        with reading("metrics.json"):
-            metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
-            rules = None if challenge is None else rules_of(metrics, challenge)
-            if rules is not None and rules.published_paths is not None:
-                metrics = published_metrics(metrics, rules.published_paths)
-            classes = rules.class_names if rules else read_result(folder).classes  # details.json has their order
-            return submission_page(without_counts(metrics), classes=classes)
-    return page_of_result(read_again(folder, sources, workers=workers, progress=progress))
+        other, why = "--submission", "pictures show the reference"
+        raise WrongUsage(fault("contradictory-rules", "--public", wording="only-one-option", other=other, reason=why))
+    if not public:
+        return page_of_result(read_again(folder, sources, workers=workers, progress=progress))
+    with reading("metrics.json"):
+        metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
+        rules = None if challenge is None else rules_of(metrics, challenge)
+        if rules is not None and rules.published_paths is not None:
+            metrics = published_metrics(metrics, rules.published_paths)
+        classes = rules.class_names if rules else read_result(folder).classes  # details.json has their order
+        return submission_page(ReadResult(ResultDocuments(without_counts(metrics), None, tuple(classes))))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadResult:
-    """All that is known of one submission: its documents, its nuclei, what is drawn of them, what its errors cost."""
-
-    result: ResultDocuments
-    nuclei: NucleusTable | None
-    seen: SecondPass | None = None
-    costs: Mapping[str, Any] | None = None
-
-    @property
-    def scenes(self) -> Mapping[str, Scene]:
-        return self.seen.scenes if self.seen is not None else {}
+def page_of_document(folder: Path, name: str) -> Page:
+    """The page of a leaderboard or a study."""
+    if name != "leaderboard.json":
+        return OTHER_DOCUMENTS[name](read_study(folder / name))
+    document = read_board(folder / name)
+    beside = read_study(folder / "audit.json") if (folder / "audit.json").is_file() else None
+    return leaderboard_page(document, audit=beside, results=read_results(folder, document))
 
 
 def read_again(
@@ -117,9 +119,9 @@ def read_again(
     with reading("details.json"):
         result = read_result(folder)
         if sources is not None and result.details is None:
-            why = "not there, although pictures are asked for"
+            why, metrics = "not there, although pictures are asked for", "metrics.json"
             raise InputFault(
-                fault("not-metrics", "'details.json'", wording="not-its-details", got=why, metrics="metrics.json")
+                fault("not-metrics", "'details.json'", wording="not-its-details", got=why, metrics=metrics)
             )
     with reading("objects.csv"):
         nuclei = read_nuclei(folder / "objects.csv", result)
@@ -128,17 +130,10 @@ def read_again(
     return ReadResult(result, nuclei, *look_again(result, sources, workers=workers, progress=progress))
 
 
-def page_of_result(read: ReadResult, *, title: str = "", standing: Sequence[Block] = ()) -> Page:
+def page_of_result(read: ReadResult, **shown: Any) -> Page:
+    """``submission_page`` of documents that may be damaged. Raises WrongUsage."""
     with reading("details.json"):
-        return submission_page(
-            read.result.metrics,
-            details=read.result.details,
-            nuclei=read.nuclei,
-            illustration=read.seen,
-            error_costs=read.costs,
-            title=title,
-            standing=standing,
-        )
+        return submission_page(read, **shown)
 
 
 def rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
@@ -182,23 +177,6 @@ def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
 def document_in(folder: Path) -> str:
     """The name of the document that a folder has a page of; metrics.json if there is none."""
     return next((name for name in ("metrics.json", *OTHER_DOCUMENTS) if (folder / name).is_file()), "metrics.json")
-
-
-def page_of_others(folder: Path, *, public: bool, sources: Sources | None) -> Page:
-    """The page of a folder without metrics.json."""
-    name = document_in(folder)
-    if name not in OTHER_DOCUMENTS:
-        why = f"no metrics.json, {listed(OTHER_DOCUMENTS)}".replace("'", "")
-        raise WrongUsage(fault("not-metrics", quote(folder, 120), wording="no-document", got=why))
-    if public or sources is not None:
-        option, expected = "--public" if public else "--submission", "it for the metrics.json of one submission"
-        raise WrongUsage(fault("contradictory-rules", option, got=f"given for {name}", expected=expected))
-    with reading(name):
-        if name == "leaderboard.json":
-            document = read_board(folder / name)
-            beside = read_study(folder / "audit.json") if (folder / "audit.json").is_file() else None
-            return leaderboard_page(document, audit=beside, results=read_results(folder, document))
-        return OTHER_DOCUMENTS[name](read_study(folder / name))
 
 
 def read_study(path: Path) -> dict[str, Any]:
@@ -338,7 +316,7 @@ def report_board(
         chosen = chosen or [unit.name for unit in worst_cases(first, CASES_UP_TO)]
         if index < TEAMS_UP_TO:
             units = {unit.name: unit for unit in read.result.cases if unit.name in chosen}
-            scenes = {case: scene for case, scene in read.scenes.items() if case in chosen}
+            scenes = {case: scene for case, scene in read.seen.scenes.items() if case in chosen}
             seen[name] = TeamCases(units, read.nuclei, scenes)
     page = leaderboard_page(document, results=read_results(output, document))
     first_section, *sections = page.sections

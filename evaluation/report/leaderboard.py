@@ -33,7 +33,6 @@ from evaluation.report.skills import team_tables
 from evaluation.report.studies import answer_text, rule_section, unranked_table
 from evaluation.report.tables import (
     LABEL_UP_TO,
-    Maker,
     decimal,
     decimal_cell,
     interval,
@@ -145,15 +144,10 @@ def moves_section(document: Document) -> list[Section]:
             lines.append(f"{what}: {old or 'not known'} before, {now or 'not known'} now.")
         elif now:
             lines.append(f"{what} are the same: {now}.")
-    columns: dict[str, Maker] = {
-        "team": "name",
-        "rank before": lambda team: rank_cell(team["before"]),
-        "rank now": lambda team: rank_cell(team["now"]),
-    }
     caption = counted(len(moved), "team has another rank", "teams have another rank")
     first: Block = Text(("No team has another rank.",))
     if moved:
-        first = table_of("moves-table", caption, columns, moved)
+        first = table_of("moves-table", caption, ("name", "before", "now"), moved)
     return [Section("moves", "Changed ranks", (first, Text(tuple(lines))), "This board beside an older one.")]
 
 
@@ -293,28 +287,22 @@ def text_section(anchor: str, title: str, words: str) -> Section:
 
 def pair_table(document: Document) -> Table:
     """The difference between the teams of each pair, with its interval and verdict."""
-
-    def ends(pair: Document) -> Cell:
-        low, high = pair["low"], pair["high"]
-        return Cell(low, "too few" if low is None else f"{low:.4f} to {high:.4f}")
-
-    columns: dict[str, Maker] = {
-        "column": "column",
-        "team": "first",
-        "other": "second",
-        "difference": lambda pair: decimal_cell(pair["mean"]),
-        "interval": ends,
-        "effect": "effect",
-        "ahead": lambda pair: percent_cell(pair["ahead"]),
-        "verdict": "verdict",
-    }
-    compared = [column for column in document["columns"] if column.get("differences")]
-    titles = dict(zip((column["path"] for column in document["columns"]), column_titles(document), strict=True))
-    pairs = [{**pair, "column": titles[column["path"]]} for column in compared for pair in column["differences"]]
-    margins = ", ".join(dict.fromkeys(f"{column['margin']:g}" for column in compared))
+    compared = [
+        (title, column)
+        for title, column in zip(column_titles(document), document["columns"], strict=True)
+        if column.get("differences")
+    ]
+    pairs = [
+        {**pair, "column": title, "team": pair["first"], "other": pair["second"], "difference": pair["mean"],
+         "interval": (pair["low"], pair["high"])}
+        for title, column in compared
+        for pair in column["differences"]
+    ]  # fmt: skip
+    margins = ", ".join(dict.fromkeys(f"{column['margin']:g}" for _, column in compared))
     note = f"Equivalent: the interval lies inside the margin, {margins}. Fewer than five {document['units']['kind']}: "
     note += f"no interval.{show_rest(len(pairs), PAIRS_UP_TO, 'pairs of leaderboard.json', before=' ')}"
-    return table_of("pairs", "Differences between pairs of teams", columns, pairs[:PAIRS_UP_TO], note=note)
+    keys = ("column", "team", "other", "difference", "interval", "effect", "ahead", "verdict")
+    return table_of("pairs", "Differences between pairs of teams", keys, pairs[:PAIRS_UP_TO], note=note)
 
 
 DISTRIBUTIONS = {
@@ -393,19 +381,15 @@ def unit_section(document: Document) -> Section:
     if not names or "unit_places" not in document["teams"][0]:
         return text_section("podium", title, f"Ranks in each {unit} are not in leaderboard.json.")
 
-    def ranks(team: Document) -> list[float]:
-        return [rank for rank in team["unit_places"] if rank is not None]
-
-    columns: dict[str, Maker] = {
-        "team": "name",
-        "first": lambda team: sum(rank <= 1 for rank in ranks(team)),
-        "among the first three": lambda team: sum(rank <= 3 for rank in ranks(team)),
-        "median rank": lambda team: rank_cell(float(np.median(ranks(team))) if ranks(team) else None),
-        "lowest rank": lambda team: rank_cell(max(ranks(team), default=None)),
-        "not ranked": lambda team: len(names) - len(ranks(team)),
-    }
+    rows = []
+    for team in document["teams"]:
+        ranks = [rank for rank in team["unit_places"] if rank is not None]
+        among = [sum(rank <= number for rank in ranks) for number in (1, 3)]
+        ends = [rank_cell(float(np.median(ranks)) if ranks else None), rank_cell(max(ranks, default=None))]
+        rows.append([team["name"], *among, *ends, len(names) - len(ranks)])
+    titles = ["team", "first", "among the first three", "median rank", "lowest rank", "not ranked"]
     caption = f"In how many of {counted(len(names), unit)} a team is first, and among the first three"
-    table = table_of("podium-table", caption, columns, document["teams"], rest=TEAMS)
+    table = table_of("podium-table", caption, titles, rows, rest=TEAMS)
     return Section("podium", title, (table,), f"All teams, ranked by the values of one {unit} at a time.")
 
 

@@ -326,6 +326,9 @@ class SecondPass:
     findings: tuple[Finding, ...] = ()
 
 
+NOTHING_SEEN = SecondPass({})
+
+
 def illustrate_cases(
     challenge_folder: Path | str,
     submission: Path | str,
@@ -352,7 +355,7 @@ def illustrate_cases(
     cases = run_job(sort_cases(challenge, folder, received, progress), workers)
     challenge = cases.challenge
     if challenge.are_counts:  # nothing is known of where nuclei lie
-        return SecondPass({})
+        return NOTHING_SEEN
     if overlays is not None:
         overlays.mkdir(parents=True, exist_ok=True)
     chosen = frozenset(drawn[: PIXELS // WINDOW_PX**2])

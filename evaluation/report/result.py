@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from evaluation.challenge import COUNTED
 from evaluation.leaderboard.team_scores import value_at
 from evaluation.metrics import FAMILIES
+from evaluation.report.tables import leaves_of
 
 Document = Mapping[str, Any]
 
@@ -103,7 +104,7 @@ class ResultDocuments:
             path
             for family in FAMILIES
             if isinstance(self.metrics.get(family), Mapping)
-            for path in metric_paths(self.metrics[family], family)
+            for path in dict.fromkeys(path.rpartition(".")[0] for path, _ in leaves_of({family: self.metrics[family]}))
         )
 
     @cached_property
@@ -118,7 +119,8 @@ class ResultDocuments:
         if self.details is not None:
             return OF_UNIT[self.rules["aggregation"]["unit"]]
         for part in ("confidence_intervals", "leaderboard"):
-            names = set(keys_of(self.metrics.get(part) or {})) & set(AGGREGATIONS)
+            names = {key for path, _ in leaves_of(self.metrics.get(part) or {}) for key in path.split(".")}
+            names &= set(AGGREGATIONS)
             if len(names) == 1:
                 return str(names.pop())
         return "group_mean"
@@ -189,34 +191,6 @@ def number_at(tree: Document, path: str) -> float | None:
 
 def reason_in_words(reason: str) -> str:
     return REASONS.get(reason, reason or "not measured")
-
-
-def metric_paths(tree: Document, prefix: str) -> Iterator[str]:
-    """The paths of metrics below a table of metrics.json: tables of numbers by aggregation."""
-    for key, node in tree.items():
-        path = f"{prefix}.{key}"
-        if isinstance(node, Mapping):
-            if node and not any(isinstance(value, Mapping) for value in node.values()):
-                yield path
-            else:
-                yield from metric_paths(node, path)
-
-
-def keys_of(tree: Document) -> Iterator[str]:
-    for key, node in tree.items():
-        yield key
-        if isinstance(node, Mapping):
-            yield from keys_of(node)
-
-
-def leaves_of(tree: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Paths and values of all that is no table."""
-    for key, node in tree.items():
-        path = f"{prefix}.{key}" if prefix else key
-        if isinstance(node, Mapping):
-            yield from leaves_of(node, path)
-        else:
-            yield path, node
 
 
 def is_lower_better(path: str) -> bool:

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from operator import itemgetter
 
 from evaluation.findings import counted, percent
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page
 from evaluation.report.result import Document
-from evaluation.report.tables import (
-    Maker,
-    interval,
-    name_some,
-    percent_cell,
-    rank_cell,
-    share_cell,
-    show_rest,
-    shown,
-    table_of,
-    write_name,
-)
+from evaluation.report.tables import interval, name_some, rank_cell, share_cell, show_rest, shown, table_of, write_name
 from evaluation.study.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
 
 # --- the audit: does the first rank hold under other rules, and which rule changes it? --------------------------------
@@ -59,23 +47,16 @@ def answer_text(document: Document) -> Text:
 def team_table(document: Document) -> Table:
     """The ranks of each team in the variants of the rules."""
     variants = document["first_place"]["variants"]
-
-    def ranks(team: Document) -> Cell:
+    teams = []
+    for team in document["teams"]:
         among = [entry["place"] for entry in team["places"]]
-        return Cell(among[0], interval(among[0], among[-1])) if among else Cell(None)
-
-    columns: dict[str, Maker] = {
-        "team": "name",
-        "rank": lambda team: rank_cell(team["published"]),
-        "ranks": ranks,
-        "first": lambda team: share_cell(team["first"], variants),
-        "part": "first_share",
-        "alone": "first_alone",
-        "not ranked": "not_ranked",
-    }
+        ranks = Cell(among[0], interval(among[0], among[-1])) if among else Cell(None)
+        teams.append([team["name"], rank_cell(team["published"]), ranks, share_cell((team["first"], variants)),
+                      team["first_share"], team["first_alone"], team["not_ranked"]])  # fmt: skip
+    titles = ["team", "rank", "ranks", "first", "part", "alone", "not ranked"]
     caption = f"Ranks in {counted(variants, 'variant')}"
     note = "Rank: by the challenge’s own rules. First: alone or with others."
-    return table_of("audit-teams", caption, columns, document["teams"], rest="teams of audit.json", note=note)
+    return table_of("audit-teams", caption, titles, teams, rest="teams of audit.json", note=note)
 
 
 def rule_section(document: Document) -> Section:
@@ -83,12 +64,9 @@ def rule_section(document: Document) -> Section:
     effects = [effect for effect in document["effects"] if effect["comparisons"]]
     effects.sort(key=itemgetter("dimension"))
     effects.sort(key=lambda effect: (-effect["pairs_changed"], -effect["first_changes"] / effect["comparisons"]))
-    columns: dict[str, Maker] = {
-        "rule": "dimension",
-        "first changes": lambda effect: share_cell(effect["first_changes"], effect["comparisons"]),
-        "pairs turned": lambda effect: percent_cell(effect["pairs_changed"]),
-    }
-    table = table_of("effects", "Rules, the one that moves the order most first", columns, effects)
+    rows = [{**effect, "change_of_first": (effect["first_changes"], effect["comparisons"])} for effect in effects]
+    caption = "Rules, the one that moves the order most first"
+    table = table_of("effects", caption, ("dimension", "change_of_first", "pairs_changed"), rows)
     lead = "All pairs of variants are compared that differ in this only."
     return Section("rules", "What one rule changes", (table,), lead)
 
@@ -118,8 +96,8 @@ def method_section(document: Document) -> Section:
 
 def unranked_table(teams: Sequence[Document]) -> Table:
     """Teams without a rank, and why."""
-    columns = {"team": "name", "code": "code", "reason": "reason"}
-    return table_of("unranked", "Teams that are not ranked", columns, teams, rest="teams of the JSON")
+    keys = ("name", "code", "reason")
+    return table_of("unranked", "Teams that are not ranked", keys, teams, rest="teams of the JSON")
 
 
 # --- sensitivity: what a pixel costs, and which rules break -----------------------------------------------------------
@@ -195,19 +173,15 @@ def advice_section(document: Document) -> Section:
         blocks += [Text(texts, "warning" if is_warning else "plain")] if texts else []
     if not any(stratum["nuclei"] for stratum in document["strata"]):
         return Section("advice", "What to do", tuple(blocks))
-    columns: dict[str, Maker] = {
-        "nuclei of": name_of,
-        "IoU lost for a pixel": lambda stratum: Cell(
-            stratum["one_pixel_costs"], f"{stratum['one_pixel_costs']:.2f}", shade=stratum["one_pixel_costs"]
-        ),
-        **{
-            f"IoU, {PERTURBATIONS[change].replace('by ', '')}": partial(spread_cell, change=change, measure="iou")
-            for change in IN_BARS
-        },
-        "nuclei": "nuclei",
-        "median diameter, px": lambda stratum: stratum["diameter_px"]["median"],
-    }
-    table = table_of("classes", "What a pixel costs each class and each size", columns, strata_of(document))
+    rows: list[list[Value]] = []
+    for stratum in strata_of(document):
+        cost = stratum["one_pixel_costs"]
+        ious = [spread_cell(stratum, change, "iou") for change in IN_BARS]
+        sizes = stratum["nuclei"], stratum["diameter_px"]["median"]
+        rows.append([name_of(stratum), Cell(cost, f"{cost:.2f}", shade=cost), *ious, *sizes])
+    changes = [f"IoU, {PERTURBATIONS[change].replace('by ', '')}" for change in IN_BARS]
+    titles = ["nuclei of", "IoU lost for a pixel", *changes, "nuclei", "median diameter, px"]
+    table = table_of("classes", "What a pixel costs each class and each size", titles, rows)
     return Section("advice", "What to do", (*blocks, table))
 
 
@@ -273,19 +247,6 @@ def trick_section(document: Document) -> Section:
         if play["pays"]:
             paying[play["trick"]].append(play)
 
-    def climb(trick: Document) -> Cell:
-        best = max(paying[trick["name"]], key=lambda play: float(play["before"] - play["after"]), default=None)
-        if best is None:
-            return Cell(None)
-        words = f"{write_name(best['team'])}, {shown(best['before'])} to {shown(best['after'])}"
-        return Cell(best["before"] - best["after"], words)
-
-    columns: dict[str, Maker] = {
-        "what is done": "words",
-        "who could": lambda trick: "only with the reference" if trick["by_reference"] else "anybody",
-        "works for": lambda trick: name_some([play["team"] for play in paying[trick["name"]]]),
-        "largest climb": climb,
-    }
     tricks = sorted(document["tricks"], key=lambda trick: -len(paying[trick["name"]]))
     blocks: list[Block] = [Text((" ".join(document["verdict"]),), "bad" if any(paying.values()) else "good")]
     blocks += [Text(tuple(document["findings"]), "warning")] if document["findings"] else []
@@ -293,7 +254,16 @@ def trick_section(document: Document) -> Section:
         "Each was played on the nuclei of every team, one team at a time, and all teams were ranked again. It works if "
         "the team ranks higher although its pooled F1 or its pooled class score fell by more than 0.005."
     )
-    tried = table_of("tried", "What was tried", columns, tricks)
+    rows: list[list[Value]] = []
+    for trick in tricks:
+        plays, climb = paying[trick["name"]], Cell(None)
+        if plays:
+            best = max(plays, key=lambda play: float(play["before"] - play["after"]))
+            words = f"{write_name(best['team'])}, {shown(best['before'])} to {shown(best['after'])}"
+            climb = Cell(best["before"] - best["after"], words)
+        who = "only with the reference" if trick["by_reference"] else "anybody"
+        rows.append([trick["words"], who, name_some([play["team"] for play in plays]), climb])
+    tried = table_of("tried", "What was tried", ["what is done", "who could", "works for", "largest climb"], rows)
     return Section("tried-section", "What works, and for whom", (*blocks, tried), lead)
 
 

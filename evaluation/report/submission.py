@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from evaluation.challenge.matching_rules import rule_from
 from evaluation.findings import counted, percent, render_findings
@@ -18,19 +18,18 @@ from evaluation.report.nuclei import (
     threshold_section,
 )
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, document_page
-from evaluation.report.pictures import WORDS, SecondPass
+from evaluation.report.pictures import NOTHING_SEEN, WORDS, SecondPass
 from evaluation.report.result import (
     AGGREGATIONS,
     Document,
     ResultDocuments,
     Unit,
     is_lower_better,
-    leaves_of,
     node_at,
     reason_in_words,
 )
 from evaluation.report.skills import SKILLS, skill_rows
-from evaluation.report.tables import Maker, bar_cell, in_percent, leaf_table, show_rest, table_of
+from evaluation.report.tables import bar_cell, in_percent, leaf_table, leaves_of, show_rest, table_of
 
 BY_CLASS = (
     "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",
@@ -40,47 +39,43 @@ MATRIX_CLASSES = 20
 FINDINGS_OPEN = 3  # or fewer stand open
 
 
-def submission_page(
-    metrics: Document,
-    *,
-    details: Document | None = None,
-    nuclei: NucleusTable | None = None,
-    illustration: SecondPass | None = None,
-    error_costs: Document | None = None,
-    title: str = "",
-    classes: Sequence[str] = (),
-    standing: Sequence[Block] = (),
-) -> Page:
-    """The report of one result.
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """All that is known of one submission.
 
-    metrics       content of metrics.json; without the rest the page shows nothing but aggregates
-    details       content of details.json
-    nuclei        of objects.csv
-    illustration  what is drawn of its cases
-    error_costs   what each kind of error costs (``study.error_costs``)
-    classes       in the order of the challenge, where details.json is not given
-    standing      its rank on a leaderboard (``standing_of``), which comes first
+    result   metrics.json, which alone gives a page with nothing but aggregates, and details.json
+    nuclei   of objects.csv
+    seen     what is drawn of its cases
+    costs    what each kind of error costs (``study.error_costs``)
+    """
+
+    result: ResultDocuments
+    nuclei: NucleusTable | None = None
+    seen: SecondPass = NOTHING_SEEN
+    costs: Document | None = None
+
+
+def submission_page(read: ReadResult, *, title: str = "Result of a submission", standing: Sequence[Block] = ()) -> Page:
+    """The report of one result. ``standing``: its rank on a leaderboard (``standing_of``), which comes first.
 
     What stands below the nuclei is folded.
 
     KeyError, TypeError, ValueError and IndexError mean that a document is not of the form that ``score`` writes.
     """
-    result = ResultDocuments(metrics, details, tuple(classes))
-    sections = [verdict_section(result, error_costs, standing)]
-    if details is not None:
-        sections.append(findings_section(result, illustration))
-    if nuclei is not None:
-        sections += browser_section([Seen("", nuclei, illustration.scenes if illustration else {})])
+    result, nuclei = read.result, read.nuclei
+    has_details = result.details is not None
+    sections = [verdict_section(result, read.costs, standing), *findings_section(result, read.seen)]
+    sections += browser_section([Seen("", nuclei, read.seen.scenes)]) if nuclei is not None else []
     sections += class_section(result, folded=nuclei is not None)
-    behind = [*case_section(result)] if details is not None else []
+    behind = case_section(result) if has_details else []
     behind += [size_section(nuclei)] if nuclei is not None else []
     behind += [*threshold_section(result), *coverage_section(result), *alternatives_section(result)]
     behind += [*scores_section(result), *undefined_section(result)]
-    behind += [rules_section(result)] if details is not None else []
+    behind += [rules_section(result)] if has_details else []
     sections += [replace(section, folded=True) for section in behind]
     sections.sort(key=lambda section: section.folded)
-    title, subtitle = title or "Result of a submission", str(metrics["challenge"]["name"])
-    return document_page("", metrics, sections, subtitle=subtitle, title=title)
+    subtitle = str(result.metrics["challenge"]["name"])
+    return document_page("", result.metrics, sections, subtitle=subtitle, title=title)
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -99,10 +94,8 @@ def verdict_section(result: ResultDocuments, costs: Document | None, standing: S
         board = None
     if board:
         path, among = "leaderboard.position", f"of {board['submissions']} ranked, this one included"
-        if board["position"] is None:
-            tiles.append(Tile("Rank", None, result.why(path), path, "warning"))
-        else:
-            tiles.append(Tile("Rank", f"{board['position']:g}", among, path))
+        tile = None if board["position"] is None else Tile("Rank", f"{board['position']:g}", among, path)
+        tiles.append(tile or Tile("Rank", None, result.why(path), path, "warning"))
     sentences = verdict_sentences(result)
     words = [Text((" ".join(sentences),))] if sentences else []
     blocks = [*standing[:1], *words, Tiles(tuple(tiles)), *standing[1:]]
@@ -154,7 +147,8 @@ def error_table(result: ResultDocuments, costs: Document) -> Table:
     for kind in kinds:
         lost = [kind["cost"].get(path) for path in paths]
         cells = [Cell(cost, shade=None if cost is None else min(max(cost, 0.0), 1.0)) for cost in lost]
-        rows.append([words_of(kind["kind"]), *cells, kind["reference"], kind["prediction"]])
+        words = WORDS.get(kind["kind"], kind["kind"].replace("_", " "))
+        rows.append([words, *cells, kind["reference"], kind["prediction"]])
     return table_of(
         "errors",
         "Errors, the costliest first",
@@ -166,36 +160,26 @@ def error_table(result: ResultDocuments, costs: Document) -> Table:
     )
 
 
-def words_of(kind: str) -> str:
-    """A kind of error in words."""
-    return WORDS.get(kind, kind.replace("_", " "))
-
-
 def skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
     full = f"{path}.{result.main}"
     value, detail = result.value(full), metric_title(path)
     if value is None:
         return Tile(skill, None, f"{detail}: {result.why(full)}", full, "warning")
     if (ends := result.interval(full)) is not None:
-        detail += f", {interval_name(result)} {ends[0]:.3f} to {ends[1]:.3f}"
+        level = result.rules["confidence"] and result.rules["confidence"]["level"] if result.details else None
+        detail += f", {f'{100 * level:g} %' if level else 'confidence'} interval {ends[0]:.3f} to {ends[1]:.3f}"
     return Tile(skill, value, detail + "; lower is better" * is_lower_better(path), full)
-
-
-def interval_name(result: ResultDocuments) -> str:
-    confidence = result.rules["confidence"] if result.details is not None else None
-    return f"{100 * confidence['level']:g} % interval" if confidence else "confidence interval"
 
 
 def rank_table(result: ResultDocuments) -> Table:
     board = result.metrics["leaderboard"]
-    columns: dict[str, Maker] = {
-        "column of the ranking": lambda leaf: str(leaf[0]),
-        "value": lambda leaf: result.value(leaf[0]),
-        "rank": lambda leaf: Cell(leaf[1], "" if leaf[1] is not None else result.why(f"leaderboard.rank.{leaf[0]}")),
-    }
+    rows = [
+        [path, result.value(path), Cell(rank, "" if rank is not None else result.why(f"leaderboard.rank.{path}"))]
+        for path, rank in leaves_of(board["rank"])
+    ]
     caption = f"Ranks among {counted(board['submissions'], 'result')}"
     note = "" if board["sum_of_ranks"] is None else f"Weighted sum of ranks: {board['sum_of_ranks']:g}."
-    return table_of("ranks", caption, columns, leaves_of(board["rank"]), note=note)
+    return table_of("ranks", caption, ["column of the ranking", "value", "rank"], rows, note=note)
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
@@ -240,17 +224,14 @@ def confusion_table(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Ta
     def share(row: int, column: int) -> float:
         return matrix[row][column] / (sum(matrix[row]) or 1)
 
+    rows: list[list[Value]]
     if len(names) > MATRIX_CLASSES + 1:
         pairs = [(row, column) for row in order for column in order if row != column and matrix[row][column]]
         pairs.sort(key=lambda pair: (-matrix[pair[0]][pair[1]], pair))
-        columns: dict[str, Maker] = {
-            "reference": lambda pair: names[pair[0]],
-            "prediction": lambda pair: names[pair[1]],
-            "nuclei": lambda pair: matrix[pair[0]][pair[1]],
-            "of the row, %": lambda pair: in_percent(share(*pair)),
-        }
+        rows = [[names[row], names[at], matrix[row][at], in_percent(share(row, at))] for row, at in pairs[:50]]
+        titles = ["reference", "prediction", "nuclei", "of the row, %"]
         note = show_rest(len(pairs), 50, "confusions of details.json")
-        return table_of("confusion", "The most frequent confusions", columns, pairs[:50], note=note)
+        return table_of("confusion", "The most frequent confusions", titles, rows, note=note)
 
     def count(row: int, column: int) -> Cell:
         if row == column == 0:
@@ -258,7 +239,7 @@ def confusion_table(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Ta
         number, part = matrix[row][column], share(row, column)
         return Cell(number, f"{number:,} ({percent(part, 1)})" if number else "0", shade=round(part, 3))
 
-    rows: list[list[Value]] = [[names[row], *(count(row, column) for column in order)] for row in order]
+    rows = [[names[row], *(count(row, column) for column in order)] for row in order]
     titles = ["reference \\ prediction", *(names[column] for column in order)]
     caption = "Confusion matrix of all cases: nuclei, and the share of each row"
     note = "Row 'none': false positives; column 'none': false negatives."
@@ -342,14 +323,14 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
     return [Text((words,), "warning" if missing else "plain"), *([table] if rows else [])]
 
 
-def findings_section(result: ResultDocuments, illustration: SecondPass | None) -> Section:
+def findings_section(result: ResultDocuments, seen: SecondPass) -> list[Section]:
     """The findings about the files."""
-    assert result.details is not None
-    lines = [str(line) for line in result.details["findings"]]
-    lines += render_findings(illustration.findings if illustration else ())
+    if result.details is None:
+        return []
+    lines = [*map(str, result.details["findings"]), *render_findings(seen.findings)]
     shown = [*lines[:50], *filter(None, [show_rest(len(lines), 50, "findings of details.json")])]
     text = Text(tuple(shown or ["Nothing was found to be wrong or unusual."]), "warning" if lines else "good")
-    return Section("findings", "Findings", (text,), folded=not 0 < len(lines) <= FINDINGS_OPEN)
+    return [Section("findings", "Findings", (text,), folded=not 0 < len(lines) <= FINDINGS_OPEN)]
 
 
 def rules_section(result: ResultDocuments) -> Section:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import Any
 
@@ -37,13 +37,10 @@ HELP: Mapping[str, str] = {  # what columns hold, by their titles
 }
 
 
-Maker = str | Callable[[Any], Value]  # of a cell: a key of the record, or a function of it
-
-
 def table_of(
     anchor: str,
     caption: str,
-    columns: Mapping[str, Maker] | Sequence[str],
+    columns: Sequence[str],
     records: Iterable[Any],
     *,
     help: Mapping[str, str] = HELP,
@@ -53,29 +50,23 @@ def table_of(
 ) -> Table:
     """A table of the first records; ``rest`` ("teams of leaderboard.json") is what is said to be left out.
 
-    columns   how each cell is made, by the title of its column; or keys of records, which head the columns in words;
-              or titles, where records are rows
+    columns   keys of records, which ``FIELDS`` says how to show; or titles, where records are rows
 
     Numbers of a column have as many digits as its largest one needs.
     """
     records = list(records)
-    rows = tuple(cells_of(record, columns) for record in records[:ROWS_UP_TO])
-    titles = list(columns)
-    if records and isinstance(records[0], Mapping) and not isinstance(columns, Mapping):
-        titles = [key.replace("_", " ").replace("f1", "F1") for key in columns]
+    titles, rows = list(columns), [tuple(record) for record in records[:ROWS_UP_TO]]
+    if records and isinstance(records[0], Mapping):
+        fields = [FIELDS.get(key) or Field(key.replace("_", " ").replace("f1", "F1")) for key in columns]
+        titles = [field.title for field in fields]
+        rows = [
+            tuple(field.make(record[key]) for key, field in zip(columns, fields, strict=True))
+            for record in records[:ROWS_UP_TO]
+        ]
     digits = [digits_of([row[index] for row in rows]) for index in range(len(titles))]
     heads = [Column(title, number, help.get(title, "")) for title, number in zip(titles, digits, strict=True)]
     notes = filter(None, [note, show_rest(len(records), ROWS_UP_TO, rest)])
-    return Table(anchor, caption, tuple(heads), rows, sortable, " ".join(notes))
-
-
-def cells_of(record: Any, columns: Mapping[str, Maker] | Sequence[str]) -> tuple[Value, ...]:
-    """A row of a table."""
-    if isinstance(columns, Mapping):  # made for a page: texts stand whole
-        return tuple(how(record) if callable(how) else in_cell(record[how], whole=True) for how in columns.values())
-    if isinstance(record, Mapping):
-        return tuple(in_cell(record[key], whole=key in PATHS) for key in columns)
-    return tuple(record)
+    return Table(anchor, caption, tuple(heads), tuple(rows), sortable, " ".join(notes))
 
 
 def digits_of(values: Sequence[Value]) -> int | None:
@@ -96,7 +87,7 @@ def digits_for(number: float) -> int:
     return 3 if number < 10 else 2 if number < 100 else 1
 
 
-def in_cell(value: Any, *, whole: bool = False) -> Value:
+def in_cell(value: Any) -> Value:
     """A value of a document in a cell: names of a list, as far as there is room, and yes or nothing."""
     if isinstance(value, list | tuple):
         return name_some([str(in_cell(one)) for one in value])
@@ -107,22 +98,26 @@ def in_cell(value: Any, *, whole: bool = False) -> Value:
         return ", ".join([str(in_cell(value["name"])), *known] if "name" in value else known)
     if isinstance(value, bool):
         return "yes" if value else ""
-    return write_name(value) if isinstance(value, str) and not whole else value
+    return value  # type: ignore[no-any-return]
 
 
 def leaf_table(anchor: str, caption: str, document: Mapping[str, Any], *, note: str = "") -> Table:
     """All that a document sets, a row for each path; what is null or empty is left out."""
+    rows = []
+    for path, value in leaves_of(document):
+        if value is not None and value not in ([], ()):
+            are_records = isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value)
+            rows.append([path, "; ".join(str(in_cell(one)) for one in value) if are_records else in_toml(value)])
+    return table_of(anchor, caption, ["key", "value"], rows, note=note, sortable=False)
 
-    def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
-        for key, value in node.items():
-            if isinstance(value, Mapping):
-                yield from leaves(value, f"{prefix}{key}.")
-            elif value is not None and value not in ([], ()):
-                are_records = isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value)
-                text = "; ".join(str(in_cell(one)) for one in value) if are_records else in_toml(value)
-                yield f"{prefix}{key}", text
 
-    return table_of(anchor, caption, ["key", "value"], list(leaves(document)), note=note, sortable=False)
+def leaves_of(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Paths and values of all that is no table."""
+    for key, node in tree.items():
+        if isinstance(node, Mapping):
+            yield from leaves_of(node, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", node
 
 
 def in_toml(value: object) -> str:
@@ -138,8 +133,9 @@ def in_toml(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def share_cell(number: int, total: int) -> Cell:
+def share_cell(share: tuple[int, int]) -> Cell:
     """ "3 of 4", shaded by the share."""
+    number, total = share
     return Cell(number, f"{number:,} of {total:,}", shade=number / total)
 
 
@@ -156,11 +152,16 @@ def percent_cell(share: float | None) -> Cell:
     return Cell(share, percent(share))
 
 
+def ends_cell(ends: tuple[float | None, float | None]) -> Cell:
+    """The interval of a difference."""
+    return Cell(ends[0], "too few" if None in ends else "{:.4f} to {:.4f}".format(*ends))
+
+
 def in_percent(share: float) -> Value:
     """A value of a column "…, %", of one decimal: a number, unless that would be rounded to all or none.
 
-    >>> in_percent(0.25), in_percent(0.9999)
-    (25.0, Cell(value=99.99, text='> 99.9', anchor='', shade=None, bar=None, tone='plain', name='', page=''))
+    >>> in_percent(0.25), in_percent(0.9999).text
+    (25.0, '> 99.9')
     """
     text = percent(share, 1)
     return Cell(100 * share, text.removesuffix(" %")) if text[0] in "<>" else 100 * share
@@ -183,6 +184,30 @@ def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:
     'The first 50 of 53 teams of leaderboard.json are shown.'
     """
     return f"{before}The first {limit:,} of {number:,} {what} are shown." if number > limit else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """How a key of a document is shown: the title of its column, and the cell of a value."""
+
+    title: str
+    make: Callable[[Any], Value] = in_cell
+
+
+FIELDS: Mapping[str, Field] = {
+    "ahead": Field("ahead", percent_cell),
+    "before": Field("rank before", rank_cell),
+    "change_of_first": Field("first changes", share_cell),
+    "difference": Field("difference", decimal_cell),
+    "dimension": Field("rule"),
+    "first_alone": Field("alone"),
+    "first_share": Field("part"),
+    "interval": Field("interval", ends_cell),
+    "name": Field("team"),
+    "now": Field("rank now", rank_cell),
+    "pairs_changed": Field("pairs turned", percent_cell),
+    "published": Field("rank", rank_cell),
+}
 
 
 # --- values and texts as they are shown -------------------------------------------------------------------------------
