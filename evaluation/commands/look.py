@@ -133,9 +133,11 @@ def compare(
     cases = comparison.challenge.cases
     groups = len({case.group for case in cases})
     units = "images" if groups == len(cases) else "patients"
-    columns = dict(comparison.documents)
-    if len(columns) <= MODELS_WITH_POOLED and groups > 1:
-        columns |= {f"{model}, pooled": (result, "pooled") for model, (result, _) in columns.items()}
+    columns = {}
+    for model, (result, mean) in comparison.documents.items():
+        columns[model] = (result, mean)
+        if len(comparison.results) <= MODELS_WITH_POOLED and groups > 1:
+            columns[f"{model}, pooled"] = (result, "pooled")
     show_block(score_table(f"Mean over {units}" if groups > 1 else "Scores of the image", columns))
     if comparison.board is not None and ranking:
         show_sections(comparison.page(), "places", "common")

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,46 +33,38 @@ def page_html(page: Page) -> str:
     """
     environment = load_environment()
     if page.figures():
-        require_matplotlib()
+        require_extra("matplotlib")
     widgets = [block for section in page.sections for block in section.blocks if isinstance(block, Widget)]
-    scripts = [script("page.js"), *(script(f"{widget.kind}.js") for widget in widgets)]
+    names = ["style.css", "page.js", *(f"{widget.kind}.js" for widget in widgets)]
+    style, *scripts = ((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
     return environment.get_template("page.html.j2").render(
         page=page,
         anchors=collect_anchors(page),
         policy=security_policy(scripts),
-        style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
+        style=style,
         scripts=scripts,
         widgets={widget.kind: embedded_json(widget.data) for widget in widgets},
     )
 
 
-def script(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
 # --- the extra --------------------------------------------------------------------------------------------------------
 
 
-def require_extra() -> None:
-    """``WrongUsage`` if no page can be drawn. Call it before long work."""
-    load_environment()
-    require_matplotlib()
-
-
-def require_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise missing("matplotlib") from None
+def require_extra(*packages: str) -> None:
+    """``WrongUsage`` if no page can be drawn, or not with these packages. Call it before long work."""
+    for package in packages or ("jinja2", "matplotlib"):
+        try:
+            import_module(package)
+        except ImportError:
+            raise WrongUsage(fault("missing-extra", "HTML report", package=package, extra="report")) from None
 
 
 def load_environment() -> Environment:
     """Templates that escape every value; a name that is not defined is an error."""
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-        from markupsafe import Markup, escape
-    except ImportError:
-        raise missing("jinja2") from None
+    require_extra("jinja2")
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup, escape
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -92,10 +85,6 @@ def load_environment() -> Environment:
         "LONG_TABLE": LONG_TABLE,
     }
     return environment
-
-
-def missing(package: str) -> WrongUsage:
-    return WrongUsage(fault("missing-extra", "HTML report", package=package, extra="report"))
 
 
 # --- safety -----------------------------------------------------------------------------------------------------------
@@ -121,10 +110,8 @@ def collect_anchors(page: Page) -> frozenset[str]:
     """The anchors of the page."""
     anchors = [section.anchor for section in page.sections]
     for block in (block for section in page.sections for block in section.blocks):
-        if isinstance(block, Table | Figure):
-            anchors.append(block.anchor)
-        if isinstance(block, Widget):
-            anchors.append(block.kind)
+        if isinstance(block, Table | Figure | Widget):
+            anchors.append(block.kind if isinstance(block, Widget) else block.anchor)
         if isinstance(block, Table):
             anchors += [cell.name for row in block.rows for cell in row if isinstance(cell, Cell) and cell.name]
     if len(set(anchors)) < len(anchors):
