@@ -97,7 +97,7 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
     printed = compared(capsys, "reference", "first", "second", "--report", "--output", "out")
     assert "means over images, with 95 % intervals" in printed
     assert "'second' is first of 2 models" in printed
-    assert "✓ 1.000" in printed
+    assert "✓ 1.0000" in printed
     assert {path.name for path in Path("out").iterdir()} == {
         "results", "leaderboard.csv", "leaderboard.json", "compare.html", "images.csv"
     }  # fmt: skip
@@ -105,8 +105,8 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
     table = page.split('id="compared-scores"')[1].split("</table>")[0].replace("\u00a0", " ")
     for title in ("Detection: F1", "Matched nuclei: IoU", "Panoptic quality"):
         assert f"{title} ↑" in table, title
-    assert "1.000 (1.000 to 1.000)<" in table
-    assert ">0.857 (0.857 to 0.857)<" in table
+    assert "1.0000 (1.000 to 1.000)<" in table
+    assert ">0.8571 (0.857 to 0.857)<" in table
     assert "On common nuclei" in page
     (pair,) = json.loads(Path("out/leaderboard.json").read_text())["common_nuclei"]["pairs"]
     assert pair["common"] == 15  # five images, three nuclei in each, matched by both
@@ -1109,7 +1109,7 @@ def test_points_of_one_class_have_no_scores_of_classes(capsys):
         Path(f"{folder}/a.csv").write_text("x,y\n10,12\n30,40\n5,50\n")
     printed = compared(capsys, "reference", "dots")
     assert "Detection: F1 ↑" in printed and "accuracy" not in printed
-    assert "–: all cases have the same number of reference nuclei." in printed
+    assert "Constant reference: all cases have the same number of reference nuclei." in printed
 
 
 # --- masks, stacks and records ----------------------------------------------------------------------------------------

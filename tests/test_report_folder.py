@@ -451,7 +451,7 @@ def test_nuclei_are_counted_by_size(result):
     iou = np.where(area > 50, area / 200, np.nan)
     nuclei = NucleusTable((area <= 50).astype(np.int64), ("a", "b"), np.arange(10) % 2, area, {"iou": iou})
     metrics, details = documents(result)
-    page = submission_page(metrics, details=details, nuclei=nuclei)
+    page = submission_page(ReadResult(ResultDocuments(metrics, details), nuclei))
     rows = table(page, "size-table").rows
     assert [(row[0], row[4], row[1]) for row in rows[4:6]] == [("50 to 50", 1, 0.0), ("60 to 60", 1, 100.0)]
     assert [row[2] for row in rows] == [None] * 5 + [0.3, 0.35, 0.4, 0.45, 0.5]
@@ -488,7 +488,9 @@ def test_the_curve_of_quality_against_coverage_is_drawn_from_details(result: Res
         figure.anchor for figure in submission_page(ReadResult(ResultDocuments(metrics))).figures()
     ]
     plain, more = documents(result)
-    assert "coverage-scores" not in [figure.anchor for figure in submission_page(plain, details=more).figures()]
+    assert "coverage-scores" not in [
+        figure.anchor for figure in submission_page(ReadResult(ResultDocuments(plain, more))).figures()
+    ]
 
 
 def test_one_nucleus_is_one_nucleus():

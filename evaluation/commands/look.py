@@ -15,6 +15,7 @@ from evaluation.commands.options import (
     needed_beside,
     not_both,
     output_folder,
+    path_option,
     writing_to,
 )
 from evaluation.commands.screen import (
@@ -63,8 +64,8 @@ def families_in(_: click.Context, __: click.Parameter, names: str | None) -> lis
 
 @click.command()
 @click.option("--report", is_flag=True, help="Write compare.html as well, a page with all predictions.")
-@click.option("--output", type=FolderPath, help="Folder for images.csv, metrics.json, details.json and objects.csv.")
-@click.option("--save-challenge", type=FolderPath, help="New folder for the challenge that is made, to go on with.")
+@path_option("--output", "Folder for images.csv, metrics.json, details.json and objects.csv.")
+@path_option("--save-challenge", "New folder for the challenge that is made, to go on with.")
 @click.option(
     "--classes",
     metavar="NAMES",
@@ -138,7 +139,7 @@ def compare(
         columns[model] = (result, mean)
         if len(comparison.results) <= MODELS_WITH_POOLED and groups > 1:
             columns[f"{model}, pooled"] = (result, "pooled")
-    show_block(score_table(f"Mean over {units}" if groups > 1 else "Scores of the image", columns))
+    show_block(score_table("", columns, what=f"mean over {units}" if groups > 1 else "score"))
     if comparison.board is not None and ranking:
         show_sections(comparison.page(), "places", "common")
     elif comparison.board is not None:
@@ -166,7 +167,7 @@ def compare(
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
 @click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not say it.")
 @click.option("--spacing", "spacing_um", type=float, help="Size of a pixel in um, for files in mm or um.")
-@click.option("--challenge", type=FolderPath, help="Take all rules from here; SOURCE is a submission, or 'reference'.")
+@path_option("--challenge", "Take all rules from here; SOURCE is a submission, or 'reference'.")
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
               help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
 @click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
@@ -216,34 +217,16 @@ def convert(
 
 
 @click.command()
-@click.option("--results", type=FolderPath, required=True,
-              help="Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.")  # fmt: skip
-@click.option("--output", type=FolderPath, help="HTML file to write. [default: a summary on the terminal]")
-@click.option(
-    "--challenge", type=FolderPath, help="Folder of the challenge, for pictures, the cost of errors, what is public."
-)
-@click.option("--submission", type=FolderPath, help="Folder or ZIP of the submission that was scored, for the same.")
-@click.option("--images", type=FolderPath, help="Folder with the images of the cases. [default: images/]")
-@click.option(
-    "--overlays", type=FolderPath, help="Folder for overlays of all cases: GeoJSON for QuPath, label images for napari."
-)
-@click.option(
-    "--public",
-    is_flag=True,
-    help="Only what may be published: nothing of single cases or patients; "
-    "with --challenge only what its [publish] names.",
-)
+@path_option("--results", "Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.", required=True)
+@path_option("--output", "HTML file to write. [default: a summary on the terminal]")
+@path_option("--challenge", "Folder of the challenge, for pictures, the cost of errors, what is public.")
+@path_option("--submission", "Folder or ZIP of the submission that was scored, for the same.")
+@path_option("--images", "Folder with the images of the cases. [default: images/]")
+@path_option("--overlays", "Folder for overlays of all cases: GeoJSON for QuPath, label images for napari.")
+@click.option("--public", is_flag=True, help="Only what may be published: nothing of single cases or patients; "
+              "with --challenge only what its [publish] names.")  # fmt: skip
 @Workers
-def report(
-    results: Path,
-    output: Path | None,
-    challenge: Path | None,
-    submission: Path | None,
-    images: Path | None,
-    overlays: Path | None,
-    public: bool,
-    workers: int | None,
-) -> None:
+def report(results: Path, output: Path | None, public: bool, workers: int | None, **paths: Path | None) -> None:
     """Make a page of results, one HTML file that opens anywhere: of a submission, a leaderboard, an audit or a study.
 
     With --challenge and --submission the page of a submission shows its worst nuclei and cases, and what each kind of
@@ -251,21 +234,17 @@ def report(
     """
     from evaluation.report.folders import Sources, document_in, page_of_results, reading, write_page
 
-    paths = {"--submission": submission, "--challenge": challenge, "--images": images, "--overlays": overlays}
-    named = [option for option, path in paths.items() if path is not None]
-    is_rules = named == ["--challenge"] and public
-    for option in ("--challenge", "--submission"):
-        if named and paths[option] is None and not is_rules:
-            raise needed_beside(named[0], option, "--challenge and --submission")
-    rules = challenge_folder(challenge) if challenge is not None else None
-    sources = None
-    if rules is not None and submission is not None:
-        sources = Sources(rules, submission, images, overlays)
+    named = [name for name in ("submission", "challenge", "images", "overlays") if paths[name] is not None]
+    for option in ("challenge", "submission"):
+        if named and option not in named and not (public and named == ["challenge"]):
+            raise needed_beside(f"--{named[0]}", f"--{option}", "--challenge and --submission")
+    rules, submission = paths.pop("challenge"), paths.pop("submission")
+    rules = None if rules is None else challenge_folder(rules)
+    sources = None if rules is None or submission is None else Sources(rules, submission, **paths)
     check_report(output is not None)
-    with progress_bar("Drawing") as progress, writing_to(overlays or results):
-        page = page_of_results(
-            results, sources=sources, public=public, challenge=rules, workers=workers, progress=progress
-        )
+    with progress_bar("Drawing") as progress, writing_to(paths["overlays"] or results):
+        how: dict[str, Any] = {"workers": workers, "progress": progress}
+        page = page_of_results(results, sources=sources, public=public, challenge=rules, **how)
     if output is not None:
         with writing_to(output), reading(document_in(results)):
             write_page(page, output)
@@ -396,7 +375,7 @@ def schema_text(file: str) -> str:
 
 
 @click.command()
-@click.option("--output", type=FolderPath, help="Folder to keep the made challenge and the results in.")
+@path_option("--output", "Folder to keep the made challenge and the results in.")
 @click.option("--report", is_flag=True, help="Write pages as well; leaderboard.html leads to all of them.")
 @Workers
 def demo(output: Path | None, report: bool, workers: int | None) -> None:

@@ -31,14 +31,18 @@ class LocalType(click.Path):
 
 
 FolderPath = LocalType()
-RulesFolder = click.option("--challenge", type=FolderPath, required=True,
-                           help="Folder with challenge.toml and cases.csv.")  # fmt: skip
-ReferenceFolder = click.option("--challenge", type=FolderPath, required=True,
-                               help="Folder with challenge.toml, cases.csv, reference.")  # fmt: skip
+
+
+def path_option(name: str, help: str, *, required: bool = False) -> Decorator:
+    """An option with a file or folder of this machine."""
+    return click.option(name, type=FolderPath, required=required, help=help)
+
+
+RulesFolder = path_option("--challenge", "Folder with challenge.toml and cases.csv.", required=True)
+ReferenceFolder = path_option("--challenge", "Folder with challenge.toml, cases.csv, reference.", required=True)
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that scores the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
-Before = click.option("--before", type=FolderPath,
-                      help="An older leaderboard (folder or leaderboard.json): whose rank changes?")  # fmt: skip
+Before = path_option("--before", "An older leaderboard (folder or leaderboard.json): whose rank changes?")
 
 
 def PageOf(name: str) -> Decorator:

@@ -19,6 +19,7 @@ from evaluation.commands.options import (
     challenge_folder,
     existing,
     output_folder,
+    path_option,
     writing_to,
 )
 from evaluation.commands.screen import (
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     help="What to start from, such as a published challenge; see 'evaluation explain presets'.",
 )
 @click.option("--name", help="Name of the new challenge. [default: the folder's]")
-@click.option("--submission", type=FolderPath, help="A sample submission, whose format becomes that of submissions.")
+@path_option("--submission", "A sample submission, whose format becomes that of submissions.")
 @click.option("--refresh", is_flag=True, help="Add to cases.csv what is new in the reference; nothing is overwritten.")
 @click.argument("folder", type=FolderPath)
 def init(preset: str, name: str | None, submission: Path | None, refresh: bool, folder: Path) -> None:
@@ -70,7 +71,7 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
 
 @click.command()
 @ReferenceFolder
-@click.option("--output", type=FolderPath, required=True, help="Folder for label maps and the report.")
+@path_option("--output", "Folder for label maps and the report.", required=True)
 @Workers
 def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     """Turn the reference into label images, and report overlapping, vanished and broken outlines."""
@@ -115,7 +116,7 @@ def thirds_of_areas(references: Sequence[Instances]) -> str:
 
 @click.command()
 @ReferenceFolder
-@click.option("--output", type=FolderPath, help="Folder for sensitivity.json.")
+@path_option("--output", "Folder for sensitivity.json.")
 @PageOf("sensitivity")
 @Workers
 def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
@@ -144,7 +145,7 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
 
 @click.command()
 @RulesFolder
-@click.option("--output", type=FolderPath, required=True, help="New folder for what participants get.")
+@path_option("--output", "New folder for what participants get.", required=True)
 @click.option("--source", default="", help="What to install with pipx, for the guide. [default: this version]")
 def kit(challenge: Path, output: Path, source: str) -> None:
     """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""

@@ -29,6 +29,7 @@ from evaluation.commands.options import (
     needed_beside,
     not_both,
     output_folder,
+    path_option,
     writing_to,
 )
 from evaluation.commands.screen import (
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @RulesFolder
-@click.option("--submission", type=FolderPath, required=True, help="Folder or ZIP of the submission.")
+@path_option("--submission", "Folder or ZIP of the submission.", required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @Workers
 def validate(challenge: Path, submission: Path, as_json: bool, workers: int | None) -> None:
@@ -81,12 +82,12 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 
 
 @click.command()
-@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml, cases.csv and the reference.")
-@click.option("--submission", type=FolderPath, help="Folder or ZIP of the submission. [default: /input]")
-@click.option("--output", type=FolderPath, help="Folder for metrics.json and details. [default: /output]")
+@path_option("--challenge", "Folder with challenge.toml, cases.csv and the reference.")
+@path_option("--submission", "Folder or ZIP of the submission. [default: /input]")
+@path_option("--output", "Folder for metrics.json and details. [default: /output]")
 @click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
 @click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
-@click.option("--images", type=FolderPath, help="Folder with the images, for --report. [default: images/]")
+@path_option("--images", "Folder with the images, for --report. [default: images/]")
 @click.option("--quiet", is_flag=True, help="Print no summary.")
 @Cluster
 @Workers
@@ -178,11 +179,9 @@ def show_summary(challenge: Path, submission: Path, result: Result) -> None:
 
 @click.command()
 @ReferenceFolder
-@click.option("--submissions", type=FolderPath, required=True, help="Folder with a folder, ZIP or CSV for each team.")
-@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard, and results that are kept.")
-@click.option(
-    "--store", type=FolderPath, help="Folder that gets the metrics.json of each ranked team, for the next phase."
-)
+@path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.", required=True)
+@path_option("--output", "Folder for the leaderboard, and results that are kept.", required=True)
+@path_option("--store", "Folder that gets the metrics.json of each ranked team, for the next phase.")
 @Before
 @PageOf("leaderboard")
 @Work
@@ -230,11 +229,11 @@ def leaderboard(
 
 
 @click.command()
-@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml and cases.csv; needed for --results.")
-@click.option("--results", type=FolderPath, help="Folder with metrics.json (and details.json) of every team.")
-@click.option("--scores", type=FolderPath, help="CSV with the columns team, case, group, metric, value.")
+@path_option("--challenge", "Folder with challenge.toml and cases.csv; needed for --results.")
+@path_option("--results", "Folder with metrics.json (and details.json) of every team.")
+@path_option("--scores", "CSV with the columns team, case, group, metric, value.")
 @ScoreColumns
-@click.option("--output", type=FolderPath, required=True, help="Folder for the leaderboard.")
+@path_option("--output", "Folder for the leaderboard.", required=True)
 @Before
 @PageOf("leaderboard")
 def rank(
@@ -263,11 +262,11 @@ def rank(
 
 
 @click.command()
-@click.option("--challenge", type=FolderPath, help="Folder with challenge.toml, cases.csv, reference.")
-@click.option("--submissions", type=FolderPath, help="Folder with a folder, ZIP or CSV for each team.")
-@click.option("--scores", type=FolderPath, help="Instead: a CSV of scores, with the options of rank.")
+@path_option("--challenge", "Folder with challenge.toml, cases.csv, reference.")
+@path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.")
+@path_option("--scores", "Instead: a CSV of scores, with the options of rank.")
 @ScoreColumns
-@click.option("--output", type=FolderPath, required=True, help="Folder for the audit, and scores that are kept.")
+@path_option("--output", "Folder for the audit, and scores that are kept.", required=True)
 @click.option("--tricks", is_flag=True, help="Try to game the ranking with each submission; say what works.")
 @click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
 @Work
@@ -348,8 +347,8 @@ def show_audit(audit: Audit, output: Path, *, report: bool) -> None:
 
 @click.command()
 @RulesFolder
-@click.option("--results", type=FolderPath, required=True, help="What 'leaderboard' wrote.")
-@click.option("--output", type=FolderPath, required=True, help="The ZIP to write.")
+@path_option("--results", "What 'leaderboard' wrote.", required=True)
+@path_option("--output", "The ZIP to write.", required=True)
 @click.option(
     "--creator", "creators", multiple=True, required=True, help="Who publishes it, 'Family name, Given name'."
 )
@@ -374,7 +373,7 @@ def archive(challenge: Path, results: Path, output: Path, date: datetime | None,
 
 @click.command()
 @click.argument("archive", type=FolderPath)
-@click.option("--submissions", type=FolderPath, help="Score these again; needs an archive with the reference.")
+@path_option("--submissions", "Score these again; needs an archive with the reference.")
 @Workers
 def verify(archive: Path, submissions: Path | None, workers: int | None) -> None:
     """Compute again what an ARCHIVE allows: checksums, metadata, rules, the ranking, the numbers of teams.

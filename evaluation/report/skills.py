@@ -89,15 +89,18 @@ class Score:
     why: str
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, digits: int = 3) -> str:
         """As tables show it: "0.500 (0.250 to 0.750)", which breaks before the bracket where it is narrow.
 
-        >>> str(Score(0.5, (0.25, 0.75), "")).split(), str(Score(0.5, None, "")), str(Score(None, None, "no-instances"))
-        (['0.500', '(0.250', 'to', '0.750)'], '0.500', '– (no instances)')
+        >>> Score(0.5, (0.25, 0.75), "").text(4).split(), str(Score(None, None, "no-instances"))
+        (['0.5000', '(0.250', 'to', '0.750)'], '– (no instances)')
         """
         if self.value is None:
             return f"– ({self.why.replace('-', ' ')})" if self.why else "–"
         ends = f" ({self.ends[0]:.3f}\u00a0to\u00a0{self.ends[1]:.3f})" if self.ends else ""
-        return f"{self.value:.3f}{ends}"
+        return f"{self.value:.{digits}f}{ends}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +153,13 @@ def score_table(
     caption: str,
     columns: Mapping[str, tuple[ResultDocuments, str]],
     skills: Mapping[str, tuple[str, ...]] = MappingProxyType({"": tuple(COMPARED)}),
+    *,
+    what: str = "score",
 ) -> Table:
     """Scores in rows, in the field's words, a column with bars for each result and aggregation.
 
     The best of a row among those of the first column's aggregation is marked. Other ``skills`` go by their paths.
+    ``what`` heads the scores.
     """
     rows = skill_rows(list(columns.values()), skills)
     paths = [row.path for row in rows]
@@ -164,7 +170,7 @@ def score_table(
     for row, name in zip(rows, names, strict=True):
         is_bar, best, cells = row.arrow == "↑" and row.path not in UNBOUNDED, row.best(alike), list[Value]()
         for index, score in enumerate(row.scores):
-            cell = bar_cell(score.value, str(score), score.ends, is_bar=is_bar)
+            cell = bar_cell(score.value, score.text(4), score.ends, is_bar=is_bar)
             is_best = index in alike and best is not None and score.value == best
             cells.append(replace(cell, tone="good") if is_best else cell)
         table.append([f"{name} {row.arrow}", *cells])
@@ -175,7 +181,7 @@ def score_table(
     notes += [f"{why.replace('-', ' ').capitalize()}: {reason_in_words(why)}." for why in whys]
     notes += [f"{skill}{ABOUT[skill]}." for skill in dict.fromkeys(row.skill for row in rows) if skill in ABOUT]
     notes += filter(None, [about_distances(rows)])
-    titles, note = ["score", *columns], " ".join(notes)
+    titles, note = [what, *columns], " ".join(notes)
     return table_of("compared-scores", caption, titles, table, help={}, sortable=False, note=note)
 
 

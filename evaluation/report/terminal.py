@@ -80,7 +80,8 @@ def tile_grid(tiles: Tiles) -> Grid:
 
 
 def table_grid(table: Table, rows: int) -> Grid:
-    grid = Grid(title=words(table.caption, "bold"), box=box.SIMPLE_HEAD, title_justify="left", title_style="")
+    title = words(table.caption, "bold") if table.caption else None
+    grid = Grid(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="")
     for column in table.columns:
         grid.add_column(words(column.title), justify="left" if column.digits is None else "right", overflow="fold")
     start, end = name_ends(replace(table, rows=table.rows[:rows]))
