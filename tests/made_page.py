@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluation.report.figures import difference_figure, series_colour
-from evaluation.report.nuclei import NucleusTable, Seen, browser_section
+from evaluation.report.nuclei import NucleusTable, TeamNuclei, browser_section
 from evaluation.report.page import Axis, Cell, Column, Dot, Figure, Page, Section, Series, Table, Text, Tile, Tiles
 
 PATIENTS = tuple(f"TCGA-{letters}" for letters in ("2Z-A9JG", "49-4488", "50-5931", "5P-A9K0", "69-7760", "A2-A0ES"))
@@ -115,7 +115,7 @@ def nuclei(names: tuple[str, ...]) -> Section:
         reference_id=("1", "2", names[0], ""),
         prediction_id=("1", "2", "", "3"),
     )
-    (section,) = browser_section([Seen("", table, {})])
+    (section,) = browser_section([TeamNuclei("", table, {})])
     return section
 
 

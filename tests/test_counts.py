@@ -364,9 +364,9 @@ def test_commands_score_counts_and_refuse_to_draw_them(tmp_path, capsys):
 
 def test_the_table_in_the_shell_shows_what_was_counted(tmp_path):
     from evaluation.report.result import ResultDocuments
-    from evaluation.report.skills import SKILLS, score_table
+    from evaluation.report.skills import SKILLS, side_by_side
 
-    table = score_table("", {"all pooled": (ResultDocuments(Bench(tmp_path).score().metrics), "pooled")}, SKILLS)
+    table = side_by_side("", {"all pooled": (ResultDocuments(Bench(tmp_path).score().metrics), "pooled")}, SKILLS)
     assert [row[0] for row in table.rows] == ["counting.mean_absolute_error ↓", "counting.r2 ↑"]
 
 

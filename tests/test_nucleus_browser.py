@@ -15,7 +15,7 @@ from test_overlay import judged_case
 
 from evaluation.commands.main import run
 from evaluation.report import nuclei as nucleus_browser
-from evaluation.report.nuclei import STATES, NucleusTable, Seen, browser_of, browser_section, lost_px
+from evaluation.report.nuclei import STATES, NucleusTable, TeamNuclei, browser_of, browser_section, lost_px
 from evaluation.report.scenes import Scene, Window, lost_in_rows, rows_of
 
 Row = dict[str, str]
@@ -87,7 +87,7 @@ def test_points_and_pairs_without_an_iou_have_no_loss() -> None:
 
 def test_of_many_nuclei_those_that_lost_most_are_kept_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nucleus_browser, "ROWS_UP_TO", 3)
-    block = browser_of([Seen("", table(reference_area=np.array([5.0, 50, 7, 70, 9])), {})])
+    block = browser_of([TeamNuclei("", table(reference_area=np.array([5.0, 50, 7, 70, 9])), {})])
     assert block.data["columns"]["loss"] == [50, 70, 9]
     assert block.note == "The 3 of 5 nuclei that lost most are here."
 
@@ -101,14 +101,14 @@ def test_cases_whose_outlines_have_no_room_are_not_drawn_and_it_is_said(monkeypa
                     ("missed",) * many)
         for name, many in (("a", 2), ("b", 3))
     }  # fmt: skip
-    block = browser_of([Seen("", nuclei, scenes)])
+    block = browser_of([TeamNuclei("", nuclei, scenes)])
     assert [bool(text) for text in block.data["columns"]["reference"]] == [True, True, False, False, False]
     assert [(case["size"], len(case["windows"])) for case in block.data["cases"]] == [([9, 9], 1), (None, 0)]
     assert block.note == "The first 1 of 2 cases are drawn; the others stand in the tables."
 
 
 def test_no_nucleus_makes_no_section() -> None:
-    assert browser_section([Seen("", table(outcome=np.empty(0, np.int64)), {})]) == []
+    assert browser_section([TeamNuclei("", table(outcome=np.empty(0, np.int64)), {})]) == []
 
 
 # --- people look through it -------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def compare(
             )
     except ChallengeBroken as broken:
         raise ReferenceBroken(*broken.findings) from None
-    from evaluation.report.skills import score_table
+    from evaluation.report.skills import side_by_side
 
     if output is not None:
         with writing_to(output):
@@ -139,7 +139,7 @@ def compare(
         columns[model] = (result, mean)
         if len(comparison.results) <= MODELS_WITH_POOLED and groups > 1:
             columns[f"{model}, pooled"] = (result, "pooled")
-    show_block(score_table("", columns, what=f"mean over {units}" if groups > 1 else "score"))
+    show_block(side_by_side("", columns, what=f"mean over {units}" if groups > 1 else "score"))
     if comparison.board is not None and ranking:
         show_sections(comparison.page(), "places", "common")
     elif comparison.board is not None:
@@ -191,9 +191,9 @@ def convert(
         raise WrongUsage(fault("unknown-format", "--to", name=target, known=TARGETS))
     with writing_to(output):
         if challenge is not None:
-            given = {"--set": options, "--classes": classes, "--size": size, "--from": of_file["format"]}
-            given["--spacing"] = of_file["spacing_um"]
-            for option in (name for name, value in given.items() if value):
+            of_files = {"--set": options, "--classes": classes, "--size": size, "--from": of_file["format"]}
+            of_files["--spacing"] = of_file["spacing_um"]
+            for option in (name for name, value in of_files.items() if value):
                 raise not_both(option, "--challenge", "the challenge says how its files are read")
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
@@ -388,10 +388,10 @@ def demo(output: Path | None, report: bool, workers: int | None) -> None:
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
     from evaluation.report.result import ResultDocuments
-    from evaluation.report.skills import CONDITIONAL, score_table
+    from evaluation.report.skills import CONDITIONAL, side_by_side
 
     columns = {team: (ResultDocuments(metrics), "group_mean") for team, metrics in outcome.results.items()}
-    show_block(score_table(TITLE, columns, CONDITIONAL))
+    show_block(side_by_side(TITLE, columns, CONDITIONAL))
     show_lines(outcome.lines())
     click.echo()
     show_sections(leaderboard_page(leaderboard_document(outcome.board)), "places")

@@ -85,9 +85,9 @@ Work = together(  # how submissions are scored
 )  # fmt: skip
 
 
-def needed_beside(given: str, option: str, expected: str) -> WrongUsage:
+def needed_beside(other: str, option: str, expected: str) -> WrongUsage:
     """What is raised for an option without another one that it needs; ``expected``: which ones go together."""
-    problem = fault("missing-option", option, wording="not-given-beside", expected=expected, option=option, given=given)
+    problem = fault("missing-option", option, wording="not-given-beside", expected=expected, option=option, given=other)
     return WrongUsage(problem)
 
 

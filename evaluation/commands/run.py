@@ -159,7 +159,7 @@ def score(
 def show_summary(challenge: Path, submission: Path, result: Result) -> None:
     """Print the scores, the findings and the rank of a submission."""
     from evaluation.report.result import AGGREGATIONS, ResultDocuments
-    from evaluation.report.skills import SKILLS, score_table
+    from evaluation.report.skills import SKILLS, side_by_side
     from evaluation.study.hints import hints_about_files
 
     rule = next(iter(result.scores))
@@ -167,7 +167,7 @@ def show_summary(challenge: Path, submission: Path, result: Result) -> None:
     if result.intervals and (confidence := result.challenge.confidence):
         title += f", {100 * confidence.level:g} % intervals"
     read = ResultDocuments(result.metrics, result.details)
-    show_block(score_table(title, {AGGREGATIONS[name]: (read, name) for name in read.aggregations}, SKILLS))
+    show_block(side_by_side(title, {AGGREGATIONS[name]: (read, name) for name in read.aggregations}, SKILLS))
     show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
     ranks = result.metrics.get("leaderboard")
     if ranks and ranks["position"] is not None:

@@ -12,11 +12,11 @@ from evaluation.findings import counted
 from evaluation.leaderboard.titles import metric_title
 from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.report.leaderboard import board_table, folded_sections
-from evaluation.report.nuclei import NucleusTable, Seen, browser_of
+from evaluation.report.nuclei import NucleusTable, TeamNuclei, browser_of
 from evaluation.report.page import Page, Section, Text, Value, identify_document
 from evaluation.report.result import ResultDocuments, is_lower_better
 from evaluation.report.scenes import Scene
-from evaluation.report.skills import score_table
+from evaluation.report.skills import side_by_side
 from evaluation.report.submission import ReadResult, main_score, submission_page
 from evaluation.report.tables import bar_cell, table_of
 
@@ -42,12 +42,12 @@ def comparison_page(
     """
     first = next(iter(results.values()))
     caption = f"Mean over {unit}" if len(first.groups) > 1 else "Scores of the image"
-    table = score_table(caption, {name: (result, "group_mean") for name, result in results.items()})
+    table = side_by_side(caption, {name: (result, "group_mean") for name, result in results.items()})
     answer: list[Text] = []
     if board is None:
-        told = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}
+        known = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}
         alone = submission_page(ReadResult(first))
-        folded = [of_images(replace(one, folded=True)) for one in alone.sections if one.anchor not in told]
+        folded = [of_images(replace(one, folded=True)) for one in alone.sections if one.anchor not in known]
     else:
         verdict = verdict_sentences(board, who="model", units=unit)
         answer = [Text((" ".join(verdict[:2]),))]
@@ -89,11 +89,11 @@ def image_sections(
     ]
     caption = f"{title} of each image, the worst first"
     table = table_of("images", caption, ["image", *results], rows, help={}, rest="images of details.json")
-    seen = [Seen(name, table, scenes.get(name, {})) for name, table in nuclei.items() if table is not None]
-    if not any(len(one.nuclei.case) for one in seen):
+    teams = [TeamNuclei(name, table, scenes.get(name, {})) for name, table in nuclei.items() if table is not None]
+    if not any(len(one.nuclei.case) for one in teams):
         return [Section("image-section", "Images", (table,))]
     lead = f"From the worst to the best {title}. A click on a nucleus shows it larger."
-    drawn = browser_of(seen, order=order, overview=max(1, PICTURES_UP_TO // len(results)))
+    drawn = browser_of(teams, order=order, overview=max(1, PICTURES_UP_TO // len(results)))
     return [
         Section("image-section", "Images", (drawn,), lead),
         Section("image-table", "Scores of each image", (table,), folded=True),

@@ -24,7 +24,7 @@ from evaluation.leaderboard.titles import metric_title
 from evaluation.model import Int64
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
-from evaluation.report.nuclei import OUTCOMES, NucleusTable, Seen, browser_section
+from evaluation.report.nuclei import OUTCOMES, NucleusTable, TeamNuclei, browser_section
 from evaluation.report.page import Cell, Page, Section, Text, Value, document_page
 from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
@@ -139,8 +139,8 @@ def page_of_result(read: ReadResult, **shown: Any) -> Page:
 def rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
     """The challenge in a folder. Raises WrongUsage if a result is of other rules or cases."""
     challenge = Challenge.load(folder)
-    if (found := str(metrics["challenge"]["hash"])) != challenge.hash:
-        raise WrongUsage(fault("different-challenges", "'metrics.json'", hash=found))
+    if (hash := str(metrics["challenge"]["hash"])) != challenge.hash:
+        raise WrongUsage(fault("different-challenges", "'metrics.json'", hash=hash))
     return challenge
 
 
@@ -304,7 +304,7 @@ def report_board(
     names = [team["name"] for team in (*document["teams"], *document["shown"])]
     links = {name: f"results/{in_url(name)}/report.html" for name in names}
     chosen: list[str] = []
-    seen: dict[str, TeamCases] = {}
+    teams: dict[str, TeamCases] = {}
     first: ResultDocuments | None = None
     for index, name in enumerate(names):
         folder = output / "results" / name
@@ -316,8 +316,8 @@ def report_board(
         chosen = chosen or [unit.name for unit in worst_cases(first, CASES_UP_TO)]
         if index < TEAMS_UP_TO:
             units = {unit.name: unit for unit in read.result.cases if unit.name in chosen}
-            scenes = {case: scene for case, scene in read.seen.scenes.items() if case in chosen}
-            seen[name] = TeamCases(units, read.nuclei, scenes)
+            scenes = {case: scene for case, scene in read.pictures.scenes.items() if case in chosen}
+            teams[name] = TeamCases(units, read.nuclei, scenes)
     page = leaderboard_page(document, results=read_results(output, document))
     first_section, *sections = page.sections
     if lines := board.alike.lines():
@@ -325,8 +325,8 @@ def report_board(
     if first is not None:
         (output / "cases").mkdir(exist_ok=True)
         for case in chosen:
-            write_page(case_page(case, seen, first, links), output / "cases" / f"{case}.html")
-        sections.insert(-1, case_list(chosen, seen, first))
+            write_page(case_page(case, teams, first, links), output / "cases" / f"{case}.html")
+        sections.insert(-1, case_list(chosen, teams, first))
     write_page(replace(page, sections=(first_section, *sections), links=links), output / BOARD)
     return [BOARD, *links.values(), *(f"cases/{case}.html" for case in chosen)]
 
@@ -347,18 +347,18 @@ class TeamCases:
     scenes: Mapping[str, Scene]
 
 
-def case_page(case: str, seen: Mapping[str, TeamCases], first: ResultDocuments, links: Mapping[str, str]) -> Page:
+def case_page(case: str, teams: Mapping[str, TeamCases], first: ResultDocuments, links: Mapping[str, str]) -> Page:
     """One case across teams: their scores and counts, and the nuclei of all of them on the same tissue."""
     score, titles = main_score(first), unit_titles(first)
-    values = {name: read.units[case].value(score) for name, read in seen.items()}
-    rows = [[name, *unit_cells(first, read.units[case])] for name, read in seen.items()]
+    values = {name: read.units[case].value(score) for name, read in teams.items()}
+    rows = [[name, *unit_cells(first, read.units[case])] for name, read in teams.items()]
     table = table_of("teams", f"All teams on case {case}", ["team", *titles], rows, help=titles)
     sections = [Section("scores", "Scores", (Text((best_and_worst(values, score),)), table))]
     empty = "No nucleus is known here, neither of the reference nor of a team."
     sections += browser_section(
         [
-            Seen(name, read.nuclei.of_case(case), {case: read.scenes[case]} if case in read.scenes else {})
-            for name, read in seen.items()
+            TeamNuclei(name, read.nuclei.of_case(case), {case: read.scenes[case]} if case in read.scenes else {})
+            for name, read in teams.items()
             if read.nuclei is not None
         ]
     ) or [Section("nuclei", "Nuclei", (Text((empty,)),))]
@@ -377,13 +377,13 @@ def best_and_worst(values: Mapping[str, float | None], score: str) -> str:
     return f"{metric_title(score)} is highest for {highest} ({high:.3f}) and lowest for {lowest} ({low:.3f})."
 
 
-def case_list(cases: list[str], seen: Mapping[str, TeamCases], first: ResultDocuments) -> Section:
+def case_list(cases: list[str], teams: Mapping[str, TeamCases], first: ResultDocuments) -> Section:
     """The section of the board that leads to the cases, the hardest first."""
     score = main_score(first)
     way, title = max if is_lower_better(score) else min, metric_title(score)
     rows: list[list[Value]] = []
     for case in cases:
-        known = [value for read in seen.values() if (value := read.units[case].value(score)) is not None]
+        known = [value for read in teams.values() if (value := read.units[case].value(score)) is not None]
         ends = [float(np.median(known)), way(known)] if known else [None, None]
         rows.append([Cell(case, page=f"cases/{in_url(case)}.html"), *ends])
     note = f"The {len(cases)} of {len(first.cases):,} cases that the first team finds hardest have a page." * (

@@ -35,15 +35,15 @@ from evaluation.report.tables import (
     LABEL_UP_TO,
     decimal,
     decimal_cell,
-    interval,
     label_teams,
     leaf_table,
     name_some,
     percent_cell,
     probability,
     rank_cell,
+    rank_range,
+    rank_text,
     show_rest,
-    shown,
     table_of,
     write_name,
 )
@@ -93,10 +93,10 @@ def folded_sections(document: Document, audit: Document | None = None) -> list[S
             value_section(document),
             unit_section(document),
             stability_section(document),
-            method_section(document),
+            methods_section(document),
             *audit_sections(document, audit),
         ]
-    return [replace(section, folded=True) for section in (*sections, rules_section(document))]
+    return [replace(section, folded=True) for section in (*sections, ranking_rules_section(document))]
 
 
 def column_titles(document: Document) -> list[str]:
@@ -168,12 +168,12 @@ def board_table(document: Document) -> Table:
     def in_column(score: Document) -> Cell:
         if "rank" not in score:
             return decimal_cell(score["value"])
-        cell = decimal_cell(score["value"], f"{{}} ({shown(score['rank'])})")
+        cell = decimal_cell(score["value"], f"{{}} ({rank_text(score['rank'])})")
         return replace(cell, shade=(len(teams) - score["rank"]) / (len(teams) - 1) if len(teams) > 1 else None)
 
     rows = []
     for team in (*teams, *shown_only):
-        place = f"{'=' if team['equal'] else ''}{shown(team['position'])}\u2002" if "position" in team else MARK
+        place = f"{'=' if team['equal'] else ''}{rank_text(team['position'])}\u2002" if "position" in team else MARK
         cells = [Cell(team["name"], f"{place}{team['name']}"), *map(in_column, team["columns"])]
         cells += [rank_cell(team.get("combined")), rank_interval(team), percent_cell(team.get("probability_of_first"))]
         rows.append(cells[: len(help)])
@@ -184,7 +184,7 @@ def board_table(document: Document) -> Table:
 
 def rank_interval(team: Document) -> Cell:
     among = team.get("rank_interval")
-    return Cell(None) if among is None else Cell(among["low"], interval(among["low"], among["high"]))
+    return Cell(None) if among is None else Cell(among["low"], rank_range(among["low"], among["high"]))
 
 
 def floor_table(floors: Sequence[Document], below: Sequence[Document]) -> Table:
@@ -203,7 +203,7 @@ def standing_of(document: Document, name: str) -> list[Block]:
     entry = next(entry for entry in (*teams, *document.get("shown", ())) if entry["name"] == name)
     words = "This entry is shown and not ranked"
     if "position" in entry:
-        words = f"Rank {shown(entry['position'])} of {counted(len(teams), 'team')}"
+        words = f"Rank {rank_text(entry['position'])} of {counted(len(teams), 'team')}"
         words += f", shared with {name_some(entry['equal'])}" * bool(entry["equal"])
         if (among := rank_interval(entry)).value is not None:
             words += f"; rank {among.text} in at least 95 % of the bootstrap samples"
@@ -317,9 +317,9 @@ def describe_test(tested: Document, title: str, kind: str) -> str:
     """What was tested in a column, in a sentence."""
     teams = len(tested["teams"])
     better = [team["better_than"] for team in tested["teams"]]
-    apart = sum(of if isinstance(of, int) else len(of) for of in better)
+    apart = sum(teams_behind if isinstance(teams_behind, int) else len(teams_behind) for teams_behind in better)
     pairs = counted(teams * (teams - 1) // 2, "pair")
-    found = f"{apart:,} of {pairs} of teams {'differs' if apart == 1 else 'differ'} significantly"
+    verdict = f"{apart:,} of {pairs} of teams {'differs' if apart == 1 else 'differ'} significantly"
     left_out = f", {tested['left_out']:,} left out" if tested["left_out"] else ""
     if tested["test"] == "friedman_nemenyi":
         friedman = tested["friedman"]
@@ -327,7 +327,7 @@ def describe_test(tested: Document, title: str, kind: str) -> str:
         end = f"; Friedman {probability(friedman['p_value'])}, {DISTRIBUTIONS[friedman.get('distribution')]}"
     else:
         by, end = "Wilcoxon and Holm", f"; {DISTRIBUTIONS[tested.get('pair_distribution')]}"
-    return f"{title[:-2]}: {found} ({by}, {tested['units']:,} {kind}{left_out}{end})."
+    return f"{title[:-2]}: {verdict} ({by}, {tested['units']:,} {kind}{left_out}{end})."
 
 
 def difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> Figure:
@@ -398,25 +398,25 @@ def unit_section(document: Document) -> Section:
 
 def stability_section(document: Document) -> Section:
     """How much the order changes in samples of the units."""
-    found, kind, title = document["stability"], document["units"]["kind"], "How stable the ranks are"
-    if found["undefined"] is not None:
+    stability, kind, title = document["stability"], document["units"]["kind"], "How stable the ranks are"
+    if stability["undefined"] is not None:
         return text_section("stability", title, f"How stable the ranks are is not known: {why_no_samples(document)}.")
-    tau, without = found["kendall_tau"], found["first_changes_without"]
+    tau, without = stability["kendall_tau"], stability["first_changes_without"]
     to_published = f"to the published order, in the mean; {decimal(tau['low'])} at the low end"
     names = name_some(without, 5) or f"whichever of the {kind} is left out"
     tiles = (
-        Tile("same order", percent(found["same_order"]), "share of the bootstrap samples"),
+        Tile("same order", percent(stability["same_order"]), "share of the bootstrap samples"),
         Tile("Kendall’s tau", tau["mean"], to_published),
         Tile(f"another first without one {unit_of(document)}", len(without), names),
     )
     lead = (
-        f"{found['samples']:,} bootstrap samples: as many {kind} as there are, drawn with replacement. All teams are "
-        "ranked in each."
+        f"{stability['samples']:,} bootstrap samples: as many {kind} as there are, drawn with replacement. All teams "
+        "are ranked in each."
     )
     return Section("stability", title, (Tiles(tiles),), lead)
 
 
-def method_section(document: Document) -> Section:
+def methods_section(document: Document) -> Section:
     """The ranks under every method of ranking."""
     own, methods = document["ranking"]["method"], document.get("methods", ())
     lead = "Another way to combine the same numbers; all else stays as it is."
@@ -426,7 +426,7 @@ def method_section(document: Document) -> Section:
     ordered = sorted(methods, key=lambda method: bool(method["method"] != own))
     titles = [method["method"].replace("_", " ") + " (applied)" * (method["method"] == own) for method in ordered]
     rows = [
-        [team["name"], *(Cell(rank, shown(rank) + " *" * (rank != ranks[0])) for rank in ranks)]
+        [team["name"], *(Cell(rank, rank_text(rank) + " *" * (rank != ranks[0])) for rank in ranks)]
         for team, *ranks in zip(document["teams"], *(method["places"] for method in ordered), strict=True)
     ]
     note, caption = "*: another rank than by the method that is applied.", "Ranks under other methods of ranking"
@@ -444,7 +444,7 @@ def audit_sections(document: Document, audit: Document | None) -> list[Section]:
     return [Section("audit", title, (answer_text(audit),), "The answer of the audit."), rule_section(audit)]
 
 
-def rules_section(document: Document) -> Section:
+def ranking_rules_section(document: Document) -> Section:
     """The rules of the ranking as they were applied, and findings."""
     ranking = {key: value for key, value in sorted(document["ranking"].items()) if key != "in_words"}
     columns = table_of("columns", "Columns", ("path", "direction", "weight"), document["columns"])
@@ -460,28 +460,28 @@ def rules_section(document: Document) -> Section:
 
 def common_section(document: Document) -> list[Section]:
     """The second table, if the nuclei of teams are known."""
-    found = document.get("common_nuclei")
-    if not found:
+    common = document.get("common_nuclei")
+    if not common:
         return []
     reasons: dict[str, list[str]] = {}
-    for team in found["without"]:
+    for team in common["without"]:
         reasons.setdefault(team["reason"], []).append(team["name"])
     unknown = tuple(f"Not compared: {name_some(names)}. {reason}" for reason, names in reasons.items())
     notes = [Text(unknown, "warning")] if unknown else []
-    if len(found["teams"]) < 2:
+    if len(common["teams"]) < 2:
         return [Section("common", "On common nuclei", tuple(notes))] if notes else []
-    others = len(found["teams"]) - 1
+    others = len(common["teams"]) - 1
     ahead = [
         f"ahead in {metric_title(measure['name'])} {'↑' if measure['better'] == 'higher' else '↓'}"
-        for measure in found["measures"]
+        for measure in common["measures"]
     ]
     rows: list[list[Value]] = [
         [team["name"], team["matched"], *(Cell(wins, f"{wins:,} of {others:,}") for wins in team["ahead"])]
-        for team in found["teams"]
+        for team in common["teams"]
     ]
     teams = table_of("common-teams", "Wins, pair by pair", ["team", "matched nuclei", *ahead], rows, rest=TEAMS)
     rows = []
-    for pair in found["pairs"]:
+    for pair in common["pairs"]:
         shares = Cell(min(share or 0 for share in pair["shares"]), " and ".join(map(percent, pair["shares"])))
         who = [who_is_ahead(pair["by"], measure) for measure in pair["measures"]]
         rows.append([pair["first"], pair["second"], pair["common"], shares, *who])
@@ -491,9 +491,9 @@ def common_section(document: Document) -> list[Section]:
         ["team", "other team", "common nuclei", "of its matches", *ahead],
         rows,
         rest="pairs of leaderboard.json",
-        note=f"Compared are two teams with at least {found['least']} common nuclei that are at least "
-        f"{percent(found['share'])} of what each of them matched; else whoever matched more is ahead. In brackets: the "
-        "middle 95 % of the bootstrap samples; (?): it contains 0, so the difference is not significant.",
+        note=f"Compared are two teams with at least {common['least']} common nuclei that are at least "
+        f"{percent(common['share'])} of what each of them matched; else whoever matched more is ahead. In brackets: "
+        "the middle 95 % of the bootstrap samples; (?): it contains 0, so the difference is not significant.",
     )
     lead = (
         "Who outlines the same nuclei better? Two teams are compared on the reference nuclei that both matched, every "
@@ -502,15 +502,15 @@ def common_section(document: Document) -> list[Section]:
     return [Section("common", "On common nuclei", (teams, pairs, *notes), lead)]
 
 
-def who_is_ahead(by: str, found: Document) -> Cell:
+def who_is_ahead(by: str, measure: Document) -> Cell:
     """Which team of a pair is ahead and by how much, or that the number of matched nuclei decides."""
-    ahead = "neither" if found["ahead"] is None else write_name(found["ahead"])
+    ahead = "neither" if measure["ahead"] is None else write_name(measure["ahead"])
     if by == "matched":
-        return Cell(ahead, f"{ahead}: matched more" if found["ahead"] else "neither: matched as many")
-    if found["difference"] is None:
+        return Cell(ahead, f"{ahead}: matched more" if measure["ahead"] else "neither: matched as many")
+    if measure["difference"] is None:
         return Cell(None)
-    sign, ends = -1 if found["difference"] < 0 else 1, ""
-    if found["low"] is not None:
-        low, high = sorted((sign * found["low"], sign * found["high"]))
+    sign, ends = -1 if measure["difference"] < 0 else 1, ""
+    if measure["low"] is not None:
+        low, high = sorted((sign * measure["low"], sign * measure["high"]))
         ends = f" ({low:.4f} to {high:.4f}){' (?)' * (low <= 0)}"
-    return Cell(ahead, f"{ahead} by {abs(found['difference']):.4f}{ends}")
+    return Cell(ahead, f"{ahead} by {abs(measure['difference']):.4f}{ends}")

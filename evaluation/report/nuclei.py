@@ -144,7 +144,7 @@ def curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[Se
 def measured_at_thresholds(result: ResultDocuments) -> dict[str, list[tuple[float, float]]]:
     """(threshold, score) of what the family ``thresholds`` of metrics.json holds, by the name of the score."""
     known = None if result.details is None else set(result.rules["metrics"]["iou_thresholds"])
-    found: dict[str, list[tuple[float, float]]] = {}
+    curves: dict[str, list[tuple[float, float]]] = {}
     for path in result.paths:
         match = re.fullmatch(r"thresholds\.(f1|threat_score|precision|recall)_iou(\d+)(_\d+)?", path)
         value = result.value(f"{path}.{result.main}")
@@ -154,8 +154,8 @@ def measured_at_thresholds(result: ResultDocuments) -> dict[str, list[tuple[floa
         threshold = round(float(match[2] + after) / 100, 6)
         # "iou72_5" is 0.725, "iou50_95" a mean over a range: the rules say which, else the number of digits
         if threshold in known if known is not None else len(after) <= 2:
-            found.setdefault(match[1].replace("_", " ").replace("f1", "F1"), []).append((threshold, value))
-    return {name: sorted(points) for name, points in found.items()}
+            curves.setdefault(match[1].replace("_", " ").replace("f1", "F1"), []).append((threshold, value))
+    return {name: sorted(points) for name, points in curves.items()}
 
 
 # --- quality against coverage -----------------------------------------------------------------------------------------
@@ -217,36 +217,36 @@ LEAD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TeamNuclei:
     """The nuclei of a submission and, by the name of the case, what is drawn of them."""
 
-    team: str
+    name: str
     nuclei: NucleusTable
     scenes: Mapping[str, Scene]
 
 
-def browser_section(seen: Sequence[Seen]) -> list[Section]:
+def browser_section(teams: Sequence[TeamNuclei]) -> list[Section]:
     """The section with the browser; nothing if no nucleus is known."""
-    if not any(len(one.nuclei.case) for one in seen):
+    if not any(len(team.nuclei.case) for team in teams):
         return []
-    return [Section("browser-section", TITLE, (browser_of(seen),), LEAD)]
+    return [Section("browser-section", TITLE, (browser_of(teams),), LEAD)]
 
 
-def browser_of(seen: Sequence[Seen], *, order: Sequence[str] = (), overview: int = 0) -> Widget:
+def browser_of(teams: Sequence[TeamNuclei], *, order: Sequence[str] = (), overview: int = 0) -> Widget:
     """The nuclei of one submission or more as data. Rows stay in the order of objects.csv.
 
     order     names of cases, those that come first
     overview  how many of these are drawn as a whole before one is chosen
     """
-    names = dict.fromkeys([*order, *(name for one in seen for name in one.nuclei.cases)])
+    names = dict.fromkeys([*order, *(name for team in teams for name in team.nuclei.cases)])
     cases = {name: index for index, name in enumerate(names)}
-    parts = [columns_of(of, team, cases) for team, of in enumerate(seen)]
+    parts = [browser_columns(team, index, cases) for index, team in enumerate(teams)]
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     number = len(columns["loss"])
     loss = np.nan_to_num(columns["loss"], nan=-1.0)
-    kept = np.sort(np.lexsort((np.arange(number), -loss))[:ROWS_UP_TO])
+    rows = np.sort(np.lexsort((np.arange(number), -loss))[:ROWS_UP_TO])
     thinned = [f"The {ROWS_UP_TO:,} of {number:,} nuclei that lost most are here."] if number > ROWS_UP_TO else []
-    columns = {key: values[kept] for key, values in columns.items()}
+    columns = {key: values[rows] for key, values in columns.items()}
     outlines = columns["reference"] + columns["prediction"]
     characters = np.bincount(columns["case"], [len(text) for text in outlines], len(cases)).cumsum()
     first = max(1, int(np.searchsorted(characters, OUTLINES_UP_TO, side="right")))  # that have room
@@ -254,20 +254,20 @@ def browser_of(seen: Sequence[Seen], *, order: Sequence[str] = (), overview: int
     drawn = int(np.count_nonzero(outlines[columns["case"] < first] != ""))
     if first < len(cases) and drawn:
         thinned.append(f"The first {first:,} of {len(cases):,} cases are drawn; the others stand in the tables.")
-    elif 0 < drawn < len(kept):
+    elif 0 < drawn < len(rows):
         has = "has" if drawn == 1 else "have"
         thinned.append(f"{drawn:,} of them {has} a picture: of large cases, what is around the nuclei that lost most.")
     scenes: dict[str, list[Scene]] = {name: [] for name in cases}
-    for scene in (scene for of in seen for name, scene in of.scenes.items() if cases.get(name, first) < first):
+    for scene in (scene for team in teams for name, scene in team.scenes.items() if cases.get(name, first) < first):
         scenes[scene.case].append(scene)
     data = {
-        "teams": [of.team for of in seen] if len(seen) > 1 else [],
+        "teams": [team.name for team in teams] if len(teams) > 1 else [],
         "overview": overview,
-        "classes": list(seen[0].nuclei.classes),
-        "cases": [case_entry(name, of) for name, of in scenes.items()],
+        "classes": list(teams[0].nuclei.classes),
+        "cases": [case_entry(name, of_case) for name, of_case in scenes.items()],
         "columns": {key: plain_values(values) for key, values in columns.items()},
     }
-    return Widget("browser", data, f"{counted(len(kept), 'nucleus', 'nuclei')} to look through", " ".join(thinned))
+    return Widget("browser", data, f"{counted(len(rows), 'nucleus', 'nuclei')} to look through", " ".join(thinned))
 
 
 def case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:
@@ -276,24 +276,26 @@ def case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:
     return {
         "name": name,
         "size": list(scenes[0].shape_yx) if scenes and scenes[0].is_whole else None,
-        "windows": [[of.x0, of.y0, of.x1, of.y1, base64.b64encode(of.webp).decode()] for of in windows if of.webp],
+        "windows": [
+            [part.x0, part.y0, part.x1, part.y1, base64.b64encode(part.webp).decode()] for part in windows if part.webp
+        ],
     }
 
 
-def columns_of(seen: Seen, team: int, cases: Mapping[str, int]) -> dict[str, Any]:
+def browser_columns(team: TeamNuclei, index: int, cases: Mapping[str, int]) -> dict[str, Any]:
     """The rows of one submission, an array for each column."""
-    nuclei, number = seen.nuclei, len(seen.nuclei.case)
+    nuclei, number = team.nuclei, len(team.nuclei.case)
     is_pair = nuclei.outcome == 0
     state = np.choose(nuclei.outcome, [MATCHED, MISSED, SPURIOUS])
     state[is_pair & (nuclei.reference_class != nuclei.prediction_class)] = WRONG_CLASS
     texts = {key: np.full(number, "", object) for key in ("reference", "prediction", "kind")}
-    for index, name in enumerate(nuclei.cases):
-        rows = np.flatnonzero(nuclei.case == index)
-        if (scene := seen.scenes.get(name)) is not None and len(scene.kinds) == len(rows):
+    for at, name in enumerate(nuclei.cases):
+        rows = np.flatnonzero(nuclei.case == at)
+        if (scene := team.scenes.get(name)) is not None and len(scene.kinds) == len(rows):
             texts["reference"][rows], texts["prediction"][rows] = scene.reference, scene.prediction
             texts["kind"][rows] = scene.kinds
     return {
-        "team": np.full(number, team),
+        "team": np.full(number, index),
         "case": np.array([cases[name] for name in nuclei.cases], np.int64)[nuclei.case],
         "state": state,
         "reference_class": nuclei.reference_class,

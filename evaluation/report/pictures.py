@@ -47,15 +47,15 @@ def find_images(challenge: Challenge, folder: Path, images: Path | None = None) 
     challenge, or beside the files of the reference. These are never taken for images.
     """
     top = folder / FOLDER if images is None else images
-    found = {}
+    paths = {}
     for case in challenge.cases:
         own = own_files(challenge, folder, case)
         folders = [top, top / case.group, *(dict.fromkeys(path.parent for path in own) if images is None else ())]
         candidates = (inside / f"{case.name}{suffix}" for inside in folders for suffix in IMAGE_SUFFIXES)
         path = next((path for path in candidates if path not in own and path.is_file()), None)
         if path is not None:
-            found[case.name] = path
-    return found
+            paths[case.name] = path
+    return paths
 
 
 def own_files(challenge: Challenge, folder: Path, case: Case) -> list[Path]:
@@ -281,14 +281,14 @@ class CaseWork:
     def judge(self, inputs: Sequence[CaseInput]) -> list[Judgement | CaseOutcome]:
         """Judge and draw some cases, or return what is wrong with them."""
         rules = rules_of_references(self.challenge)
-        outcomes = [read_and_match(self.challenge, self.folder, self.files, given, rules) for given in inputs]
-        found = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
-        if len(found) < len(outcomes):
+        outcomes = [read_and_match(self.challenge, self.folder, self.files, case, rules) for case in inputs]
+        cases = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
+        if len(cases) < len(outcomes):
             return [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
-        results = measure_cases(self.challenge, [read.matched for read in found])
+        results = measure_cases(self.challenge, [read.matched for read in cases])
         judgements: list[Judgement | CaseOutcome] = []
         rule = self.challenge.matching.rules[0].name
-        for read, result in zip(found, results, strict=True):
+        for read, result in zip(cases, results, strict=True):
             judged = judge_case(self.challenge, read.matched, read.prediction)
             errors = count_errors(read.matched, result.counts[rule], judged.kinds, rule)
             case, scene, contents, findings = result.case, None, dict[Path, bytes](), list[Finding]()
@@ -359,9 +359,9 @@ def illustrate_cases(
     if overlays is not None:
         overlays.mkdir(parents=True, exist_ok=True)
     chosen = frozenset(drawn[: PIXELS // WINDOW_PX**2])
-    found = find_images(challenge, folder, images)
+    paths = find_images(challenge, folder, images)
     sizes = {case.name: prod(case.shape_yx) for case in challenge.cases if case.name in chosen}
-    work = CaseWork(challenge, folder, received.files, found, overlays, share_pixels(sizes, PIXELS))
+    work = CaseWork(challenge, folder, received.files, paths, overlays, share_pixels(sizes, PIXELS))
     outcomes = run_work(cases.work(work.judge, progress=progress), workers)
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
     judged = [outcome for outcome in outcomes if isinstance(outcome, Judgement)]

@@ -110,8 +110,8 @@ class ResultDocuments:
     @cached_property
     def aggregations(self) -> tuple[str, ...]:
         """Those that the result has, the challenge's own one first."""
-        found = {name for path in self.paths for name in node_at(self.metrics, path)}
-        return tuple(sorted(found, key=lambda name: (name != self.main, list(AGGREGATIONS).index(name))))
+        names = {name for path in self.paths for name in node_at(self.metrics, path)}
+        return tuple(sorted(names, key=lambda name: (name != self.main, list(AGGREGATIONS).index(name))))
 
     @cached_property
     def main(self) -> str:
@@ -148,8 +148,8 @@ class ResultDocuments:
     def classes(self) -> tuple[str, ...]:
         if self.details is not None:
             return tuple(self.details["classes"][1:])
-        found = {path.split(".")[2] for path in self.paths if ".per_class." in path}
-        return (*(name for name in self.order if name in found), *sorted(found - {*self.order}))
+        classes = {path.split(".")[2] for path in self.paths if ".per_class." in path}
+        return (*(name for name in self.order if name in classes), *sorted(classes - {*self.order}))
 
     @cached_property
     def groups(self) -> tuple[Unit, ...]:
@@ -166,8 +166,8 @@ class ResultDocuments:
         """In ascending order of groups and names."""
         if self.details is None:
             return ()
-        found = sorted(self.details["cases"].items(), key=lambda item: (item[1]["group"], item[0]))
-        return tuple(self.unit(name, case["group"], (name,), bool(case["submitted"]), case) for name, case in found)
+        cases = sorted(self.details["cases"].items(), key=lambda item: (item[1]["group"], item[0]))
+        return tuple(self.unit(name, case["group"], (name,), bool(case["submitted"]), case) for name, case in cases)
 
     def unit(self, name: str, group: str, cases: tuple[str, ...], submitted: bool, entry: Document) -> Unit:
         scored = entry["rules"][self.rule]

@@ -122,7 +122,7 @@ def scene_of(judged: JudgedCase, background: Background, pixels: int) -> Scene:
     views, is_whole = choose_views(judged, rows, pixels)
     texts = []
     for side, index in zip(sides, rows, strict=True):
-        chosen = np.ones(len(side), np.bool_) if is_whole else seen_in(side, views)
+        chosen = np.ones(len(side), np.bool_) if is_whole else inside_views(side, views)
         own = [*outline_texts(side, chosen), ""]  # the last one stands for no nucleus
         texts.append(tuple(own[number] for number in index.tolist()))
     kind = np.where(rows[0] >= 0, np.append(judged.kinds.reference, 0)[rows[0]], 0)
@@ -164,8 +164,8 @@ def choose_views(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) -> 
     boxes = [boxes_of(side) for side in sides]
     views = []
     for number in order.tolist():
-        of = [box[index[number]] for box, index in zip(boxes, rows, strict=True) if index[number] >= 0]
-        (y0, x0), (y1, x1) = np.min(of, axis=0)[:2].tolist(), np.max(of, axis=0)[2:].tolist()
+        pair = [box[index[number]] for box, index in zip(boxes, rows, strict=True) if index[number] >= 0]
+        (y0, x0), (y1, x1) = np.min(pair, axis=0)[:2].tolist(), np.max(pair, axis=0)[2:].tolist()
         views.append(View.around((y0, x0, y1, x1), (height, width), WINDOW_PX))
     return list(dict.fromkeys(views)), False
 
@@ -197,12 +197,12 @@ def boxes_of(instances: Instances) -> Int64:
     return boxes
 
 
-def seen_in(instances: Instances, views: Sequence[View]) -> Bool:
+def inside_views(instances: Instances, views: Sequence[View]) -> Bool:
     """Which instances have their box in some of the windows, bool (N,)."""
-    boxes, seen = boxes_of(instances), np.zeros(len(instances), np.bool_)
+    boxes, inside = boxes_of(instances), np.zeros(len(instances), np.bool_)
     for view in views:
-        seen |= (boxes[:, 0] < view.y1) & (boxes[:, 2] > view.y0) & (boxes[:, 1] < view.x1) & (boxes[:, 3] > view.x0)
-    return seen
+        inside |= (boxes[:, 0] < view.y1) & (boxes[:, 2] > view.y0) & (boxes[:, 1] < view.x1) & (boxes[:, 3] > view.x0)
+    return inside
 
 
 def draw_window(view: View, background: Background) -> Window:
@@ -233,8 +233,8 @@ def outline_texts(instances: Instances, chosen: Bool) -> list[str]:
     texts: list[list[str]] = [[] for _ in range(int(chosen.sum()))]
     for instance, ring in zip(outlines.ring_instance.tolist(), ring_texts(outlines), strict=True):
         texts[instance].append(ring)
-    found = iter(texts)
-    return [";".join(next(found)) if is_chosen else "" for is_chosen in chosen.tolist()]
+    following = iter(texts)
+    return [";".join(next(following)) if is_chosen else "" for is_chosen in chosen.tolist()]
 
 
 def ring_texts(outlines: Outlines) -> list[str]:

@@ -149,7 +149,7 @@ def about_distances(rows: Sequence[SkillRow]) -> str:
 UNBOUNDED = ("curves.froc", "counting.r2")  # not in 0…1
 
 
-def score_table(
+def side_by_side(
     caption: str,
     columns: Mapping[str, tuple[ResultDocuments, str]],
     skills: Mapping[str, tuple[str, ...]] = MappingProxyType({"": tuple(COMPARED)}),
@@ -193,7 +193,7 @@ def teams_table(document: Document, results: Mapping[str, Document]) -> Table:
     main = main_of(document, next(iter(known.values())))
     which = f"The first {SIDE_BY_SIDE} of {len(known):,} teams" if len(known) > SIDE_BY_SIDE else "All teams"
     columns = {name: (result, main) for name, result in list(known.items())[:SIDE_BY_SIDE]}
-    return score_table(f"{which} side by side, {mean_of(document, main)}", columns, CONDITIONAL)
+    return side_by_side(f"{which} side by side, {mean_in_words(document, main)}", columns, CONDITIONAL)
 
 
 def score_figure(results: Mapping[str, ResultDocuments], aggregation: str) -> Figure:
@@ -231,14 +231,14 @@ def read_results(folder: Path, document: Document) -> dict[str, Document]:
 
 def results_in(files: Mapping[str, Path], document: Document) -> dict[str, Document]:
     """The content of those files that are a metrics.json by the rules of a leaderboard."""
-    found: dict[str, Document] = {}
+    documents: dict[str, Document] = {}
     for name, path in files.items():
         if path.is_file():
             with suppress(InputFault):
                 metrics = read_metrics(path, where="'metrics.json'")
                 if metrics["challenge"] == document["challenge"]:
-                    found[name] = metrics
-    return found
+                    documents[name] = metrics
+    return documents
 
 
 def main_of(document: Document, result: ResultDocuments) -> str:
@@ -247,7 +247,7 @@ def main_of(document: Document, result: ResultDocuments) -> str:
     return next((name for name in AGGREGATIONS if path.endswith(f".{name}")), result.main)
 
 
-def mean_of(document: Document, aggregation: str) -> str:
+def mean_in_words(document: Document, aggregation: str) -> str:
     """An aggregation in words; means over patients are over what the teams of a leaderboard are compared on."""
     return f"mean over {document['units']['kind']}" if aggregation == "group_mean" else AGGREGATIONS[aggregation]
 
@@ -281,7 +281,7 @@ def team_tables(document: Document, results: Mapping[str, Document]) -> list[Tab
         tables.append(
             table_of(
                 f"scores-{skill.lower().replace(' ', '-')}",
-                f"{skill}{ABOUT.get(skill, '')}, {mean_of(document, main)}",
+                f"{skill}{ABOUT.get(skill, '')}, {mean_in_words(document, main)}",
                 ["team", *help],
                 table,
                 help=help,

@@ -9,7 +9,7 @@ from evaluation.findings import counted, percent
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page
 from evaluation.report.result import Document
-from evaluation.report.tables import interval, name_some, rank_cell, share_cell, show_rest, shown, table_of, write_name
+from evaluation.report.tables import name_some, rank_cell, share_cell, show_rest, table_of, write_name
 from evaluation.study.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
 
 # --- the audit: does the first rank hold under other rules, and which rule changes it? --------------------------------
@@ -50,7 +50,7 @@ def team_table(document: Document) -> Table:
     teams = []
     for team in document["teams"]:
         among = [entry["place"] for entry in team["places"]]
-        ranks = Cell(among[0], interval(among[0], among[-1])) if among else Cell(None)
+        ranks = Cell(among[0], rank_range(among[0], among[-1])) if among else Cell(None)
         teams.append([team["name"], rank_cell(team["published"]), ranks, share_cell((team["first"], variants)),
                       team["first_share"], team["first_alone"], team["not_ranked"]])  # fmt: skip
     titles = ["team", "rank", "ranks", "first", "part", "alone", "not ranked"]
@@ -259,7 +259,7 @@ def trick_section(document: Document) -> Section:
         plays, climb = paying[trick["name"]], Cell(None)
         if plays:
             best = max(plays, key=lambda play: float(play["before"] - play["after"]))
-            words = f"{write_name(best['team'])}, {shown(best['before'])} to {shown(best['after'])}"
+            words = f"{write_name(best['team'])}, {rank_text(best['before'])} to {rank_text(best['after'])}"
             climb = Cell(best["before"] - best["after"], words)
         who = "only with the reference" if trick["by_reference"] else "anybody"
         rows.append([trick["words"], who, name_some([play["team"] for play in plays]), climb])

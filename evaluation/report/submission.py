@@ -11,7 +11,7 @@ from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.nuclei import (
     NucleusTable,
-    Seen,
+    TeamNuclei,
     browser_section,
     coverage_section,
     size_section,
@@ -45,13 +45,13 @@ class ReadResult:
 
     result   metrics.json, which alone gives a page with nothing but aggregates, and details.json
     nuclei   of objects.csv
-    seen     what is drawn of its cases
+    pictures what is drawn of its cases
     costs    what each kind of error costs (``study.error_costs``)
     """
 
     result: ResultDocuments
     nuclei: NucleusTable | None = None
-    seen: SecondPass = NOTHING_SEEN
+    pictures: SecondPass = NOTHING_SEEN
     costs: Document | None = None
 
 
@@ -64,8 +64,8 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
     """
     result, nuclei = read.result, read.nuclei
     has_details = result.details is not None
-    sections = [verdict_section(result, read.costs, standing), *findings_section(result, read.seen)]
-    sections += browser_section([Seen("", nuclei, read.seen.scenes)]) if nuclei is not None else []
+    sections = [verdict_section(result, read.costs, standing), *findings_section(result, read.pictures)]
+    sections += browser_section([TeamNuclei("", nuclei, read.pictures.scenes)]) if nuclei is not None else []
     sections += class_section(result, folded=nuclei is not None)
     behind = case_section(result) if has_details else []
     behind += [size_section(nuclei)] if nuclei is not None else []
@@ -323,11 +323,11 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
     return [Text((words,), "warning" if missing else "plain"), *([table] if rows else [])]
 
 
-def findings_section(result: ResultDocuments, seen: SecondPass) -> list[Section]:
+def findings_section(result: ResultDocuments, pictures: SecondPass) -> list[Section]:
     """The findings about the files."""
     if result.details is None:
         return []
-    lines = [*map(str, result.details["findings"]), *render_findings(seen.findings)]
+    lines = [*map(str, result.details["findings"]), *render_findings(pictures.findings)]
     shown = [*lines[:50], *filter(None, [show_rest(len(lines), 50, "findings of details.json")])]
     text = Text(tuple(shown or ["Nothing was found to be wrong or unusual."]), "warning" if lines else "good")
     return [Section("findings", "Findings", (text,), folded=not 0 < len(lines) <= FINDINGS_OPEN)]

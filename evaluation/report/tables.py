@@ -145,7 +145,7 @@ def decimal_cell(value: float | None, text: str = "{}") -> Cell:
 
 
 def rank_cell(rank: float | None) -> Cell:
-    return Cell(rank, shown(rank))
+    return Cell(rank, rank_text(rank))
 
 
 def percent_cell(share: float | None) -> Cell:
@@ -296,18 +296,18 @@ def decimal(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}".replace("-", "−")
 
 
-def shown(value: float | None) -> str:
+def rank_text(value: float | None) -> str:
     """A rank, or a sum of ranks: whole numbers without decimals.
 
-    >>> shown(2.0), shown(1.5), shown(None)
+    >>> rank_text(2.0), rank_text(1.5), rank_text(None)
     ('2', '1.5', '–')
     """
     return "–" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
-def interval(low: float | None, high: float | None) -> str:
+def rank_range(low: float | None, high: float | None) -> str:
     """An interval of ranks, of which both ends may be the same."""
-    return shown(low) if low == high else f"{shown(low)} to {shown(high)}"
+    return rank_text(low) if low == high else f"{rank_text(low)} to {rank_text(high)}"
 
 
 def probability(value: float | None) -> str:
@@ -333,13 +333,13 @@ def label_teams(names: Sequence[str]) -> list[str]:
     ['finder', 'aaaaaaaaaaaaa…aaaaaaa #1', 'aaaaaaaaaaaaa…aaaaaaa #2']
     """
     short = [write_name(name, LABEL_UP_TO) for name in names]
-    times, seen, taken = Counter(short), Counter[str](), set(short)
+    times, numbers, taken = Counter(short), Counter[str](), set(short)
     labels = []
     for name in short:
         label = name
         while times[name] > 1 and label in taken:
-            seen[name] += 1
-            label = f"{name} #{seen[name]}"
+            numbers[name] += 1
+            label = f"{name} #{numbers[name]}"
         taken.add(label)
         labels.append(label)
     return labels
@@ -356,7 +356,7 @@ def name_some(names: Sequence[str], limit: int = 3) -> str:
     >>> name_some(["A", "B", "C", "D", "E"])
     'A, B, C and 2 more'
     """
-    found = [write_name(name) for name in names[:limit]]
+    first = [write_name(name) for name in names[:limit]]
     if len(names) > limit:
-        return f"{', '.join(found)} and {len(names) - limit:,} more"
-    return " and ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))
+        return f"{', '.join(first)} and {len(names) - limit:,} more"
+    return " and ".join(filter(None, [", ".join(first[:-1]), *first[-1:]]))
