@@ -64,7 +64,7 @@ def families_in(_: click.Context, __: click.Parameter, names: str | None) -> lis
 
 @click.command()
 @click.option("--report", is_flag=True, help="Write compare.html as well, a page with all predictions.")
-@path_option("--output", "Folder for images.csv, metrics.json, details.json and objects.csv.")
+@path_option("--output", "Folder for images.csv, metrics.json, details.json and objects.csv.", check=output_folder)
 @path_option("--save-challenge", "New folder for the challenge that is made, to go on with.")
 @click.option(
     "--classes",
@@ -111,8 +111,6 @@ def compare(
                 f"it takes no value: the page is {place}. Leave out '{path}'.", param_hint="--report"
             )
         existing(path, option)
-    if output is not None:
-        output_folder(output)
     check_report(report)
     try:
         with progress_bar("Comparing") as progress, writing_to(save_challenge or Path()):
@@ -167,7 +165,7 @@ def compare(
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
 @click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not say it.")
 @click.option("--spacing", "spacing_um", type=float, help="Size of a pixel in um, for files in mm or um.")
-@path_option("--challenge", "Take all rules from here; SOURCE is a submission, or 'reference'.")
+@path_option("--challenge", "Take all rules from here; SOURCE is a submission, or 'reference'.", check=challenge_folder)
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
               help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
 @click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
@@ -197,7 +195,7 @@ def convert(
                 raise not_both(option, "--challenge", "the challenge says how its files are read")
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
-                challenge_folder(challenge), submission, output_folder(output), target, origin=origin, overlap=overlap
+                challenge, submission, output_folder(output), target, origin=origin, overlap=overlap
             )
         else:
             of_file |= {"options": parse_options(options), "size_yx": parse_size(size)}
@@ -219,7 +217,9 @@ def convert(
 @click.command()
 @path_option("--results", "Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.", required=True)
 @path_option("--output", "HTML file to write. [default: a summary on the terminal]")
-@path_option("--challenge", "Folder of the challenge, for pictures, the cost of errors, what is public.")
+@path_option(
+    "--challenge", "Folder of the challenge, for pictures, the cost of errors, what is public.", check=challenge_folder
+)
 @path_option("--submission", "Folder or ZIP of the submission that was scored, for the same.")
 @path_option("--images", "Folder with the images of the cases. [default: images/]")
 @path_option("--overlays", "Folder for overlays of all cases: GeoJSON for QuPath, label images for napari.")
@@ -239,7 +239,6 @@ def report(results: Path, output: Path | None, public: bool, workers: int | None
         if named and option not in named and not (public and named == ["challenge"]):
             raise needed_beside(f"--{named[0]}", f"--{option}", "--challenge and --submission")
     rules, submission = paths.pop("challenge"), paths.pop("submission")
-    rules = None if rules is None else challenge_folder(rules)
     sources = None if rules is None or submission is None else Sources(rules, submission, **paths)
     check_report(output is not None)
     with progress_bar("Drawing") as progress, writing_to(paths["overlays"] or results):
@@ -375,7 +374,7 @@ def schema_text(file: str) -> str:
 
 
 @click.command()
-@path_option("--output", "Folder to keep the made challenge and the results in.")
+@path_option("--output", "Folder to keep the made challenge and the results in.", check=output_folder)
 @click.option("--report", is_flag=True, help="Write pages as well; leaderboard.html leads to all of them.")
 @Workers
 def demo(output: Path | None, report: bool, workers: int | None) -> None:
@@ -384,7 +383,7 @@ def demo(output: Path | None, report: bool, workers: int | None) -> None:
 
     check_report(report, output)
     with progress_bar("Scoring three teams") as progress:
-        outcome = run_demo(output_folder(output) if output else None, workers=workers, progress=progress)
+        outcome = run_demo(output, workers=workers, progress=progress)
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
     from evaluation.report.result import ResultDocuments

@@ -33,13 +33,36 @@ class LocalType(click.Path):
 FolderPath = LocalType()
 
 
-def path_option(name: str, help: str, *, required: bool = False) -> Decorator:
-    """An option with a file or folder of this machine."""
-    return click.option(name, type=FolderPath, required=required, help=help)
+def output_folder(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise WrongUsage(fault("file-exists", quote(path), wording="file-for-folder"))
+    return path
 
 
-RulesFolder = path_option("--challenge", "Folder with challenge.toml and cases.csv.", required=True)
-ReferenceFolder = path_option("--challenge", "Folder with challenge.toml, cases.csv, reference.", required=True)
+def challenge_folder(path: Path) -> Path:
+    """The folder of a challenge. Raises WrongUsage for any other, which is named."""
+    from evaluation.challenge.documents import CHALLENGE_FILE  # slow to import
+
+    if not path.is_dir():
+        raise WrongUsage(fault("no-challenge", quote(path, 120)))
+    with suppress(OSError):  # told when challenge.toml is read
+        if CHALLENGE_FILE not in {entry.name for entry in path.iterdir()}:
+            raise WrongUsage(fault("no-challenge", quote(path, 120), wording="other-folder"))
+    return path
+
+
+def path_option(name: str, help: str, *, required: bool = False, check: Callable[[Path], Path] = Path) -> Decorator:
+    """An option with a file or folder of this machine, which is checked if it is given."""
+    callback = lambda _, __, path: None if path is None else check(path)  # noqa: E731
+    return click.option(name, type=FolderPath, required=required, callback=callback, help=help)
+
+
+RulesFolder = path_option(
+    "--challenge", "Folder with challenge.toml and cases.csv.", required=True, check=challenge_folder
+)
+ReferenceFolder = path_option(
+    "--challenge", "Folder with challenge.toml, cases.csv, reference.", required=True, check=challenge_folder
+)
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that scores the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
 Before = path_option("--before", "An older leaderboard (folder or leaderboard.json): whose rank changes?")
@@ -96,12 +119,6 @@ def not_both(option: str, other: str, reason: str) -> WrongUsage:
     return WrongUsage(fault("contradictory-rules", option, wording="only-one-option", other=other, reason=reason))
 
 
-def output_folder(path: Path) -> Path:
-    if path.exists() and not path.is_dir():
-        raise WrongUsage(fault("file-exists", quote(path), wording="file-for-folder"))
-    return path
-
-
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
     """Raise WrongUsage for what cannot be written; ResultsNotWritten on a full disk or in the platform's folder."""
@@ -115,18 +132,6 @@ def writing_to(folder: Path) -> Iterator[None]:
         if error.errno in OF_THE_MACHINE or folder == OUTPUT:
             raise ResultsNotWritten(why, problem) from None
         raise WrongUsage(problem) from None
-
-
-def challenge_folder(path: Path) -> Path:
-    """The folder of a challenge. Raises WrongUsage for any other, which is named."""
-    from evaluation.challenge.documents import CHALLENGE_FILE  # slow to import
-
-    if not path.is_dir():
-        raise WrongUsage(fault("no-challenge", quote(path, 120)))
-    with suppress(OSError):  # told when challenge.toml is read
-        if CHALLENGE_FILE not in {entry.name for entry in path.iterdir()}:
-            raise WrongUsage(fault("no-challenge", quote(path, 120), wording="other-folder"))
-    return path
 
 
 def existing(path: Path, option: str, *, usual: bool = False) -> Path:

@@ -71,7 +71,7 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
 
 @click.command()
 @ReferenceFolder
-@path_option("--output", "Folder for label maps and the report.", required=True)
+@path_option("--output", "Folder for label maps and the report.", required=True, check=output_folder)
 @Workers
 def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     """Turn the reference into label images, and report overlapping, vanished and broken outlines."""
@@ -80,7 +80,7 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     from evaluation.scoring.rasterise import rasterise_reference
 
     with progress_bar("Rasterising") as progress:
-        rules, prepared = rasterise_reference(challenge_folder(challenge), workers=workers, progress=progress)
+        rules, prepared = rasterise_reference(challenge, workers=workers, progress=progress)
     findings = [finding for _, reference in prepared for finding in reference.findings]
     if rules.reference.are_points or rules.reference.are_counts:
         show_findings(findings)
@@ -89,7 +89,7 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
         return
     reports = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
     with writing_to(output):
-        write_rasterisation(output_folder(output), rules, reports)
+        write_rasterisation(output, rules, reports)
     outlines = rules.reference.value("vanished") is not None
     show_block(rasterisation_table({case.name: report for case, _, report in reports}, outlines=outlines))
     show_findings(findings)
@@ -116,7 +116,7 @@ def thirds_of_areas(references: Sequence[Instances]) -> str:
 
 @click.command()
 @ReferenceFolder
-@path_option("--output", "Folder for sensitivity.json.")
+@path_option("--output", "Folder for sensitivity.json.", check=output_folder)
 @PageOf("sensitivity")
 @Workers
 def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
@@ -129,10 +129,8 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
     from evaluation.study.sensitivity import study_sensitivity
 
     check_report(report, output)
-    if output:
-        output_folder(output)
     with progress_bar("Comparing") as progress:
-        study = study_sensitivity(challenge_folder(challenge), workers=workers, progress=progress)
+        study = study_sensitivity(challenge, workers=workers, progress=progress)
     if output:
         write_document(output, "sensitivity", study, sensitivity_page if report else None)
     show_sections(sensitivity_page(study), "advice")
@@ -145,14 +143,14 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
 
 @click.command()
 @RulesFolder
-@path_option("--output", "New folder for what participants get.", required=True)
+@path_option("--output", "New folder for what participants get.", required=True, check=output_folder)
 @click.option("--source", default="", help="What to install with pipx, for the guide. [default: this version]")
 def kit(challenge: Path, output: Path, source: str) -> None:
     """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
     from evaluation.authoring.kit import write_kit
 
     with writing_to(output):
-        written = write_kit(challenge_folder(challenge), output_folder(output), source=source)
+        written = write_kit(challenge, output, source=source)
     show_written(output, *written.files)
 
 
@@ -168,7 +166,7 @@ def phase(challenge: Path) -> None:
     from evaluation.leaderboard.gameable import gameable_ranking
     from evaluation.leaderboard.phase import phase_settings
 
-    rules, _ = load_ranked(challenge_folder(challenge))
+    rules, _ = load_ranked(challenge)
     click.echo(json.dumps(phase_settings(rules), indent=1, ensure_ascii=False))
     for line in render_findings(gameable_ranking(rules)):
         click.echo(line, err=True)

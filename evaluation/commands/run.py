@@ -63,7 +63,6 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
     """Check a submission without the reference: everything that would be rejected, in one pass."""
     from evaluation.scoring.street import check_submission
 
-    challenge = challenge_folder(challenge)
     with progress_bar("Checking") as progress:
         rules, findings = check_submission(challenge, submission, workers=workers, progress=progress)
     errors = [finding for finding in findings if finding.severity == "error"]
@@ -82,9 +81,9 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 
 
 @click.command()
-@path_option("--challenge", "Folder with challenge.toml, cases.csv and the reference.")
+@path_option("--challenge", "Folder with challenge.toml, cases.csv and the reference.", check=challenge_folder)
 @path_option("--submission", "Folder or ZIP of the submission. [default: /input]")
-@path_option("--output", "Folder for metrics.json and details. [default: /output]")
+@path_option("--output", "Folder for metrics.json and details. [default: /output]", check=output_folder)
 @click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
 @click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
 @path_option("--images", "Folder with the images, for --report. [default: images/]")
@@ -117,9 +116,9 @@ def score(
     check_report(report)
     is_public = challenge is None and options.is_platform()
     is_read = challenge is not None and not quiet and sys.stderr is not None
-    challenge = challenge_folder(challenge) if challenge else options.ground_truth()
+    challenge = challenge or options.ground_truth()
     submission = submission or existing(options.INPUT, "--submission", usual=True)
-    output = output_folder(output or existing(options.OUTPUT, "--output", usual=True))
+    output = output or existing(options.OUTPUT, "--output", usual=True)
     if images is not None:
         from evaluation.challenge import Challenge
         from evaluation.report.folders import check_images
@@ -180,8 +179,10 @@ def show_summary(challenge: Path, submission: Path, result: Result) -> None:
 @click.command()
 @ReferenceFolder
 @path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.", required=True)
-@path_option("--output", "Folder for the leaderboard, and results that are kept.", required=True)
-@path_option("--store", "Folder that gets the metrics.json of each ranked team, for the next phase.")
+@path_option("--output", "Folder for the leaderboard, and results that are kept.", required=True, check=output_folder)
+@path_option(
+    "--store", "Folder that gets the metrics.json of each ranked team, for the next phase.", check=output_folder
+)
 @Before
 @PageOf("leaderboard")
 @Work
@@ -204,10 +205,9 @@ def leaderboard(
     """
     from evaluation.leaderboard.board import score_and_rank
 
-    output_folder(output)
     check_report(report)
     with scoring(**work) as how, writing_to(output):
-        board = score_and_rank(challenge_folder(challenge), submissions, output, before=before, **how)
+        board = score_and_rank(challenge, submissions, output, before=before, **how)
     show_board, told = keep_board(board, output, report=False), []
     if report:
         from evaluation.report.folders import report_board
@@ -219,7 +219,7 @@ def leaderboard(
         from evaluation.leaderboard.board import store_results
 
         with writing_to(store):
-            store_results(board, output, output_folder(store))
+            store_results(board, output, store)
         told.append(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
     show_board()
     show_lines(told)
@@ -229,11 +229,11 @@ def leaderboard(
 
 
 @click.command()
-@path_option("--challenge", "Folder with challenge.toml and cases.csv; needed for --results.")
+@path_option("--challenge", "Folder with challenge.toml and cases.csv; needed for --results.", check=challenge_folder)
 @path_option("--results", "Folder with metrics.json (and details.json) of every team.")
 @path_option("--scores", "CSV with the columns team, case, group, metric, value.")
 @ScoreColumns
-@path_option("--output", "Folder for the leaderboard.", required=True)
+@path_option("--output", "Folder for the leaderboard.", required=True, check=output_folder)
 @Before
 @PageOf("leaderboard")
 def rank(
@@ -249,11 +249,9 @@ def rank(
     from evaluation.leaderboard.rank_given import rank_given
     from evaluation.leaderboard.teams import ResultFolder
 
-    output_folder(output)
     check_report(report)
-    folder = challenge_folder(challenge) if challenge else None
     with progress_bar("Testing columns") as progress:
-        board = rank_given(folder, results=results, scores=scores, before=before, progress=progress, **ranked)
+        board = rank_given(challenge, results=results, scores=scores, before=before, progress=progress, **ranked)
     files = ResultFolder(results).metrics() if results else None
     keep_board(board, output, report=report, metrics=files)()
 
@@ -262,11 +260,11 @@ def rank(
 
 
 @click.command()
-@path_option("--challenge", "Folder with challenge.toml, cases.csv, reference.")
+@path_option("--challenge", "Folder with challenge.toml, cases.csv, reference.", check=challenge_folder)
 @path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.")
 @path_option("--scores", "Instead: a CSV of scores, with the options of rank.")
 @ScoreColumns
-@path_option("--output", "Folder for the audit, and scores that are kept.", required=True)
+@path_option("--output", "Folder for the audit, and scores that are kept.", required=True, check=output_folder)
 @click.option("--tricks", is_flag=True, help="Try to game the ranking with each submission; say what works.")
 @click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
 @Work
@@ -291,28 +289,26 @@ def audit(
     would gain, under which other rankings nothing works, and which entries decide the first rank.
     """
     check_report(report)
-    folder = None if challenge is None else challenge_folder(challenge)
     if scores is not None:
         if submissions is not None or tricks:
             raise not_both("--tricks" if tricks else "--submissions", "--scores", "scores have no nuclei")
         from evaluation.study.audit import audit_scores_in_file
 
-        show_audit(audit_scores_in_file(folder, scores, **ranked), output_folder(output), report=report)
+        show_audit(audit_scores_in_file(challenge, scores, **ranked), output, report=report)
         return
     if submissions is None:
         raise WrongUsage(
             fault("missing-option", "--submissions, --scores", wording="no-results-or-scores", number="neither is")
         )
-    if folder is None:
+    if challenge is None:
         raise needed_beside("--submissions", "--challenge", "the challenge that the submissions are of")
     if ranked["columns"] or ranked["settings"]:
         raise not_both("--column, --set", "--submissions", "the ranking is that of the challenge")
-    output_folder(output)
     if tricks:
         from evaluation.report.studies import tricks_page
         from evaluation.study.tricks import audit_tricks, tricks_lines
 
-        document = audit_tricks(folder, submissions, output=output)
+        document = audit_tricks(challenge, submissions, output=output)
         write_document(output, "tricks", document, tricks_page if report else None)
         show_lines(tricks_lines(document))
         show_written(output, "tricks.json", page="tricks.html" * report)
@@ -320,7 +316,7 @@ def audit(
     from evaluation.study.audit import audit_challenge
 
     with scoring(**work) as how, writing_to(output):
-        of_challenge = audit_challenge(folder, submissions, output, **how)
+        of_challenge = audit_challenge(challenge, submissions, output, **how)
     show_audit(of_challenge, output, report=report)
 
 
@@ -362,9 +358,9 @@ def archive(challenge: Path, results: Path, output: Path, date: datetime | None,
     """
     from evaluation.leaderboard.archive import write_archive
 
-    folder, day = challenge_folder(challenge), (date or datetime.now(UTC)).date().isoformat()
+    day = (date or datetime.now(UTC)).date().isoformat()
     with writing_to(output.parent):
-        names = write_archive(folder, existing(results, "--results"), output, date=day, **about)
+        names = write_archive(challenge, existing(results, "--results"), output, date=day, **about)
     click.echo(f"Written to {output}: {len(names)} files")
 
 

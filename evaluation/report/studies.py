@@ -9,7 +9,16 @@ from evaluation.findings import counted, percent
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page
 from evaluation.report.result import Document
-from evaluation.report.tables import name_some, rank_cell, share_cell, show_rest, table_of, write_name
+from evaluation.report.tables import (
+    name_some,
+    rank_cell,
+    rank_range,
+    rank_text,
+    share_cell,
+    show_rest,
+    table_of,
+    write_name,
+)
 from evaluation.study.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
 
 # --- the audit: does the first rank hold under other rules, and which rule changes it? --------------------------------
