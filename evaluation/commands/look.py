@@ -7,27 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.commands.options import (
-    FolderPath,
-    Workers,
-    challenge_folder,
-    existing,
-    needed_beside,
-    not_both,
-    output_folder,
-    path_option,
-    writing_to,
-)
-from evaluation.commands.screen import (
-    check_report,
-    progress_bar,
-    show,
-    show_block,
-    show_findings,
-    show_lines,
-    show_sections,
-    show_written,
-)
+from evaluation.commands import options, screen
 from evaluation.findings import counted, did_you_mean, fault
 from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUsage
 from evaluation.findings.pages import CATALOGUE
@@ -63,9 +43,11 @@ def families_in(_: click.Context, __: click.Parameter, names: str | None) -> lis
 
 
 @click.command()
-@click.option("--report", is_flag=True, help="Write compare.html as well, a page with all predictions.")
-@path_option("--output", "Folder for images.csv, metrics.json, details.json and objects.csv.", check=output_folder)
-@path_option("--save-challenge", "New folder for the challenge that is made, to go on with.")
+@options.page_option("Write compare.html as well, a page with all predictions.")
+@options.path_option(
+    "--output", "Folder for images.csv, metrics.json, details.json and objects.csv.", check=options.output_folder
+)
+@options.path_option("--save-challenge", "New folder for the challenge that is made, to go on with.")
 @click.option(
     "--classes",
     metavar="NAMES",
@@ -83,9 +65,9 @@ def families_in(_: click.Context, __: click.Parameter, names: str | None) -> lis
 )
 @click.option("--ranking", is_flag=True, help="Rank several predictions, and print the tables of the ranking.")
 @click.option("--explain", is_flag=True, help="Say how each file was read, and why.")
-@Workers
-@click.argument("reference", type=FolderPath)
-@click.argument("predictions", type=FolderPath, nargs=-1, required=True)
+@options.Workers
+@click.argument("reference", type=options.FolderPath)
+@click.argument("predictions", type=options.FolderPath, nargs=-1, required=True)
 def compare(
     reference: Path,
     predictions: tuple[Path, ...],
@@ -110,10 +92,9 @@ def compare(
             raise click.BadParameter(
                 f"it takes no value: the page is {place}. Leave out '{path}'.", param_hint="--report"
             )
-        existing(path, option)
-    check_report(report)
+        options.existing(path, option)
     try:
-        with progress_bar("Comparing") as progress, writing_to(save_challenge or Path()):
+        with screen.progress_bar("Comparing") as progress, options.writing_to(save_challenge or Path()):
             comparison = compare_paths(
                 reference, model_names(predictions), pictures=report, folder=save_challenge, progress=progress, **how
             )
@@ -122,13 +103,13 @@ def compare(
     from evaluation.report.skills import side_by_side
 
     if output is not None:
-        with writing_to(output):
+        with options.writing_to(output):
             comparison.write(output)
     page = (output or Path()) / "compare.html"
     if report:
-        with writing_to(page.parent):
+        with options.writing_to(page.parent):
             comparison.report(page)
-    show_lines(comparison.notes)
+    screen.show_lines(comparison.notes)
     cases = comparison.challenge.cases
     groups = len({case.group for case in cases})
     units = "images" if groups == len(cases) else "patients"
@@ -137,15 +118,15 @@ def compare(
         columns[model] = (result, mean)
         if len(comparison.results) <= MODELS_WITH_POOLED and groups > 1:
             columns[f"{model}, pooled"] = (result, "pooled")
-    show_block(side_by_side("", columns, what=f"mean over {units}" if groups > 1 else "score"))
+    screen.show_block(side_by_side("", columns, what=f"mean over {units}" if groups > 1 else "score"))
     if comparison.board is not None and ranking:
-        show_sections(comparison.page(), "places", "common")
+        screen.show_sections(comparison.page(), "places", "common")
     elif comparison.board is not None:
-        show_lines(verdict_sentences(leaderboard_document(comparison.board), who="model", units=units)[:2])
-    show_findings(comparison.findings)
+        screen.show_lines(verdict_sentences(leaderboard_document(comparison.board), who="model", units=units)[:2])
+    screen.show_findings(comparison.findings)
     if output is not None:
         of_board, of_one = "leaderboard.json, leaderboard.csv, results/", "metrics.json, details.json, objects.csv"
-        show_written(output, "images.csv", of_one if comparison.board is None else of_board)
+        screen.show_written(output, "images.csv", of_one if comparison.board is None else of_board)
     if report:
         click.echo(f"Page to open in a browser: {page}")
     if save_challenge is not None:
@@ -157,15 +138,17 @@ def compare(
 
 
 @click.command()
-@click.argument("source", type=FolderPath)
-@click.argument("output", type=FolderPath)
+@click.argument("source", type=options.FolderPath)
+@click.argument("output", type=options.FolderPath)
 @click.option("--to", "target", required=True, help="geojson, label_tiff, nary_mat or platform (its JSON).")
 @click.option("--from", "format", help="Format of SOURCE, as in challenge.toml. [default: by its content]")
-@click.option("--set", "options", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
+@click.option("--set", "keys", multiple=True, metavar="KEY=VALUE", help="A key of the format, such as units=mm.")
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
 @click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not say it.")
 @click.option("--spacing", "spacing_um", type=float, help="Size of a pixel in um, for files in mm or um.")
-@path_option("--challenge", "Take all rules from here; SOURCE is a submission, or 'reference'.", check=challenge_folder)
+@options.path_option(
+    "--challenge", "Take all rules from here; SOURCE is a submission, or 'reference'.", check=options.challenge_folder
+)
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
               help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
 @click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
@@ -174,7 +157,7 @@ def convert(
     source: Path,
     output: Path,
     target: str,
-    options: tuple[str, ...],
+    keys: tuple[str, ...],
     classes: str | None,
     size: str | None,
     challenge: Path | None,
@@ -187,20 +170,22 @@ def convert(
 
     if target not in TARGETS:
         raise WrongUsage(fault("unknown-format", "--to", name=target, known=TARGETS))
-    with writing_to(output):
+    with options.writing_to(output):
         if challenge is not None:
-            of_files = {"--set": options, "--classes": classes, "--size": size, "--from": of_file["format"]}
+            of_files = {"--set": keys, "--classes": classes, "--size": size, "--from": of_file["format"]}
             of_files["--spacing"] = of_file["spacing_um"]
             for option in (name for name, value in of_files.items() if value):
-                raise not_both(option, "--challenge", "the challenge says how its files are read")
+                raise options.not_both(option, "--challenge", "the challenge says how its files are read")
             submission = None if str(source) == "reference" else source
             done = convert_challenge(
-                challenge, submission, output_folder(output), target, origin=origin, overlap=overlap
+                challenge, submission, options.output_folder(output), target, origin=origin, overlap=overlap
             )
         else:
-            of_file |= {"options": parse_options(options), "size_yx": parse_size(size)}
+            of_file |= {"options": parse_options(keys), "size_yx": parse_size(size)}
             of_file["class_names"] = [name.strip() for name in classes.split(",")] if classes else ()
-            done = convert_file(existing(source, "SOURCE"), output, target, origin=origin, overlap=overlap, **of_file)
+            done = convert_file(
+                options.existing(source, "SOURCE"), output, target, origin=origin, overlap=overlap, **of_file
+            )
     for path in done.files[:10]:
         click.echo(f"{'Replaced' if path in done.replaced else 'Written'}: {path}")
     if more := done.files[10:]:
@@ -208,24 +193,28 @@ def convert(
         click.echo(f"and {counted(len(more), 'more file')}" + f", {again:,} of them replaced" * (again > 0))
     if target == "label_tiff":
         click.echo(f"Classes: {', '.join(f'{number} is {name}' for name, number in done.classes.items())}")
-    show_findings(done.findings)
+    screen.show_findings(done.findings)
 
 
 # --- report -----------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@path_option("--results", "Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.", required=True)
-@path_option("--output", "HTML file to write. [default: a summary on the terminal]")
-@path_option(
-    "--challenge", "Folder of the challenge, for pictures, the cost of errors, what is public.", check=challenge_folder
+@options.path_option(
+    "--results", "Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.", required=True
 )
-@path_option("--submission", "Folder or ZIP of the submission that was scored, for the same.")
-@path_option("--images", "Folder with the images of the cases. [default: images/]")
-@path_option("--overlays", "Folder for overlays of all cases: GeoJSON for QuPath, label images for napari.")
+@options.path_option("--output", "HTML file to write. [default: a summary on the terminal]")
+@options.path_option(
+    "--challenge",
+    "Folder of the challenge, for pictures, the cost of errors, what is public.",
+    check=options.challenge_folder,
+)
+@options.path_option("--submission", "Folder or ZIP of the submission that was scored, for the same.")
+@options.path_option("--images", "Folder with the images of the cases. [default: images/]")
+@options.path_option("--overlays", "Folder for overlays of all cases: GeoJSON for QuPath, label images for napari.")
 @click.option("--public", is_flag=True, help="Only what may be published: nothing of single cases or patients; "
               "with --challenge only what its [publish] names.")  # fmt: skip
-@Workers
+@options.Workers
 def report(results: Path, output: Path | None, public: bool, workers: int | None, **paths: Path | None) -> None:
     """Make a page of results, one HTML file that opens anywhere: of a submission, a leaderboard, an audit or a study.
 
@@ -233,19 +222,21 @@ def report(results: Path, output: Path | None, public: bool, workers: int | None
     error costs. Without --output a summary is printed.
     """
     from evaluation.report.folders import Sources, document_in, page_of_results, reading, write_page
+    from evaluation.report.html import require_extra
 
     named = [name for name in ("submission", "challenge", "images", "overlays") if paths[name] is not None]
     for option in ("challenge", "submission"):
         if named and option not in named and not (public and named == ["challenge"]):
-            raise needed_beside(f"--{named[0]}", f"--{option}", "--challenge and --submission")
+            raise options.needed_beside(f"--{named[0]}", f"--{option}", "--challenge and --submission")
     rules, submission = paths.pop("challenge"), paths.pop("submission")
     sources = None if rules is None or submission is None else Sources(rules, submission, **paths)
-    check_report(output is not None)
-    with progress_bar("Drawing") as progress, writing_to(paths["overlays"] or results):
+    if output is not None:
+        require_extra()
+    with screen.progress_bar("Drawing") as progress, options.writing_to(paths["overlays"] or results):
         how: dict[str, Any] = {"workers": workers, "progress": progress}
         page = page_of_results(results, sources=sources, public=public, challenge=rules, **how)
     if output is not None:
-        with writing_to(output), reading(document_in(results)):
+        with options.writing_to(output), reading(document_in(results)):
             write_page(page, output)
         click.echo(f"Written to {output}")
         return
@@ -254,7 +245,7 @@ def report(results: Path, output: Path | None, public: bool, workers: int | None
     with reading(document_in(results)):
         parts = list(page_renderables(page))
     for part in parts:
-        show(part)
+        screen.show(part)
 
 
 # --- explain ----------------------------------------------------------------------------------------------------------
@@ -340,11 +331,11 @@ def documents() -> dict[str, str]:
 
 
 def write_documents(folder: Path) -> None:
-    with writing_to(folder):
+    with options.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in documents().items():
             (folder / name).write_text(text, "utf-8")
-    show_written(folder, *documents())
+    screen.show_written(folder, *documents())
 
 
 def presets_text(name: str | None) -> str:
@@ -374,15 +365,15 @@ def schema_text(file: str) -> str:
 
 
 @click.command()
-@path_option("--output", "Folder to keep the made challenge and the results in.", check=output_folder)
-@click.option("--report", is_flag=True, help="Write pages as well; leaderboard.html leads to all of them.")
-@Workers
+@options.path_option("--output", "Folder to keep the made challenge and the results in.", check=options.output_folder)
+@options.page_option("Write pages as well; leaderboard.html leads to all of them.")
+@options.Workers
 def demo(output: Path | None, report: bool, workers: int | None) -> None:
     """Make a challenge with three teams, score them, and see why one number is not enough."""
     from evaluation.authoring.demo import TITLE, run_demo
 
-    check_report(report, output)
-    with progress_bar("Scoring three teams") as progress:
+    options.folder_of_pages(report, output)
+    with screen.progress_bar("Scoring three teams") as progress:
         outcome = run_demo(output, workers=workers, progress=progress)
     from evaluation.leaderboard.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
@@ -390,15 +381,15 @@ def demo(output: Path | None, report: bool, workers: int | None) -> None:
     from evaluation.report.skills import CONDITIONAL, side_by_side
 
     columns = {team: (ResultDocuments(metrics), "group_mean") for team, metrics in outcome.results.items()}
-    show_block(side_by_side(TITLE, columns, CONDITIONAL))
-    show_lines(outcome.lines())
+    screen.show_block(side_by_side(TITLE, columns, CONDITIONAL))
+    screen.show_lines(outcome.lines())
     click.echo()
-    show_sections(leaderboard_page(leaderboard_document(outcome.board)), "places")
-    show_lines(outcome.closing_lines())
+    screen.show_sections(leaderboard_page(leaderboard_document(outcome.board)), "places")
+    screen.show_lines(outcome.closing_lines())
     if report and outcome.folder is not None:
         from evaluation.report.folders import report_board
 
-        with progress_bar("Drawing") as progress, writing_to(outcome.folder):
+        with screen.progress_bar("Drawing") as progress, options.writing_to(outcome.folder):
             folders = (outcome.folder / "challenge", outcome.folder / "submissions")
             written = report_board(outcome.folder, outcome.board, *folders, workers=workers, progress=progress)
         click.echo(f"{len(written):,} pages: open {outcome.folder / written[0]} in a browser")

@@ -68,9 +68,28 @@ Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processe
 Before = path_option("--before", "An older leaderboard (folder or leaderboard.json): whose rank changes?")
 
 
+def page_option(help: str) -> Decorator:
+    """The option ``--report``. Raises WrongUsage, before anything is scored, if no page can be drawn."""
+
+    def checked(_: click.Context, __: click.Parameter, wanted: bool) -> bool:
+        if wanted:
+            from evaluation.report.html import require_extra
+
+            require_extra()
+        return wanted
+
+    return click.option("--report", is_flag=True, callback=checked, help=help)
+
+
 def PageOf(name: str) -> Decorator:
     """The option ``--report`` of a command that writes a document with this name."""
-    return click.option("--report", is_flag=True, help=f"Write {name}.html as well, to be opened in a browser.")
+    return page_option(f"Write {name}.html as well, to be opened in a browser.")
+
+
+def folder_of_pages(report: bool, output: Path | None) -> None:
+    """Raise WrongUsage if pages are wanted and there is no folder for them."""
+    if report and output is None:
+        raise WrongUsage(fault("missing-option", "--output", wording="no-folder-for-pages"))
 
 
 def together(name: str, *options: Decorator) -> Decorator:

@@ -10,28 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from evaluation.challenge.documents import RECOMMENDED
-from evaluation.commands.options import (
-    FolderPath,
-    PageOf,
-    ReferenceFolder,
-    RulesFolder,
-    Workers,
-    challenge_folder,
-    existing,
-    output_folder,
-    path_option,
-    writing_to,
-)
-from evaluation.commands.screen import (
-    check_report,
-    progress_bar,
-    show_block,
-    show_findings,
-    show_lines,
-    show_sections,
-    show_written,
-    write_document,
-)
+from evaluation.commands import options, screen
 
 if TYPE_CHECKING:
     from evaluation.model import Instances
@@ -45,9 +24,9 @@ if TYPE_CHECKING:
     help="What to start from, such as a published challenge; see 'evaluation explain presets'.",
 )
 @click.option("--name", help="Name of the new challenge. [default: the folder's]")
-@path_option("--submission", "A sample submission, whose format becomes that of submissions.")
+@options.path_option("--submission", "A sample submission, whose format becomes that of submissions.")
 @click.option("--refresh", is_flag=True, help="Add to cases.csv what is new in the reference; nothing is overwritten.")
-@click.argument("folder", type=FolderPath)
+@click.argument("folder", type=options.FolderPath)
 def init(preset: str, name: str | None, submission: Path | None, refresh: bool, folder: Path) -> None:
     """Start a challenge in FOLDER: challenge.toml, and cases.csv with the cases of FOLDER/reference.
 
@@ -57,44 +36,44 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
     from evaluation.authoring.init import initialise_challenge, refresh_cases
 
     if submission is not None:
-        existing(submission, "--submission")
-    with writing_to(folder):
+        options.existing(submission, "--submission")
+    with options.writing_to(folder):
         if refresh:
-            lines = refresh_cases(challenge_folder(folder))
+            lines = refresh_cases(options.challenge_folder(folder))
         else:
-            lines = initialise_challenge(output_folder(folder), preset=preset, name=name, sample=submission)
-    show_lines(lines)
+            lines = initialise_challenge(options.output_folder(folder), preset=preset, name=name, sample=submission)
+    screen.show_lines(lines)
 
 
 # --- rasterise --------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@ReferenceFolder
-@path_option("--output", "Folder for label maps and the report.", required=True, check=output_folder)
-@Workers
+@options.ReferenceFolder
+@options.path_option("--output", "Folder for label maps and the report.", required=True, check=options.output_folder)
+@options.Workers
 def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     """Turn the reference into label images, and report overlapping, vanished and broken outlines."""
     from evaluation.report.terminal import rasterisation_table
     from evaluation.results.rasterisation import write_rasterisation
     from evaluation.scoring.rasterise import rasterise_reference
 
-    with progress_bar("Rasterising") as progress:
+    with screen.progress_bar("Rasterising") as progress:
         rules, prepared = rasterise_reference(challenge, workers=workers, progress=progress)
     findings = [finding for _, reference in prepared for finding in reference.findings]
     if rules.reference.are_points or rules.reference.are_counts:
-        show_findings(findings)
+        screen.show_findings(findings)
         what = "points" if rules.reference.are_points else "numbers of nuclei"
         click.echo(f"The reference holds {what}; there is nothing to rasterise.")
         return
     reports = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
-    with writing_to(output):
+    with options.writing_to(output):
         write_rasterisation(output, rules, reports)
     outlines = rules.reference.value("vanished") is not None
-    show_block(rasterisation_table({case.name: report for case, _, report in reports}, outlines=outlines))
-    show_findings(findings)
+    screen.show_block(rasterisation_table({case.name: report for case, _, report in reports}, outlines=outlines))
+    screen.show_findings(findings)
     click.echo(thirds_of_areas([instances for _, instances, _ in reports]))
-    show_written(output, "labels/", "instances.csv", "rasterisation.json")
+    screen.show_written(output, "labels/", "instances.csv", "rasterisation.json")
 
 
 def thirds_of_areas(references: Sequence[Instances]) -> str:
@@ -115,10 +94,10 @@ def thirds_of_areas(references: Sequence[Instances]) -> str:
 
 
 @click.command()
-@ReferenceFolder
-@path_option("--output", "Folder for sensitivity.json.", check=output_folder)
-@PageOf("sensitivity")
-@Workers
+@options.ReferenceFolder
+@options.path_option("--output", "Folder for sensitivity.json.", check=options.output_folder)
+@options.PageOf("sensitivity")
+@options.Workers
 def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
     """What does a pixel cost? Compare the reference with itself, a pixel or two larger, smaller, lower, or coarser.
 
@@ -128,37 +107,37 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
     from evaluation.report.studies import sensitivity_page
     from evaluation.study.sensitivity import study_sensitivity
 
-    check_report(report, output)
-    with progress_bar("Comparing") as progress:
+    options.folder_of_pages(report, output)
+    with screen.progress_bar("Comparing") as progress:
         study = study_sensitivity(challenge, workers=workers, progress=progress)
     if output:
-        write_document(output, "sensitivity", study, sensitivity_page if report else None)
-    show_sections(sensitivity_page(study), "advice")
+        screen.write_document(output, "sensitivity", study, sensitivity_page if report else None)
+    screen.show_sections(sensitivity_page(study), "advice")
     if output:
-        show_written(output, "sensitivity.json", page="sensitivity.html" * report)
+        screen.show_written(output, "sensitivity.json", page="sensitivity.html" * report)
 
 
 # --- kit --------------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@RulesFolder
-@path_option("--output", "New folder for what participants get.", required=True, check=output_folder)
+@options.RulesFolder
+@options.path_option("--output", "New folder for what participants get.", required=True, check=options.output_folder)
 @click.option("--source", default="", help="What to install with pipx, for the guide. [default: this version]")
 def kit(challenge: Path, output: Path, source: str) -> None:
     """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
     from evaluation.authoring.kit import write_kit
 
-    with writing_to(output):
+    with options.writing_to(output):
         written = write_kit(challenge, output, source=source)
-    show_written(output, *written.files)
+    screen.show_written(output, *written.files)
 
 
 # --- phase ------------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@RulesFolder
+@options.RulesFolder
 def phase(challenge: Path) -> None:
     """Print the settings of the platform's phase that belong to [ranking], as JSON, and what they mean."""
     from evaluation.findings import render_findings

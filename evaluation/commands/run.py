@@ -13,39 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evaluation.commands import options
-from evaluation.commands.options import (
-    Before,
-    Cluster,
-    FolderPath,
-    PageOf,
-    ReferenceFolder,
-    RulesFolder,
-    ScoreColumns,
-    Work,
-    Workers,
-    challenge_folder,
-    existing,
-    needed_beside,
-    not_both,
-    output_folder,
-    path_option,
-    writing_to,
-)
-from evaluation.commands.screen import (
-    check_report,
-    finding_document,
-    keep_board,
-    progress_bar,
-    scoring,
-    show_block,
-    show_findings,
-    show_lines,
-    show_sections,
-    show_written,
-    tell,
-    write_document,
-)
+from evaluation.commands import options, screen
 from evaluation.findings import counted, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
@@ -55,24 +23,27 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@RulesFolder
-@path_option("--submission", "Folder or ZIP of the submission.", required=True)
+@options.RulesFolder
+@options.path_option("--submission", "Folder or ZIP of the submission.", required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-@Workers
+@options.Workers
 def validate(challenge: Path, submission: Path, as_json: bool, workers: int | None) -> None:
     """Check a submission without the reference: everything that would be rejected, in one pass."""
     from evaluation.scoring.street import check_submission
 
-    with progress_bar("Checking") as progress:
+    with screen.progress_bar("Checking") as progress:
         rules, findings = check_submission(challenge, submission, workers=workers, progress=progress)
     errors = [finding for finding in findings if finding.severity == "error"]
     if as_json:
-        document = {"valid": not errors, "findings": [finding_document(finding) for finding in sorted(set(findings))]}
+        document = {
+            "valid": not errors,
+            "findings": [screen.finding_document(finding) for finding in sorted(set(findings))],
+        }
         click.echo(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False))
     if errors:
         raise SubmissionRejected(*findings)
     if not as_json:
-        show_findings(findings)
+        screen.show_findings(findings)
         cases = len(rules.cases)
         click.echo(f"Valid: {'all ' * (cases > 1)}{counted(cases, 'case')} of {quote(rules.name)} can be scored.")
 
@@ -81,15 +52,17 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 
 
 @click.command()
-@path_option("--challenge", "Folder with challenge.toml, cases.csv and the reference.", check=challenge_folder)
-@path_option("--submission", "Folder or ZIP of the submission. [default: /input]")
-@path_option("--output", "Folder for metrics.json and details. [default: /output]", check=output_folder)
-@click.option("--report", is_flag=True, help="Write report.html as well, a page to look at; it shows the reference.")
+@options.path_option(
+    "--challenge", "Folder with challenge.toml, cases.csv and the reference.", check=options.challenge_folder
+)
+@options.path_option("--submission", "Folder or ZIP of the submission. [default: /input]")
+@options.path_option("--output", "Folder for metrics.json and details. [default: /output]", check=options.output_folder)
+@options.page_option("Write report.html as well, a page to look at; it shows the reference.")
 @click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
-@path_option("--images", "Folder with the images, for --report. [default: images/]")
+@options.path_option("--images", "Folder with the images, for --report. [default: images/]")
 @click.option("--quiet", is_flag=True, help="Print no summary.")
-@Cluster
-@Workers
+@options.Cluster
+@options.Workers
 def score(
     challenge: Path | None,
     submission: Path | None,
@@ -112,23 +85,22 @@ def score(
     from evaluation.scoring.street import score_submission
 
     if images is not None and not report:
-        raise needed_beside("--images", "--report", "both")
-    check_report(report)
+        raise options.needed_beside("--images", "--report", "both")
     is_public = challenge is None and options.is_platform()
     is_read = challenge is not None and not quiet and sys.stderr is not None
     challenge = challenge or options.ground_truth()
-    submission = submission or existing(options.INPUT, "--submission", usual=True)
-    output = output or existing(options.OUTPUT, "--output", usual=True)
+    submission = submission or options.existing(options.INPUT, "--submission", usual=True)
+    output = output or options.existing(options.OUTPUT, "--output", usual=True)
     if images is not None:
         from evaluation.challenge import Challenge
         from evaluation.report.folders import check_images
 
         check_images(Challenge.load(challenge), challenge, images)
     try:
-        with connect(cluster, tell) as executor, progress_bar("Scoring") as progress:
+        with connect(cluster, screen.tell) as executor, screen.progress_bar("Scoring") as progress:
             result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)
     except (SubmissionRejected, ChallengeBroken):
-        with writing_to(output):
+        with options.writing_to(output):
             remove_results(output)  # an earlier submission's would be taken for this one's
         raise
     kept = challenge / "leaderboard"  # results to rank among, or a folder that may not be looked into
@@ -140,19 +112,19 @@ def score(
         from evaluation.leaderboard.ranked_result import without_place
 
         result = without_place(result)
-    with writing_to(output):
+    with options.writing_to(output):
         result.write(output, public=is_public)
     if report:
         from evaluation.report.folders import Sources, page_of_results, write_page
 
-        with progress_bar("Drawing") as progress, writing_to(output):
+        with screen.progress_bar("Drawing") as progress, options.writing_to(output):
             sources = Sources(challenge, submission, images)
             page = page_of_results(output, sources=sources, workers=workers, progress=progress)
             write_page(page, output / "report.html")
     if is_read:
         with redirect_stdout(sys.stderr):
             show_summary(challenge, submission, result)
-            show_written(output, "metrics.json", "details.json", "objects.csv", page="report.html" * report)
+            screen.show_written(output, "metrics.json", "details.json", "objects.csv", page="report.html" * report)
 
 
 def show_summary(challenge: Path, submission: Path, result: Result) -> None:
@@ -166,8 +138,8 @@ def show_summary(challenge: Path, submission: Path, result: Result) -> None:
     if result.intervals and (confidence := result.challenge.confidence):
         title += f", {100 * confidence.level:g} % intervals"
     read = ResultDocuments(result.metrics, result.details)
-    show_block(side_by_side(title, {AGGREGATIONS[name]: (read, name) for name in read.aggregations}, SKILLS))
-    show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
+    screen.show_block(side_by_side(title, {AGGREGATIONS[name]: (read, name) for name in read.aggregations}, SKILLS))
+    screen.show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
     ranks = result.metrics.get("leaderboard")
     if ranks and ranks["position"] is not None:
         click.echo(f"Rank {ranks['position']:g} of {ranks['submissions']} among the results of the challenge")
@@ -177,15 +149,17 @@ def show_summary(challenge: Path, submission: Path, result: Result) -> None:
 
 
 @click.command()
-@ReferenceFolder
-@path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.", required=True)
-@path_option("--output", "Folder for the leaderboard, and results that are kept.", required=True, check=output_folder)
-@path_option(
-    "--store", "Folder that gets the metrics.json of each ranked team, for the next phase.", check=output_folder
+@options.ReferenceFolder
+@options.path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.", required=True)
+@options.path_option(
+    "--output", "Folder for the leaderboard, and results that are kept.", required=True, check=options.output_folder
 )
-@Before
-@PageOf("leaderboard")
-@Work
+@options.path_option(
+    "--store", "Folder that gets the metrics.json of each ranked team, for the next phase.", check=options.output_folder
+)
+@options.Before
+@options.PageOf("leaderboard")
+@options.Work
 def leaderboard(
     challenge: Path,
     submissions: Path,
@@ -205,37 +179,38 @@ def leaderboard(
     """
     from evaluation.leaderboard.board import score_and_rank
 
-    check_report(report)
-    with scoring(**work) as how, writing_to(output):
+    with screen.scoring(**work) as how, options.writing_to(output):
         board = score_and_rank(challenge, submissions, output, before=before, **how)
-    show_board, told = keep_board(board, output, report=False), []
+    show_board, told = screen.keep_board(board, output, report=False), []
     if report:
         from evaluation.report.folders import report_board
 
-        with progress_bar("Drawing") as drawn, writing_to(output):
+        with screen.progress_bar("Drawing") as drawn, options.writing_to(output):
             written = report_board(output, board, challenge, submissions, workers=work["workers"], progress=drawn)
         told.append(f"{counted(len(written), 'page')}: open {output}/{written[0]} in a browser")
     if store is not None:
         from evaluation.leaderboard.board import store_results
 
-        with writing_to(store):
+        with options.writing_to(store):
             store_results(board, output, store)
         told.append(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
     show_board()
-    show_lines(told)
+    screen.show_lines(told)
 
 
 # --- rank -------------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@path_option("--challenge", "Folder with challenge.toml and cases.csv; needed for --results.", check=challenge_folder)
-@path_option("--results", "Folder with metrics.json (and details.json) of every team.")
-@path_option("--scores", "CSV with the columns team, case, group, metric, value.")
-@ScoreColumns
-@path_option("--output", "Folder for the leaderboard.", required=True, check=output_folder)
-@Before
-@PageOf("leaderboard")
+@options.path_option(
+    "--challenge", "Folder with challenge.toml and cases.csv; needed for --results.", check=options.challenge_folder
+)
+@options.path_option("--results", "Folder with metrics.json (and details.json) of every team.")
+@options.path_option("--scores", "CSV with the columns team, case, group, metric, value.")
+@options.ScoreColumns
+@options.path_option("--output", "Folder for the leaderboard.", required=True, check=options.output_folder)
+@options.Before
+@options.PageOf("leaderboard")
 def rank(
     challenge: Path | None,
     results: Path | None,
@@ -249,25 +224,26 @@ def rank(
     from evaluation.leaderboard.rank_given import rank_given
     from evaluation.leaderboard.teams import ResultFolder
 
-    check_report(report)
-    with progress_bar("Testing columns") as progress:
+    with screen.progress_bar("Testing columns") as progress:
         board = rank_given(challenge, results=results, scores=scores, before=before, progress=progress, **ranked)
     files = ResultFolder(results).metrics() if results else None
-    keep_board(board, output, report=report, metrics=files)()
+    screen.keep_board(board, output, report=report, metrics=files)()
 
 
 # --- audit ------------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@path_option("--challenge", "Folder with challenge.toml, cases.csv, reference.", check=challenge_folder)
-@path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.")
-@path_option("--scores", "Instead: a CSV of scores, with the options of rank.")
-@ScoreColumns
-@path_option("--output", "Folder for the audit, and scores that are kept.", required=True, check=output_folder)
+@options.path_option("--challenge", "Folder with challenge.toml, cases.csv, reference.", check=options.challenge_folder)
+@options.path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.")
+@options.path_option("--scores", "Instead: a CSV of scores, with the options of rank.")
+@options.ScoreColumns
+@options.path_option(
+    "--output", "Folder for the audit, and scores that are kept.", required=True, check=options.output_folder
+)
 @click.option("--tricks", is_flag=True, help="Try to game the ranking with each submission; say what works.")
-@click.option("--report", is_flag=True, help="Write audit.html (tricks.html) as well, to be opened in a browser.")
-@Work
+@options.page_option("Write audit.html (tricks.html) as well, to be opened in a browser.")
+@options.Work
 def audit(
     challenge: Path | None,
     submissions: Path | None,
@@ -288,10 +264,9 @@ def audit(
     hard cases, copies, one class only, …) with every submission, all held in memory, and says what works, which teams
     would gain, under which other rankings nothing works, and which entries decide the first rank.
     """
-    check_report(report)
     if scores is not None:
         if submissions is not None or tricks:
-            raise not_both("--tricks" if tricks else "--submissions", "--scores", "scores have no nuclei")
+            raise options.not_both("--tricks" if tricks else "--submissions", "--scores", "scores have no nuclei")
         from evaluation.study.audit import audit_scores_in_file
 
         show_audit(audit_scores_in_file(challenge, scores, **ranked), output, report=report)
@@ -301,21 +276,21 @@ def audit(
             fault("missing-option", "--submissions, --scores", wording="no-results-or-scores", number="neither is")
         )
     if challenge is None:
-        raise needed_beside("--submissions", "--challenge", "the challenge that the submissions are of")
+        raise options.needed_beside("--submissions", "--challenge", "the challenge that the submissions are of")
     if ranked["columns"] or ranked["settings"]:
-        raise not_both("--column, --set", "--submissions", "the ranking is that of the challenge")
+        raise options.not_both("--column, --set", "--submissions", "the ranking is that of the challenge")
     if tricks:
         from evaluation.report.studies import tricks_page
         from evaluation.study.tricks import audit_tricks, tricks_lines
 
         document = audit_tricks(challenge, submissions, output=output)
-        write_document(output, "tricks", document, tricks_page if report else None)
-        show_lines(tricks_lines(document))
-        show_written(output, "tricks.json", page="tricks.html" * report)
+        screen.write_document(output, "tricks", document, tricks_page if report else None)
+        screen.show_lines(tricks_lines(document))
+        screen.show_written(output, "tricks.json", page="tricks.html" * report)
         return
     from evaluation.study.audit import audit_challenge
 
-    with scoring(**work) as how, writing_to(output):
+    with screen.scoring(**work) as how, options.writing_to(output):
         of_challenge = audit_challenge(challenge, submissions, output, **how)
     show_audit(of_challenge, output, report=report)
 
@@ -326,25 +301,25 @@ def show_audit(audit: Audit, output: Path, *, report: bool) -> None:
     from evaluation.study.audit import write_audit
     from evaluation.study.variants import audit_document
 
-    with writing_to(output):
+    with options.writing_to(output):
         write_audit(output, audit)
         page = audit_page(audit_document(audit))
         if report:
             from evaluation.report.folders import write_page
 
             write_page(page, output / "audit.html")
-    show_sections(page, "first-place", "rules")
-    show_lines(audit.notes)
-    show_written(output, "audit.json", "audit.csv", page="audit.html" * report)
+    screen.show_sections(page, "first-place", "rules")
+    screen.show_lines(audit.notes)
+    screen.show_written(output, "audit.json", "audit.csv", page="audit.html" * report)
 
 
 # --- archive ----------------------------------------------------------------------------------------------------------
 
 
 @click.command()
-@RulesFolder
-@path_option("--results", "What 'leaderboard' wrote.", required=True)
-@path_option("--output", "The ZIP to write.", required=True)
+@options.RulesFolder
+@options.path_option("--results", "What 'leaderboard' wrote.", required=True)
+@options.path_option("--output", "The ZIP to write.", required=True)
 @click.option(
     "--creator", "creators", multiple=True, required=True, help="Who publishes it, 'Family name, Given name'."
 )
@@ -359,8 +334,8 @@ def archive(challenge: Path, results: Path, output: Path, date: datetime | None,
     from evaluation.leaderboard.archive import write_archive
 
     day = (date or datetime.now(UTC)).date().isoformat()
-    with writing_to(output.parent):
-        names = write_archive(challenge, existing(results, "--results"), output, date=day, **about)
+    with options.writing_to(output.parent):
+        names = write_archive(challenge, options.existing(results, "--results"), output, date=day, **about)
     click.echo(f"Written to {output}: {len(names)} files")
 
 
@@ -368,9 +343,9 @@ def archive(challenge: Path, results: Path, output: Path, date: datetime | None,
 
 
 @click.command()
-@click.argument("archive", type=FolderPath)
-@path_option("--submissions", "Score these again; needs an archive with the reference.")
-@Workers
+@click.argument("archive", type=options.FolderPath)
+@options.path_option("--submissions", "Score these again; needs an archive with the reference.")
+@options.Workers
 def verify(archive: Path, submissions: Path | None, workers: int | None) -> None:
     """Compute again what an ARCHIVE allows: checksums, metadata, rules, the ranking, the numbers of teams.
 
@@ -380,7 +355,7 @@ def verify(archive: Path, submissions: Path | None, workers: int | None) -> None
     from evaluation.leaderboard.archive import verify_archive
 
     with tempfile.TemporaryDirectory() as work:
-        checked = verify_archive(existing(archive, "ARCHIVE"), Path(work), submissions, workers=workers)
+        checked = verify_archive(options.existing(archive, "ARCHIVE"), Path(work), submissions, workers=workers)
     for each in checked:
         click.echo(f"{each.outcome}: {each.what}{f' ({each.why})' if each.why else ''}")
     if any(each.outcome == "differs" for each in checked):

@@ -17,8 +17,7 @@ import click
 
 from evaluation.commands.options import writing_to
 from evaluation.decoding.confinement import missing_here
-from evaluation.findings import Finding, fault, render_findings
-from evaluation.findings.errors import WrongUsage
+from evaluation.findings import Finding, render_findings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -79,16 +78,6 @@ def show_block(block: Block) -> None:
 
     for part in block_renderables(block, sys.maxsize):
         show(part)
-
-
-def check_report(wanted: bool, *output: Path | None) -> None:
-    """Before anything is scored: raise WrongUsage if a page is wanted and cannot be written, or has no folder."""
-    if wanted:
-        from evaluation.report.html import require_extra
-
-        if None in output:
-            raise WrongUsage(fault("missing-option", "--output", wording="no-folder-for-pages"))
-        require_extra()
 
 
 def show_lines(lines: Iterable[str]) -> None:
