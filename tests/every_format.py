@@ -6,11 +6,14 @@ is asked of the others can be asked of them. They have ``tests/test_counts.py``.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge, format_rules
+from evaluation.formats.format import image_bytes
 from evaluation.model import Case
 
 CASES = (Case("c1", "P1", 20, 30, 0.25, 0), Case("c2", "P1", 20, 30, 0.25, 1), Case("c3", "P2", 20, 30, 0.25, 2))
@@ -106,18 +109,38 @@ def challenge_document(kind: str, cases: tuple[Case, ...] = CASES) -> dict[str, 
 
 def write_challenge(kind: str, folder: Path) -> tuple[Path, Path]:
     """Write a challenge and a perfect submission; returns both folders."""
-    document = challenge_document(kind)
+    return write_both(challenge_document(kind), folder)
+
+
+def write_both(document: dict[str, Any], folder: Path) -> tuple[Path, Path]:
+    """A challenge with its reference, and a perfect submission."""
     challenge = Challenge.build(document)
-    for rules, root in ((challenge.reference, folder / "challenge"), (challenge.submission, folder / "submission")):
-        for name, content in example_files(challenge, rules, challenge.cases).items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index}" for c in CASES]
-    header = "case,group,height,width,spacing_um,index"
-    (folder / "challenge" / "cases.csv").write_text("\n".join([header, *rows, ""]))
-    (folder / "challenge" / "challenge.toml").write_text(toml({k: v for k, v in document.items() if k != "cases"}))
-    return folder / "challenge", folder / "submission"
+    for rules, side in ((challenge.reference, "challenge"), (challenge.submission, "submission")):
+        write_files(folder / side, example_files(challenge, rules, challenge.cases))
+    return write_rules(document, folder / "challenge"), folder / "submission"
+
+
+def write_rules(document: Mapping[str, Any], folder: Path) -> Path:
+    """challenge.toml and cases.csv."""
+    rows = [(c.name, c.group, c.height, c.width, c.spacing_um, c.index) for c in document["cases"]]
+    lines = [",".join("" if value is None else str(value) for value in row) for row in rows]
+    text = "\n".join(["case,group,height,width,spacing_um,index", *lines, ""])
+    rules = toml({key: value for key, value in document.items() if key != "cases"})
+    return write_files(folder, {"cases.csv": text, "challenge.toml": rules})
+
+
+def write_files(folder: Path, files: Mapping[str, Any]) -> Path:
+    """Files by their names: bytes, or what makes them, texts, arrays in the format of the suffix, values as JSON."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made = content() if callable(content) else content
+        if hasattr(made, "dtype"):
+            made = image_bytes(made, name)
+        elif not isinstance(made, str | bytes):
+            made = json.dumps(made)
+        path.write_bytes(made if isinstance(made, bytes) else made.encode())
+    return folder
 
 
 def toml(document: dict[str, Any]) -> str:

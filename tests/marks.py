@@ -42,6 +42,7 @@ OF_TEST = {
         "test_cli.py::test_the_number_of_workers_changes_no_byte",
         "test_compare.py::test_scores_and_places_do_not_depend_on_the_other_models",
         "test_compare_cases.py::test_a_reader_who_closes_the_pipe_loses_no_file",
+        "test_complexity.py::test_reading_a_format",
         "test_complexity.py::test_reading_masks",
         "test_confidence.py::test_studentised_intervals_of_few_groups_hold_the_truth",
         "test_confidence.py::test_studentised_intervals_of_pooled_numbers_hold_the_truth_with_unequal_patients",

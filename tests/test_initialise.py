@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from every_format import CASES, SIDES, challenge_document
+from every_format import CASES, SIDES, challenge_document, write_files
 
 from evaluation import Challenge, score_submission
 from evaluation.authoring.init import find_cases
@@ -30,13 +30,6 @@ NEEDED = {  # columns of cases.csv beyond case, group, height and width
     "monkey2024": ["spacing_um", "area_mm2"],
     "pannuke": ["index", "stratum"],
 }
-
-
-def write(folder: Path, files: dict[str, bytes]) -> None:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
@@ -63,7 +56,7 @@ def test_an_empty_folder_gets_the_columns_that_the_preset_needs_and_a_place_for_
 def test_a_reference_in_place_becomes_cases_that_can_be_scored(preset, tmp_path, capsys):
     """What ``init`` leaves open is filled in, nothing else is changed."""
     rules = Challenge.from_preset(preset, name="x", cases=MADE)
-    write(tmp_path, example_files(rules, rules.reference, MADE))
+    write_files(tmp_path, example_files(rules, rules.reference, MADE))
     assert run(["init", "--preset", preset, str(tmp_path)]) == 0
     told = capsys.readouterr().out
     rows = rows_of(tmp_path)
@@ -81,16 +74,16 @@ def test_a_reference_in_place_becomes_cases_that_can_be_scored(preset, tmp_path,
         writer.writeheader()
         writer.writerows(rows)
     challenge = Challenge.load(tmp_path)
-    write(tmp_path / "submission", example_files(challenge, challenge.submission, challenge.cases))
+    write_files(tmp_path / "submission", example_files(challenge, challenge.submission, challenge.cases))
     result = score_submission(tmp_path, tmp_path / "submission", workers=1)
     assert not any(case.missing for case in result.cases)
 
 
 def test_a_mean_over_strata_asks_for_the_column_of_strata(tmp_path):
     rules = Challenge.from_preset("pannuke", name="x", cases=MADE)
-    write(tmp_path, example_files(rules, rules.reference, MADE))
+    write_files(tmp_path, example_files(rules, rules.reference, MADE))
     assert run(["init", "--preset", "pannuke", str(tmp_path)]) == 0
-    write(tmp_path / "submission", example_files(rules, rules.submission, MADE))
+    write_files(tmp_path / "submission", example_files(rules, rules.submission, MADE))
     with pytest.raises(ChallengeBroken) as caught:
         score_submission(tmp_path, tmp_path / "submission", workers=1)
     (finding,) = caught.value.findings
@@ -148,7 +141,7 @@ TELLS_SIZE = {name for name, keys in FORMATS.items() if keys.dense} | {"coco_jso
 def prepared(kind: str, folder: Path) -> Challenge:
     """A challenge whose reference is in its folder."""
     challenge = Challenge.build(challenge_document(kind))
-    write(folder, example_files(challenge, challenge.reference, CASES))
+    write_files(folder, example_files(challenge, challenge.reference, CASES))
     return challenge
 
 

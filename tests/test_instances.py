@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_format import CASES, VALUES, challenge_document, toml
+from every_format import VALUES, challenge_document, write_both
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -22,7 +22,6 @@ from literal import images, instances_of, masks_of
 from scipy import ndimage
 from skimage.measure import regionprops
 
-from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge, LimitRules, format_rules
 from evaluation.decoding.label_array import label_components
 from evaluation.findings.errors import InputFault
@@ -142,16 +141,7 @@ def test_the_example_of_a_challenge_is_scored_as_perfect(side: dict[str, Any], t
     document["submission"] = {key: document["submission"][key] for key in ("missing_case", "missing_class_file")}
     document["submission"] |= {"format": "label_image", **side}
     document["reference"] |= {"files": "reference/{case}/{class}.tif"}
-    challenge = Challenge.build(document)
-    for rules, folder in ((challenge.reference, tmp_path), (challenge.submission, tmp_path / "submission")):
-        for name, content in example_files(challenge, rules, challenge.cases).items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index}" for c in CASES]
-    (tmp_path / "cases.csv").write_text("\n".join(["case,group,height,width,spacing_um,index", *rows, ""]))
-    (tmp_path / "challenge.toml").write_text(toml({key: value for key, value in document.items() if key != "cases"}))
-    result = score_submission(tmp_path, tmp_path / "submission", workers=1)
+    result = score_submission(*write_both(document, tmp_path), workers=1)
     assert result.value("detection.f1.pooled") == 1.0
     assert result.value("classification.accuracy.pooled") == 1.0
 

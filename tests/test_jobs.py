@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_format import challenge_document
+from every_format import challenge_document, write_files
 
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.findings import render_findings
@@ -42,10 +42,7 @@ def make_job(name: str = "a", pk: str = "job-1", outputs: Any = (NUCLEI,), **oth
 
 
 def write(folder: Path, jobs: Any, *names: str) -> Path:
-    for name in ("predictions.json", *names):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(json.dumps(jobs) if name == "predictions.json" else "{}")
-    return folder
+    return write_files(folder, {"predictions.json": json.dumps(jobs), **dict.fromkeys(names, "{}")})
 
 
 def find(folder: Path, challenge: Challenge) -> Layout:

@@ -193,19 +193,26 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 FILE = "case_017/Lymphocyte.tif"
 
 
-@pytest.fixture
-def copied(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A tiny challenge with four teams that are scored, one of them broken; all of it may be changed."""
-    bench = Bench(tmp_path, capsys, monkeypatch)
+@pytest.fixture(scope="module")
+def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny challenge with four teams that are scored, one of them broken."""
+    folder = tmp_path_factory.mktemp("scored")
     column = {"path": "detection.f1.group_mean", "direction": "descending"}
     ranking = {"method": "absolute", "ties": "min", "significance_level": 0.05, "columns": [column]}
-    bench.make("label_image by class", ranking=ranking)
+    with pytest.MonkeyPatch.context() as patch:
+        Bench(folder, None, patch).make("label_image by class", ranking=ranking)
     for team in ("broken", "finder", "namer"):
-        shutil.copytree("submission", f"submissions/{team}")
-    shutil.make_archive("submissions/zipped", "zip", "submission")
-    Path("submissions/broken", FILE).write_bytes(b"not a TIFF file")
-    assert again(tmp_path) == 0
-    return tmp_path
+        shutil.copytree(folder / "submission", folder / "submissions" / team)
+    shutil.make_archive(str(folder / "submissions/zipped"), "zip", folder / "submission")
+    (folder / "submissions/broken" / FILE).write_bytes(b"not a TIFF file")
+    assert again(folder) == 0
+    return folder
+
+
+@pytest.fixture
+def copied(scored_once: Path, tmp_path: Path) -> Path:
+    """The same, all of which may be changed."""
+    return Path(shutil.copytree(scored_once, tmp_path, dirs_exist_ok=True))
 
 
 def again(folder: Path) -> int:

@@ -294,8 +294,7 @@ def test_a_team_that_is_not_tested_in_a_column_is_in_no_diagram_of_it() -> None:
 # --- edges ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ex_aequo", [False, True])
-@pytest.mark.parametrize("missing", ["worst", "unranked"])
+@pytest.mark.parametrize("missing, ex_aequo", [("worst", True), ("unranked", False)])
 @pytest.mark.parametrize("edge", EDGES)
 def test_every_edge_has_a_page(edge, missing, ex_aequo) -> None:
     document = document_of(table_of(EDGES[edge]), missing=missing, ex_aequo=ex_aequo)

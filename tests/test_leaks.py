@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_format import CASES, SIDES, challenge_document, write_challenge
+from every_format import CASES, SIDES, challenge_document, write_challenge, write_files
 from fuzz.mutate import mutated
 from hostile.corpus import CORPUS
 from hostile.make import aperio, hdf5, mha, vertices
@@ -168,9 +168,7 @@ def test_no_mutated_submission_is_told_anything_of_the_reference(kind, platform,
         chance = random.Random(f"{kind}/{seed}")
         name = chance.choice(sorted(files))
         submission = platform / f"submission{seed}"
-        for path, content in {**files, name: mutated(files[name], chance)}.items():
-            (submission / path).parent.mkdir(parents=True, exist_ok=True)
-            (submission / path).write_bytes(content)
+        write_files(submission, {**files, name: mutated(files[name], chance)})
         code, lines = score(platform, submission, capsys)
         assert code in (0, 1)
         assert [(line, found) for line in lines if (found := planted_in(line))] == []
@@ -202,11 +200,7 @@ def test_metrics_of_a_scored_submission_hold_nothing_of_single_cases(kind, platf
     document = challenge_document(kind)
     document["name"] = "A challenge"
     prepare(platform, many_nuclei, document)
-    submission = platform / "submission"
-    for name, content in example_files_of(kind).items():
-        (submission / name).parent.mkdir(parents=True, exist_ok=True)
-        (submission / name).write_bytes(content)
-    code, lines = score(platform, submission, capsys)
+    code, lines = score(platform, write_files(platform / "submission", example_files_of(kind)), capsys)
     assert (code, lines) == (0, [])
     check_metrics(platform / "output" / "metrics.json")
     written = [(platform / "output" / name).read_text() for name in ("details.json", "objects.csv")]
@@ -280,10 +274,7 @@ def test_a_fault_of_the_reference_is_not_in_the_last_line(fault, case_names, pla
     shutil.copytree(few_nuclei, platform / GROUND_TRUTH / "reference")
     broken = platform / GROUND_TRUTH / "reference" / "numbat_P1_c2.xml"
     broken.write_bytes(FAULTS[fault]) if fault in FAULTS else broken.unlink()
-    submission = platform / "submission"
-    submission.mkdir()
-    for name, content in example_files_of("polygons_json").items():
-        (submission / name).write_bytes(content)
+    submission = write_files(platform / "submission", example_files_of("polygons_json"))
     code, (*before, last) = score(platform, submission, capsys)
     assert code == 3
     assert "numbat_P1_c2.xml" in "".join(before)  # administrators are told

@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import tifffile
+from every_format import write_files
 from pycocotools import mask as coco_masks
 from scipy.io import savemat
 
-import evaluation
 from evaluation import Challenge, score_submission
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken
@@ -48,26 +48,6 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) 
 # --- two commands at most ---------------------------------------------------------------------------------------------
 
 
-def test_from_two_folders_to_scores(capsys):
-    for name in "ab":
-        put(f"mine/{name}.tif")
-        put(f"cellpose/{name}_cp_masks.tif", TWO)
-    assert "0.6667" in said(capsys, "compare", "mine", "cellpose")
-
-
-def test_from_a_reference_to_a_challenge_and_a_score(capsys):
-    for name in "ab":
-        put(f"mine/reference/{name}.tif")
-        put(f"sent/{name}.tif", TWO)
-    said(capsys, "init", "mine")
-    said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out")
-    assert json.loads(Path("out/metrics.json").read_text())["detection"]["recall"]["pooled"] == 0.666667
-
-
-def test_from_python_in_one_line():
-    assert evaluation.compare(LABELS, TWO).value("detection.recall.pooled") == 0.666667
-
-
 def test_from_qupath_to_label_images(capsys):
     put("a.tif")
     said(capsys, "convert", "a.tif", "a", "--to", "geojson")
@@ -79,37 +59,6 @@ def test_from_a_published_challenge_to_its_rules(capsys):
     said(capsys, "init", "--preset", "monusac2020", "mine")
     assert Path("mine/challenge.toml").read_text().count("\n") < 15
     assert "class_order: the later class in the list" in said(capsys, "explain", "presets", "monusac2020")
-
-
-def test_from_two_models_to_a_page_and_a_challenge(capsys):
-    for name in "ab":
-        put(f"mine/{name}.tif")
-        put(f"cellpose/{name}_cp_masks.tif", TWO)
-        put(f"stardist/{name}.tif")
-    options = ("--report", "--output", "out", "--save-challenge", "kept")
-    printed = said(capsys, "compare", "mine", "cellpose", "stardist", *options)
-    assert "paired by another spelling" in printed
-    assert "'stardist' is first of 2 models" in printed
-    assert "cellpose" in Path("out/compare.html").read_text() and Path("kept/challenge.toml").is_file()
-
-
-def test_from_classes_of_arrays_to_a_page_and_tables():
-    pytest.importorskip("pandas")
-    found = evaluation.compare((LABELS, ["tumour", "stroma", "stroma"]), (LABELS, ["tumour", "tumour", "stroma"]))
-    found.report("page.html")
-    assert "balanced_accuracy" in Path("page.html").read_text()
-    lengths = [len(found.to_frame(level)) for level in ("cases", "nuclei")]
-    assert lengths == [1, 3] and {"path", "value"} <= set(found.to_frame().columns)
-    assert found.plot().axes and "<table>" in found._repr_html_()
-
-
-def test_from_new_reference_files_to_rows_of_cases(capsys):
-    put("mine/reference/a.tif")
-    said(capsys, "init", "mine")
-    Path("mine/cases.csv").write_text("case,group,height,width\na,patient 1,40,60\n")  # edited by hand
-    put("mine/reference/b.tif")
-    said(capsys, "init", "--refresh", "mine")
-    assert Path("mine/cases.csv").read_text() == "case,group,height,width\na,patient 1,40,60\nb,b,40,60\n"
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -427,10 +376,9 @@ def test_a_ranking_of_a_family_that_is_not_listed_says_so(capsys):
 
 
 def points(name: str, *xy: tuple[float, float]) -> None:
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
     listed = [{"name": f"Point {n}", "point": [x, y, 0.5]} for n, (x, y) in enumerate(xy)]
     document = {"name": "x", "type": "Multiple points", "points": listed, "version": {"major": 1, "minor": 0}}
-    Path(name).write_text(json.dumps(document))
+    write_files(Path(), {name: document})
 
 
 @pytest.mark.parametrize("cases", [["A_P000001"], ["A_P000001", "A_P000002"]])
@@ -469,8 +417,7 @@ NUCLEI[2:8, 3:9], NUCLEI[10:16, 12:20] = 1, 2
 
 
 def put_nuclei(name: str, labels: np.ndarray = NUCLEI) -> None:
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    tifffile.imwrite(name, labels)
+    put(name, labels)
 
 
 def test_label_images_become_a_challenge_that_scores(capsys):
@@ -505,9 +452,8 @@ def test_files_where_the_preset_expects_them_may_have_another_format(name, capsy
     points = "".join(f'<Coordinate Order="{at}" X="{x}" Y="{y}"/>' for at, (y, x) in enumerate(corners))
     shape = f'<Annotation Name="n" Type="Polygon" PartOfGroup="{name}"><Coordinates>{points}</Coordinates></Annotation>'
     for case in ("P1/a", "P2/b"):
-        path = Path(f"mine/reference/{case}.xml")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"<ASAP_Annotations><Annotations>{shape}</Annotations></ASAP_Annotations>")
+        text = f"<ASAP_Annotations><Annotations>{shape}</Annotations></ASAP_Annotations>"
+        write_files(Path("mine/reference"), {f"{case}.xml": text})
     assert run(["init", "mine"]) == 0
     assert f"2 images as asap_xml, classes '{name}'" in capsys.readouterr().out
     cases = Path("mine/cases.csv")

@@ -246,10 +246,3 @@ def test_names_of_strangers_are_texts_of_the_browser(made: Path, tmp_path: Path,
         opened.page.locator(".card").first.click()
         assert opened.page.locator("main img").count() == opened.page.locator("main b").count() == 0
         assert opened.errors == []
-
-
-def test_a_public_page_has_no_nuclei(made: Path, tmp_path: Path) -> None:
-    path = tmp_path / "public.html"
-    assert run(["report", "--results", str(made / "results" / "namer"), "--output", str(path), "--public"]) == 0
-    assert "page_browser" not in path.read_text()
-    assert "page_browser" in (made / "page.html").read_text()

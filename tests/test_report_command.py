@@ -165,6 +165,7 @@ def test_a_public_page_tells_nothing_of_cases(made: Path, tmp_path: Path, capsys
     assert (code, out) == (0, f"Written to {page}\n")
     assert "P1_1" in (made / "results" / "finder" / "report.html").read_text()
     assert "P1_1" not in page.read_text()
+    assert ["page_browser" in of.read_text() for of in (page, made / "results/finder/report.html")] == [False, True]
     (tmp_path / "alone").mkdir()
     shutil.copyfile(made / "results" / "finder" / "metrics.json", tmp_path / "alone" / "metrics.json")
     assert report(capsys, "--results", tmp_path / "alone", "--output", tmp_path / "alone.html")[0] == 0

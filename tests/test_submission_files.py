@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 import pytest
 from endless import not_endless
+from every_format import write_files
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,12 +41,8 @@ def open_submission(path: Path, **limits: int) -> SubmissionFiles:
     return open_with_limits(path, LimitRules(**limits))
 
 
-def write_files(root: Path, *names: str) -> Path:
-    for name in names:
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(name.encode())
-    return root
+def write_named(root: Path, *names: str) -> Path:
+    return write_files(root, {name: name for name in names})
 
 
 def write_zip(path: Path, *names: str, compression: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -85,19 +82,19 @@ def test_folder_and_zip_of_it_give_the_same_names_sizes_and_bytes(shared_data: P
 
 
 def test_names_are_sorted_and_relative(tmp_path: Path) -> None:
-    write_files(tmp_path, "b/2.mat", "b/10.mat", "a.mat")
+    write_named(tmp_path, "b/2.mat", "b/10.mat", "a.mat")
     assert open_submission(tmp_path).names == ("a.mat", "b/10.mat", "b/2.mat")
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
 def test_litter_of_operating_systems_is_left_out(tmp_path: Path, kind: str) -> None:
     names = ["a/1.mat", "__MACOSX/a/._1.mat", "a/.DS_Store", "Thumbs.db", "a/._1.mat", "a/desktop.ini", "a/Icon\r"]
-    path = write_files(tmp_path / "s", *names) if kind == "folder" else write_zip(tmp_path / "s.zip", *names)
+    path = write_named(tmp_path / "s", *names) if kind == "folder" else write_zip(tmp_path / "s.zip", *names)
     assert open_submission(path).names == ("a/1.mat",)
 
 
 def test_the_submission_itself_may_be_a_link(tmp_path: Path) -> None:
-    write_files(tmp_path / "real", "a/1.mat")
+    write_named(tmp_path / "real", "a/1.mat")
     (tmp_path / "input").symlink_to(tmp_path / "real")
     files = open_submission(tmp_path / "input")
     with files.open("a/1.mat") as stream:
@@ -105,7 +102,7 @@ def test_the_submission_itself_may_be_a_link(tmp_path: Path) -> None:
 
 
 def test_a_link_inside_the_submission_is_followed(tmp_path: Path) -> None:
-    write_files(tmp_path, "a/1.mat")
+    write_named(tmp_path, "a/1.mat")
     (tmp_path / "b.mat").symlink_to("a/1.mat")
     files = open_submission(tmp_path)
     with files.open("b.mat") as stream:
@@ -113,7 +110,7 @@ def test_a_link_inside_the_submission_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_link_out_of_the_submission_is_refused(tmp_path: Path) -> None:
-    write_files(tmp_path, "secret/reference.mat", "submission/a.mat")
+    write_named(tmp_path, "secret/reference.mat", "submission/a.mat")
     (tmp_path / "submission" / "1.mat").symlink_to("../secret/reference.mat")
     (tmp_path / "submission" / "folder").symlink_to("../secret")
     assert sorted(rejected(tmp_path / "submission")) == [
@@ -123,13 +120,13 @@ def test_a_link_out_of_the_submission_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_link_out_of_a_folder_with_the_same_beginning_is_refused(tmp_path: Path) -> None:
-    write_files(tmp_path, "submission2/reference.mat", "submission/a.mat")
+    write_named(tmp_path, "submission2/reference.mat", "submission/a.mat")
     (tmp_path / "submission" / "1.mat").symlink_to("../submission2/reference.mat")
     assert rejected(tmp_path / "submission")[0].startswith("[unsafe-path] '1.mat': a link that leads out")
 
 
 def test_a_link_that_appears_after_the_listing_is_refused(tmp_path: Path) -> None:
-    write_files(tmp_path, "secret.mat", "submission/1.mat")
+    write_named(tmp_path, "secret.mat", "submission/1.mat")
     files = open_submission(tmp_path / "submission")
     (tmp_path / "submission" / "1.mat").unlink()
     (tmp_path / "submission" / "1.mat").symlink_to("../secret.mat")
@@ -138,7 +135,7 @@ def test_a_link_that_appears_after_the_listing_is_refused(tmp_path: Path) -> Non
 
 
 def test_links_to_nowhere_to_themselves_and_to_folders_are_refused(tmp_path: Path) -> None:
-    write_files(tmp_path, "a/1.mat")
+    write_named(tmp_path, "a/1.mat")
     (tmp_path / "nowhere").symlink_to("absent")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "a" / "up").symlink_to("..")
@@ -150,13 +147,13 @@ def test_links_to_nowhere_to_themselves_and_to_folders_are_refused(tmp_path: Pat
 
 
 def test_a_pipe_is_refused_and_never_opened(tmp_path: Path) -> None:
-    write_files(tmp_path, "a.mat")
+    write_named(tmp_path, "a.mat")
     os.mkfifo(tmp_path / "pipe.mat")
     assert rejected(tmp_path) == [f"[unsafe-path] 'pipe.mat': neither a file nor a folder; {UNSAFE}"]
 
 
 def test_names_with_control_characters_are_refused_and_shown_harmless(tmp_path: Path) -> None:
-    write_files(tmp_path, "a\nb.mat", "\x1b[31mred.mat")
+    write_named(tmp_path, "a\nb.mat", "\x1b[31mred.mat")
     lines = sorted(rejected(tmp_path))
     assert [line.partition(":")[0] for line in lines] == ["[unsafe-path] '?[31mred.mat'", "[unsafe-path] 'a?b.mat'"]
     assert all(line.isprintable() for line in lines)
@@ -203,7 +200,7 @@ def test_a_path_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("litter", [(), (".DS_Store",)])
 def test_an_empty_folder_is_one_finding_also_with_litter_in_it(tmp_path: Path, litter: tuple[str, ...]) -> None:
     (tmp_path / "below").mkdir()
-    write_files(tmp_path, *litter)
+    write_named(tmp_path, *litter)
     assert rejected(tmp_path) == [
         "[empty-submission] submission: no file in it; expected predictions. Check that the folder or ZIP is the right "
         "one and that writing the predictions worked."
@@ -221,7 +218,7 @@ def test_another_file_is_not_a_zip(tmp_path: Path, content: bytes) -> None:
 
 def test_too_many_files_are_refused(tmp_path: Path) -> None:
     names = [f"{index}.mat" for index in range(6)]
-    path = write_files(tmp_path / "s", *names)
+    path = write_named(tmp_path / "s", *names)
     assert len(open_submission(path, files_per_submission=6).names) == 6
     expected = (
         "[too-many-files] submission: more than 5 files; expected at most 5 files (limits.files_per_submission in "
@@ -236,7 +233,7 @@ def test_too_many_folders_are_refused(tmp_path: Path, kind: str) -> None:
     names = [f"{index}/" for index in range(200)]
     for name in names if kind == "folder" else ():
         (tmp_path / "s" / name).mkdir(parents=True)
-    path = write_files(tmp_path / "s", "1.mat") if kind == "folder" else write_zip(tmp_path / "s", "1.mat", *names)
+    path = write_named(tmp_path / "s", "1.mat") if kind == "folder" else write_zip(tmp_path / "s", "1.mat", *names)
     assert open_submission(path, files_per_submission=51).names == ("1.mat",)
     assert rejected(path, files_per_submission=50)[0].startswith("[too-many-files] submission: more than 50 files")
 
@@ -252,7 +249,7 @@ def test_a_zip_with_a_huge_list_of_members_is_refused_before_it_is_read(tmp_path
 
 
 def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
-    write_files(tmp_path / "s", "abc.mat")
+    write_named(tmp_path / "s", "abc.mat")
     path = write_zip(tmp_path / "s.zip", "abc.mat")
     for submission in (tmp_path / "s", path):
         files = open_submission(submission, bytes_per_file=7)
@@ -266,7 +263,7 @@ def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["folder", "zip"])
 def test_the_sizes_of_all_files_together_are_bounded(tmp_path: Path, kind: str) -> None:
     names = ("a.json", "b/c.json", "b/d.json")
-    path = write_files(tmp_path / "folder", *names) if kind == "folder" else write_zip(tmp_path / "all.zip", *names)
+    path = write_named(tmp_path / "folder", *names) if kind == "folder" else write_zip(tmp_path / "all.zip", *names)
     size = sum(map(len, names))
     assert open_submission(path, bytes_per_submission=size).names == names
     (line,) = rejected(path, bytes_per_submission=size - 1)
@@ -327,7 +324,7 @@ def test_a_method_that_decompresses_without_bound_is_refused(tmp_path: Path, com
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
 def test_a_submission_travels_to_another_process(tmp_path: Path, kind: str) -> None:
-    path = write_files(tmp_path / "s", "a/1.mat") if kind == "folder" else write_zip(tmp_path / "s.zip", "a/1.mat")
+    path = write_named(tmp_path / "s", "a/1.mat") if kind == "folder" else write_zip(tmp_path / "s.zip", "a/1.mat")
     files = open_submission(path)
     copy = pickle.loads(pickle.dumps(files))
     assert copy.names == ("a/1.mat",)
@@ -345,7 +342,7 @@ def wrong_usage(path: Path) -> str:
 
 
 def test_paths_that_cannot_be_used_are_wrong_usage(tmp_path: Path) -> None:
-    write_files(tmp_path, "file")
+    write_named(tmp_path, "file")
     (tmp_path / "loop").symlink_to("loop")
     assert wrong_usage(tmp_path / "file" / "below") == "no such folder or file"
     assert wrong_usage(tmp_path / "a\0b") == "no such folder or file"
@@ -359,8 +356,8 @@ def locked() -> Iterator[Path]:
     """A folder with a submission, a ZIP file and a folder that may not be read by the user that the test runs as."""
     root = Path(tempfile.mkdtemp())
     root.chmod(0o755)
-    write_files(root / "s", "a/1.mat", "closed/1.mat")
-    write_files(root / "t", "1.mat")
+    write_named(root / "s", "a/1.mat", "closed/1.mat")
+    write_named(root / "t", "1.mat")
     (root / "t" / "1.mat").chmod(0)
     write_zip(root / "s.zip", "1.mat")
     (root / "s" / "closed").chmod(0)
@@ -384,7 +381,7 @@ def test_what_may_not_be_read_is_told(locked: Path) -> None:
 
 
 def test_folders_deeper_than_the_system_can_name_are_told(tmp_path: Path) -> None:
-    here = os.open(write_files(tmp_path, "1.mat"), os.O_RDONLY)
+    here = os.open(write_named(tmp_path, "1.mat"), os.O_RDONLY)
     for _ in range(20):
         os.mkdir("x" * 250, dir_fd=here)
         below = os.open("x" * 250, os.O_RDONLY, dir_fd=here)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from every_format import toml
+from every_format import toml, write_files
 from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
@@ -49,17 +49,9 @@ MB, GB = 10**6, 10**9
 # --- what is left -----------------------------------------------------------------------------------------------------
 
 
-def write(root: Path, files: dict[str, object]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n")
-    return root
-
-
 def test_version_1_of_control_groups_gives_back_cached_files(tmp_path):
     """As docker shows it: the path is that of the host, the limit lies at the mount."""
-    root = write(
+    root = write_files(
         tmp_path,
         {
             "proc/self/cgroup": "12:memory:/docker/0123abcd\n3:cpu,cpuacct:/docker/0123abcd\n0::/docker/0123abcd",
@@ -75,7 +67,7 @@ def test_version_1_of_control_groups_gives_back_cached_files(tmp_path):
 
 @pytest.mark.parametrize(("of_parent", "left"), [("max", 1500 * MB), (2 * GB, 1 * GB)])
 def test_version_2_of_control_groups_asks_the_parents_too(tmp_path, of_parent, left):
-    root = write(
+    root = write_files(
         tmp_path,
         {
             "proc/self/cgroup": "0::/slice/scope",
@@ -95,11 +87,11 @@ def test_inside_a_container_of_version_2_the_limit_lies_at_the_root(tmp_path):
         "sys/fs/cgroup/memory.max": 900 * MB,
         "sys/fs/cgroup/memory.current": 1 * MB,
     }
-    assert memory_left(write(tmp_path, files)).together == 899 * MB
+    assert memory_left(write_files(tmp_path, files)).together == 899 * MB
 
 
 def test_hybrid_groups_of_a_host_without_limit_leave_what_the_machine_has(tmp_path):
-    root = write(
+    root = write_files(
         tmp_path,
         {
             "proc/self/cgroup": "4:memory:/user\n0::/user",
@@ -122,12 +114,12 @@ def test_hybrid_groups_of_a_host_without_limit_leave_what_the_machine_has(tmp_pa
     ids=["nothing", "no paths", "no numbers", "no use"],
 )
 def test_what_cannot_be_read_limits_nothing(tmp_path, files):
-    assert memory_left(write(tmp_path, files)).together == UNLIMITED
+    assert memory_left(write_files(tmp_path, files)).together == UNLIMITED
 
 
 def test_more_used_than_allowed_leaves_nothing(tmp_path):
     files = {"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": 100, "sys/fs/cgroup/memory.current": 200}
-    assert memory_left(write(tmp_path, files)).together == 0
+    assert memory_left(write_files(tmp_path, files)).together == 0
 
 
 @pytest.mark.parametrize("kind", [resource.RLIMIT_DATA, resource.RLIMIT_AS])
@@ -175,8 +167,10 @@ DENSE_AND_OUTLINES = Challenge.from_preset("monusac2020", name="outlines against
 
 def test_needs_follow_the_formula_of_the_larger_side(tmp_path):
     case, other = Case("c1", "P1", 2000, 3000), Case("c2", "P1", 10, 10)
-    write(tmp_path, {"challenge/reference/P1/c1.xml": "x" * 9_999_999, "challenge/reference/P1/c2.xml.gz": "x" * 999})
-    write(tmp_path, {"team/P1/c1/Epithelial/1.mat": "x" * 1999, "team/P1/c1/Lymphocyte/1.mat": "x" * 999})
+    write_files(
+        tmp_path, {"challenge/reference/P1/c1.xml": "x" * 10**7, "challenge/reference/P1/c2.xml.gz": "x" * 1000}
+    )
+    write_files(tmp_path, {"team/P1/c1/Epithelial/1.mat": "x" * 2000, "team/P1/c1/Lymphocyte/1.mat": "x" * 1000})
     files = open_submission(tmp_path / "team", DENSE_AND_OUTLINES.limits)
     contents = {"c1": tuple(CaseFile(name, 1) for name in files.names)}
     needs = memory_needs(
@@ -197,7 +191,7 @@ def test_what_shared_files_say_counts_as_it_lies_in_memory():
 
 
 def test_files_that_cannot_be_opened_are_not_counted_and_told_later(tmp_path):
-    write(tmp_path, {"team/P1/c1/Epithelial/1.mat": "x"})
+    write_files(tmp_path, {"team/P1/c1/Epithelial/1.mat": "x"})
     files = open_submission(tmp_path / "team", DENSE_AND_OUTLINES.limits)
     (tmp_path / "team/P1/c1/Epithelial/1.mat").unlink()
     contents = {"c1": (CaseFile(files.names[0], 1),)}
@@ -454,7 +448,7 @@ def large_images(tmp_path_factory) -> tuple[Path, Path]:
             path.mkdir(parents=True)
             (path / "nucleus.tif").write_bytes(content)
     cases = "\n".join(["case,height,width", *(f"{name},{side},{side}" for name in names)])
-    write(folder, {"challenge/challenge.toml": toml(document), "challenge/cases.csv": cases})
+    write_files(folder, {"challenge/challenge.toml": toml(document), "challenge/cases.csv": cases})
     return folder / "challenge", folder / "submission"
 
 

@@ -1,9 +1,14 @@
-"""``evaluation.compare``: scores of arrays, or of paths, in one line of Python."""
+"""``evaluation.compare``: scores of arrays, or of paths, in one line of Python.
+
+Each image is read once, into its nuclei and the class of each as it was given (``Image``). What a side holds is then a
+``Source``, as that of files is: classes are planned, models are put into parties and rules are made by the same
+functions. Nuclei stay in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from os import PathLike
@@ -11,39 +16,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluation.authoring.class_plan import Plan, distinct, named_class, parsed_classes
-from evaluation.authoring.compare import Comparison, compare_paths, comparison_of, model_names
-from evaluation.authoring.made_challenge import CONFIDENCE, Wanted
+from evaluation.authoring import made_challenge as challenges
+from evaluation.authoring.compare import Comparison, compare_paths, comparison_of, model_names, parties_of
+from evaluation.authoring.made_challenge import Plan, Wanted, distinct, plan_classes, unpaired
 from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, meaning_of
-from evaluation.authoring.source import NAMELESS, Size
+from evaluation.authoring.source import Pairing, Size, Source, SourceCase
 from evaluation.challenge import Challenge, LimitRules, is_safe_name
-from evaluation.challenge.documents import RECOMMENDED
+from evaluation.challenge.documents import resolve_preset
 from evaluation.decoding.label_array import find_binary_mask, label_components, values_of_masks
 from evaluation.execution.workers import check_workers
-from evaluation.findings import Finding, counted, fault, listed, quote
-from evaluation.instances.labels import (
-    EXACT_UP_TO,
-    are_records,
-    as_array,
-    instances_from_labels,
-    instances_from_masks,
-    instances_from_runs,
-    majority_classes,
-    whole_labels,
-)
-from evaluation.instances.runs import empty_region, union_region
+from evaluation.findings import Finding, counted, fault, listed
+from evaluation.instances import labels as dense
+from evaluation.instances.labels import are_records, as_array
+from evaluation.instances.runs import empty_region, join_regions, select_instances, union_region
 from evaluation.model import Instances, LabelRuns, Region
-from evaluation.model.intervals import expand
 from evaluation.model.label_runs import runs_of
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.study.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
 
 PATHS = (str, PathLike)
 SEVERAL = 4  # nuclei, each with a class of its own: no class map
-Classes = Any  # a sequence in ascending order of the labels, a table by label, or an image of the same shape
-Images = Mapping[str, Any]
 
 
 def compare(
@@ -83,14 +76,14 @@ def compare(
       prediction: detection F1 0.667, IoU 1.000, PQ 0.667
     """
     check_workers(workers)
-    given, ignored = classes_text(classes), ignored_names(ignore)
+    option, ignored = classes_text(classes), ignored_names(ignore)
     if isinstance(reference, PATHS):
         if groups is not None:
             raise ValueError("groups are for arrays; with files, each patient is a folder")
         return compare_paths(
             Path(reference),
             paths_in(prediction),
-            classes=given,
+            classes=option,
             ignore=ignored,
             iou=iou,
             families=families,
@@ -98,82 +91,57 @@ def compare(
         )
     if isinstance(prediction, PATHS):
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
-    given_models = models_in(reference, prediction)
-    images = images_by_name(reference, "reference", set().union(*map(sizes_of, given_models.values())))
-    sizes = set() if len(images) > 1 and not isinstance(reference, Mapping) else sizes_of(images)
-    models = {name: images_by_name(of_model, f"{name!r}, image", sizes) for name, of_model in given_models.items()}
+    named_models = models_in(reference, prediction)
+    numbers = {int(name) for name in ignored if name.removeprefix("-").isdecimal()}
+    images = Reading("reference", set().union(*map(sizes_of, named_models.values())), numbers).read(reference)
+    may_differ = isinstance(reference, Mapping) or len(images) < 2
+    sizes = {name: image.instances.shape_yx for name, image in images.items()}
+    below_0 = {number for number in numbers if number < 0}  # others are ids of nuclei in a prediction
+    models = {
+        name: Reading(f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes).read(model)
+        for name, model in named_models.items()
+    }
     if not (images and models):
         raise ValueError(f"nothing to compare: no {'model in the prediction' if images else 'image in the reference'}")
-    for name in (*images, *models, *(name for of_model in models.values() for name in of_model)):
+    for name in (*images, *models, *(name for model in models.values() for name in model)):
         if not isinstance(name, str):
             raise ValueError(f"{name!r} cannot be the name of an image or of a model; expected text")
-    of_reference = {name: annotated_of(image, ignored) for name, image in images.items()}
-    regions = {name: annotated.region for name, annotated in of_reference.items()}
-    images = {name: annotated.image for name, annotated in of_reference.items()}
-    met = set().union(*(annotated.met for annotated in of_reference.values()))
-    if strange := [name for name in ignored if name.casefold() not in met]:
+    images = with_regions(images, "reference")
+    models = {model: with_regions(read, f"{model!r}, image") for model, read in models.items()}
+    side, sides = source_of(images), {model: source_of(read) for model, read in models.items()}
+    not_scored = challenges.ignored_classes(side, ignored)
+    known = {name.casefold() for name in side.classes}.union(*(image.ignored_labels for image in images.values()))
+    if strange := [name for name in ignored if name.casefold() not in known]:
         raise ValueError(f"ignore: {strange[0]!r} is no label and no class of the reference")
-    models = {
-        model: {name: annotated_of(image, ignored, is_reference=False).image for name, image in of_model.items()}
-        for model, of_model in models.items()
-    }
-    findings: dict[Finding, None] = {}
-    sides = numbered({"reference": images} | {f"{model!r}, image": models[model] for model in models}, findings)
-    images, *of_models = sides.values()
-    models = dict(zip(models, of_models, strict=True))
-    plan = plan_of([images, *models.values()], given)
-    ids = ids_of(plan)
-    known_ids = ids_in(images, ids)
-    challenge = challenge_of(
-        plan, set() if given is not None else set(ids.values()) - known_ids, Wanted(iou, tuple(families), ignored)
-    )
+    images = {name: image.without(not_scored) for name, image in images.items()}
+    models = {model: {n: image.without(not_scored) for n, image in read.items()} for model, read in models.items()}
+    read_sides = (images, *models.values())
+    met = {key for read in read_sides for image in read.values() for key in image.classes}
+    option = option_for_numbers(option, met)
+    planned = plan_classes(side, sides, option, not_scored)
+    wanted = Wanted(iou, tuple(families), tuple(not_scored))
+    regions = {name: image.region for name, image in images.items()}
+    findings = [finding for read in read_sides for image in read.values() for finding in image.findings]
+    findings += planned.findings
+    results, parties = {}, parties_of(side, sides, planned)
+    for party in parties:
+        tables = rules_of(party.plan, "reference/"), rules_of(party.plan, "")
+        challenge = Challenge.build(resolve_preset(challenges.document_of(side, party, *tables, wanted)))
+        of_reference = {name: image.nuclei(party.plan, f"reference {name!r}") for name, image in images.items()}
+        for model in party.models:
+            check_names(model, models[model], images, named_models[model], may_differ=may_differ)
+            lacking = tuple(name for name in images if name not in models[model])
+            findings += unpaired(Pairing({}, {}, lacking, ()), model)
+            made = {name: one.nuclei(party.plan, f"{model!r}, image {name!r}") for name, one in models[model].items()}
+            pairs = {name: (nuclei, made.get(name)) for name, nuclei in of_reference.items()}
+            results[model] = result = score_instances(challenge, pairs, groups=groups, regions=regions)
+            some = [Seen(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
+            hints = (*hints_about(partial(list, some[:IMAGES_TRIED]), result), *classes_hint(result))
+            findings += [replace(hint, where=f"prediction {model!r}") for hint in hints]
+    return comparison_of(results, parties, findings=tuple(dict.fromkeys(findings)))
 
-    def side(of_side: Images, where: str, known: Mapping[str, Instances]) -> dict[str, Instances]:
-        made = {}
-        for name, image in of_side.items():
-            labels, _ = parts_of(image)
-            if isinstance(labels, list) and not labels and name in known:  # records, or masks, of no nucleus
-                labels = image = np.zeros(known[name].shape_yx, np.uint8)
-            made[name] = instances_of(image, ids, f"{where} {name!r}")
-            if not isinstance(labels, Instances | Masks):
-                found = find_binary_mask(runs_of(whole_labels(labels)), where=f"{where} {name!r}")
-                findings.update(dict.fromkeys([*found, *about_class_map(image, f"{where} {name!r}")]))
-        return made
 
-    known = side(images, "reference", {})
-    results = {}
-    for model, of_model in models.items():
-        if set(of_model) - set(known):
-            got = f"{model!r} has images that the reference has not: {sorted(set(of_model) - set(known))[:3]}"
-            expected = "two images, two lists, or two tables with the same names; several models are a table by name"
-            if isinstance(given_models[model], list):
-                expected += "; masks of single nuclei are arrays of True and False"
-            raise ValueError(f"{got}; expected {expected}")
-        if not isinstance(reference, Mapping) and 1 < len(known) != len(of_model):
-            raise ValueError(
-                f"{counted(len(known), 'image')} in the reference, {len(of_model)} in {model!r}: give tables by name"
-            )
-        if lacking := [f"prediction {quote(model)}, {quote(name)}" for name in known if name not in of_model]:
-            findings[fault("not-paired", *lacking, names=[])] = None
-        names = [plan[own - 1][0] for own in sorted(known_ids)]
-        for own in sorted(ids_in(of_model, ids) - known_ids) if names else []:
-            name = plan[own - 1][0]
-            findings[
-                fault(
-                    "classes-differ",
-                    f"prediction {quote(model)}",
-                    got=f"the class {quote(name)} is not in the reference",
-                    known=names,
-                    example=f"{names[0]}={name}",
-                )
-            ] = None
-        made = side(of_model, f"{model!r}, image", known)
-        pairs = {name: (instances, made.get(name)) for name, instances in known.items()}
-        results[model] = result = score_instances(challenge, pairs, groups=groups, regions=regions)
-        some = [Seen(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
-        for hint in (*hints_about(partial(list, some[:IMAGES_TRIED]), result), *classes_hint(result)):
-            findings[replace(hint, where=f"prediction {model!r}")] = None
-    return comparison_of(results, (), tuple(findings))
+# --- arguments --------------------------------------------------------------------------------------------------------
 
 
 def classes_text(classes: Any) -> str | None:
@@ -217,17 +185,137 @@ def models_in(reference: Any, prediction: Any) -> dict[str, Any]:
     return {"prediction": prediction}
 
 
-def class_keys(classes: Classes) -> list[str]:
-    """What stands for a class among the classes of an image; 0 and "" stand for none."""
-    if classes is None:
-        return []
-    try:
-        values = (
-            list(classes.values()) if isinstance(classes, Mapping) else np.unique(as_array(classes, "classes")).tolist()
+def option_for_numbers(option: str | None, keys: Set[str]) -> str | None:
+    """Classes that are named in order, with their numbers from 1 as other spellings if nuclei have numbers only.
+
+    Raises ValueError for classes of nuclei that are not among them.
+
+    >>> option_for_numbers("tumour,stroma", {"1", "2"})
+    'tumour=1,stroma=2'
+    """
+    if option is None or challenges.is_none(option):
+        return option
+    plan = challenges.parsed_classes(option)
+    if keys and all(key.isdecimal() for key in keys) and not keys & ids_of(plan).keys():
+        plan = [(name, [*aliases, str(number)]) for number, (name, aliases) in enumerate(plan, start=1)]
+    if unknown := sorted(key for key in keys if key.casefold() not in ids_of(plan)):
+        names = [word for name, more in plan for word in (name, *more)]
+        raise ValueError(f"{unknown[:3]} are not among the classes {', '.join(names)}")
+    return ",".join("=".join([name, *aliases]) for name, aliases in plan)
+
+
+def check_names(
+    model: str, read: Mapping[str, Image], images: Mapping[str, Image], given: Any, *, may_differ: bool
+) -> None:
+    """Refuse images that the reference has not, and lists of another length. Raises ValueError."""
+    if strange := sorted(set(read) - set(images)):
+        expected = "two images, two lists, or two tables with the same names; several models are a table by name"
+        if isinstance(given, list):
+            expected += "; masks of single nuclei are arrays of True and False"
+        raise ValueError(f"{model!r} has images that the reference has not: {strange[:3]}; expected {expected}")
+    if not may_differ and len(images) != len(read):
+        raise ValueError(
+            f"{counted(len(images), 'image')} in the reference, {len(read)} in {model!r}: give tables by name"
         )
-    except TypeError:  # that cannot be sorted
-        raise ValueError("classes are neither all names nor all numbers") from None
-    return [key_of(value) for value in values if not isinstance(value, Hashable) or value not in (0, "", None)]
+
+
+# --- what a side holds ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Image:
+    """The nuclei of an image that was given as arrays.
+
+    keys            the class of each nucleus, a name or a number as text; None if no classes are given
+    classes         all classes that were given, also those that no nucleus has
+    runs            its labels, if it was given as labels
+    region          what is not annotated
+    ignored_labels  the labels that mark it
+    """
+
+    instances: Instances
+    keys: tuple[str, ...] | None = None
+    classes: tuple[str, ...] = ()
+    runs: LabelRuns | None = None
+    region: Region = field(default_factory=empty_region)
+    ignored_labels: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+    has_ids: bool = False
+
+    def without(self, ignored: Collection[str]) -> Image:
+        """The image without the nuclei of classes that are not scored, whose pixels are not annotated."""
+        names = {name.casefold() for name in ignored}
+        scored = np.array([key.casefold() not in names for key in self.keys or ()], np.bool_)
+        if scored.all():
+            return self
+        region = union_region(select_instances(self.instances, ~scored))
+        return replace(
+            self,
+            instances=select_instances(self.instances, scored),
+            keys=tuple(key for key in self.keys or () if key.casefold() not in names),
+            classes=tuple(key for key in self.classes if key.casefold() not in names),
+            region=join_regions([self.region, region], self.instances.shape_yx[1]),
+        )
+
+    def nuclei(self, plan: Plan, where: str) -> Instances:
+        """The nuclei with the ids of their classes. Raises ValueError if there are several classes, but none here."""
+        if self.has_ids:
+            return self.instances
+        if self.keys is None and len(plan) > 1:
+            raise ValueError(f"{where}: no classes, although there are several; give pairs (labels, classes)")
+        ids = ids_of(plan)
+        of_nuclei = [1] * len(self.instances) if self.keys is None else [ids[key.casefold()] for key in self.keys]
+        return replace(self.instances, class_id=np.array(of_nuclei, np.int16))
+
+
+def with_regions(images: dict[str, Image], where: str) -> dict[str, Image]:
+    """The images of a side of masks with a nucleus for each region of touching pixels, which is told.
+
+    The values of class maps are the classes. Of other sides, images that look like masks are told.
+    """
+    runs = {name: image.runs for name, image in images.items() if image.runs is not None}
+    plain = [runs[name] for name in runs if images[name].keys is None]
+    values = values_of_masks(plain) if len(plain) == len(images) else set()
+    made = dict(images)
+    for name, labels in runs.items():
+        place, image = f"{where} {name!r}", images[name]
+        if not values:
+            told = (*find_binary_mask(labels, where=place), *image.findings)
+            made[name] = replace(image, findings=tuple(replace(one, where=place) for one in told))
+            continue
+        regions, told = label_components(labels, 8, where=place, bytes_limit=LimitRules().bytes_per_file)
+        nuclei = dense.instances_from_runs(regions, 1)
+        keys = None
+        if len(values) > 1:
+            first = np.searchsorted(labels.start, nuclei.first_pixels(), side="right") - 1
+            keys = tuple(map(str, labels.value[first].tolist()))
+        made[name] = replace(image, instances=nuclei, keys=keys, classes=keys or (), findings=told)
+    return made
+
+
+def source_of(images: Mapping[str, Image]) -> Source:
+    """What a side holds: names in the order in which they are met, numbers by size."""
+    keys = distinct(key for image in images.values() for key in image.classes)
+    classes = sorted(keys, key=lambda key: int(key) if key.isdecimal() else 0)
+    cases = {name: SourceCase((), size_yx=image.instances.shape_yx) for name, image in images.items()}
+    return Source(Path("arrays"), "label_image", ".npy", {}, cases, tuple(classes))
+
+
+def ids_of(plan: Plan) -> dict[str, int]:
+    """The id of each class by all its spellings, in small letters."""
+    return {word.casefold(): index for index, (name, more) in enumerate(plan, start=1) for word in (name, *more)}
+
+
+def rules_of(plan: Plan, below: str) -> dict[str, Any]:
+    """The rules of a side, as if its arrays were files with a class map each."""
+    rules: dict[str, Any] = {"format": "label_image", "files": f"{below}{{case}}.npy"}
+    if len(plan) > 1:
+        numbers = {name: number for number, (name, _) in enumerate(plan, start=1)}
+        rules |= {"class_map": f"{below}{{case}}_class.npy", "class_values": numbers}
+    return rules
+
+
+# --- one image --------------------------------------------------------------------------------------------------------
 
 
 def key_of(value: Any) -> str:
@@ -243,241 +331,170 @@ def key_of(value: Any) -> str:
     return str(int(value))
 
 
-def ids_in(side: Images, ids: Mapping[str, int]) -> set[int]:
-    """The classes that occur on a side."""
-    keys = {key.casefold() for image in side.values() for key in class_keys(parts_of(image)[1])}
-    return {ids[key] for key in keys if key in ids}
+class Masks:
+    """The nuclei of an image that was given as ``number`` masks, without classes."""
+
+    def __init__(self, masks: Any) -> None:
+        self.instances, self.number = dense.instances_from_masks(masks), len(masks)
 
 
-def plan_of(sides: Sequence[Images], given: str | None) -> Plan:
-    """The classes that occur, names in the order in which they are met and numbers by size, or those that are given."""
-    keys = dict.fromkeys(key for side in sides for image in side.values() for key in class_keys(parts_of(image)[1]))
-    ordered = sorted(keys, key=lambda key: int(key) if key.isdecimal() else 0)
-    met = {key.casefold(): key for key in distinct(ordered)}
-    if given == "none" or not (met or given is not None):
-        return [(NAMELESS, [*met.values()])]
-    if given is None:
-        return [named_class(key) for key in met.values()]
-    plan = parsed_classes(given)
-    known = ids_of(plan)
-    if all(key.isdecimal() for key in met) and not met.keys() & known.keys():
-        plan = [(name, [*aliases, str(number)]) for number, (name, aliases) in enumerate(plan, start=1)]
-        known = ids_of(plan)
-    if unknown := sorted(met[key] for key in met.keys() - known.keys()):
-        names = [word for name, more in plan for word in (name, *more)]
-        raise ValueError(f"{unknown[:3]} are not among the classes {', '.join(names)}")
-    return plan
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the images of a side are read.
 
-
-def ids_of(plan: Plan) -> dict[str, int]:
-    """The id of each class by all its spellings, in small letters."""
-    return {word.casefold(): index for index, (name, more) in enumerate(plan, start=1) for word in (name, *more)}
-
-
-def challenge_of(plan: Plan, foreign: Set[int], wanted: Wanted) -> Challenge:
-    """The rules for classes of which some, by their ids, the reference has not."""
-    of_ignore = {"policy": "drop_unmatched", "fraction": 0.5} if wanted.ignore else {}
-    regions = {"classes": list(wanted.ignore), **of_ignore}
-    sides: dict[str, Any] = {
-        "reference": {"format": "label_image", "files": "reference/{case}.tif", "ignore": regions},
-        "submission": {"format": "label_image", "files": "{case}.tif"},
-    }
-    if len(plan) > 1:
-        numbers = {name: number for number, (name, _) in enumerate(plan, start=1)}
-        for side, below in (("reference", "reference/"), ("submission", "")):
-            sides[side] |= {"class_map": f"{below}{{case}}_class.tif", "class_values": numbers}
-    return Challenge.from_preset(
-        RECOMMENDED,
-        name="Comparison",
-        classes=[
-            {"name": name, "aliases": aliases, "only_predicted": number in foreign and len(foreign) < len(plan)}
-            for number, (name, aliases) in enumerate(plan, start=1)
-        ],
-        confidence=CONFIDENCE,
-        **sides,
-        **wanted.tables(len(plan), foreign=len(foreign) if len(foreign) < len(plan) else 0),
-    )
-
-
-def numbered(sides: Mapping[str, Images], findings: dict[Finding, None]) -> dict[str, dict[str, Any]]:
-    """Sides of masks with a label for each region of touching pixels, which is told; other sides as they are.
-
-    If all sides are class maps, their values are the classes.
+    where    the side, before what is wrong
+    sizes    of the images of the other side, as far as they are known: those of masks
+    void     labels that mark what is not annotated
+    shapes   of the images of the reference, by name: those of empty lists of masks
     """
-    runs = {where: runs_of_labels(images) for where, images in sides.items()}
-    values = {where: values_of_masks(of_side.values()) for where, of_side in runs.items()}
-    have_classes = all(len(of_side) > 1 for of_side in values.values())
-    made = {where: dict(images) for where, images in sides.items()}
-    for where in filter(values.get, sides):
-        for name, mask in runs[where].items():
-            place, limit = f"{where} {name!r}", LimitRules().bytes_per_file
-            regions, told = label_components(mask, 8, where=place, bytes_limit=limit)
-            findings.update(dict.fromkeys(told))
-            plane = np.zeros(mask.shape_yx, np.int32)
-            plane.ravel()[expand(regions.start, regions.stop)] = np.repeat(regions.value, regions.stop - regions.start)
-            made[where][name] = (plane, whole_labels(sides[where][name])) if have_classes else plane
-    return made
 
+    where: str
+    sizes: Collection[Size]
+    void: Collection[int]
+    shapes: Mapping[str, Size] = field(default_factory=dict)
 
-def runs_of_labels(images: Images) -> dict[str, LabelRuns]:
-    """The runs of images that are labels alone; nothing if one is anything else (what is wrong is told later)."""
-    if not all(isinstance(image, np.ndarray) for image in images.values()):
-        return {}
-    try:
-        return {name: runs_of(whole_labels(image)) for name, image in images.items()}
-    except ValueError:
-        return {}
+    def read(self, images: Any) -> dict[str, Image]:
+        """Images as a table; a single one is "image", those of a list or a stack "image_0", "image_1", …
 
+        Raises ValueError for arrays that are neither labels nor masks.
+        """
+        if isinstance(images, list) and not images:
+            return {}
+        if isinstance(images, list) and not (are_records(images) or are_rows(images)):
+            stack = stack_of(images)
+            is_one = stack is not None and axis_of_masks(stack, self.sizes) == 0
+            images = Masks(stack) if is_one else by_number(images)
+        elif not isinstance(images, Mapping | Instances | list | tuple) and len(getattr(images, "shape", ())) > 2:
+            try:
+                images = unstacked(as_array(images, "labels"), self.sizes)
+            except ValueError as error:
+                raise ValueError(f"{self.where}: {error}") from None
+            images = by_number(images) if isinstance(images, list) else images
+        if isinstance(images, Mapping):
+            return {name: self.image(image, f"{self.where} {name!r}", name) for name, image in images.items()}
+        return {"image": self.image(images, self.where, "image")}
 
-def instances_of(image: Any, ids: Mapping[str, int], where: str) -> Instances:
-    """The nuclei of an image with the ids of their classes. Raises ValueError."""
-    labels, classes = parts_of(image)
-    try:
-        if isinstance(labels, Instances):
-            return labels
-        if classes is None:
-            if len(set(ids.values())) > 1:
-                raise ValueError("no classes, although there are several; give pairs (labels, classes)")
-            if isinstance(labels, Masks):
-                return with_classes(labels, [1] * labels.number)
-            return instances_from_labels(labels, class_id=1)
-        if isinstance(labels, Masks):
+    def image(self, image: Any, where: str, name: Any) -> Image:
+        """One image. Raises ValueError."""
+        labels, classes = parts_of(image)
+        are_two = isinstance(labels, list) and len(labels) == 2
+        is_float = getattr(getattr(labels, "dtype", None), "kind", "") == "f"
+        try:
+            if isinstance(labels, Instances):
+                return Image(labels, has_ids=True)
+            if isinstance(labels, list) and not labels and name in self.shapes:
+                labels, classes = np.zeros(self.shapes[name], np.uint8), None
+            elif isinstance(labels, list) and (are_records(labels) or not are_rows(labels)):
+                labels = Masks(labels)
+            elif not isinstance(labels, Masks) and (array := as_array(labels, "labels")).ndim > 2:
+                labels = Masks(array) if array.dtype.kind == "b" else unstacked(array, self.sizes)
+                if isinstance(labels, list):
+                    got = f"labels of shape {array.shape} are {counted(len(labels), 'image')}"
+                    raise ValueError(f"{got}; expected one, (H, W)")
+                if isinstance(labels, tuple):
+                    if classes is not None:
+                        raise ValueError(f"labels of shape {array.shape}, with classes; expected labels (H, W)")
+                    labels, classes = labels
+            if not isinstance(labels, Masks):
+                return self.labels(labels, classes, where)
+            if classes is None:
+                return Image(labels.instances)
             of_masks = as_array(classes, "classes")
             if isinstance(classes, Mapping) or of_masks.shape != (labels.number,):
                 raise ValueError(f"classes of shape {of_masks.shape} for {labels.number} masks; expected one for each")
-            return with_classes(labels, [ids[key_of(value).casefold()] for value in of_masks.tolist()])
-        whole = whole_labels(labels)
-        present = [int(label) for label in np.unique(whole) if label]
-        if getattr(classes, "ndim", 0) == 1 and hasattr(classes, "to_dict") and set(present) <= set(classes.index):
-            classes = classes.to_dict()  # a column of pandas that is indexed by label
-        if isinstance(classes, Mapping):
-            try:
-                of_label = {int(label): value for label, value in classes.items()}
-            except (TypeError, ValueError):
-                raise ValueError(f"a table of classes has labels as keys, not {listed(classes, 3)}") from None
-            if lacking := [label for label in present if label not in of_label]:
-                raise ValueError(f"no class for the labels {lacking[:3]}")
-            return instances_from_labels(whole, [ids[key_of(of_label[label]).casefold()] for label in present])
-        given = as_array(classes, "classes")
-        if given.shape == whole.shape and given.ndim == 2:
-            return instances_from_labels(whole, majority(whole, given, ids))
-        if given.shape != (len(present),):
+            keys = [key_of(value) for value in of_masks.tolist()]
+            return Image(labels.instances, tuple(keys[n - 1] for n in labels.instances.source_id), tuple(sorted(keys)))
+        except ValueError as error:
+            advice = "; labels with classes are a pair, (labels, classes)" * are_two
+            advice += "; masks of single nuclei are arrays of True and False" * is_float
+            raise ValueError(f"{where}: {error}{advice}") from None
+
+    def labels(self, labels: Any, classes: Any, where: str) -> Image:
+        """An image of labels; what is not annotated is no nucleus. Raises ValueError, of label 0 too."""
+        array = as_array(labels, "labels")
+        if 0 in self.void and classes is None:
+            raise ValueError("ignore: 0 is the background of labels; mark what is not annotated with another number")
+        is_void = np.isin(array, sorted(self.void))
+        whole = dense.whole_labels(np.where(is_void, 0, array) if is_void.any() else array)
+        if whole.min(initial=0) < 0 or whole.max(initial=0) > np.iinfo(np.int64).max:
+            raise ValueError(f"labels are from {whole.min()} to {whole.max()}, not from 0 to 2^63 - 1")
+        runs = runs_of(whole)
+        instances = dense.instances_from_runs(runs, 0)
+        region = union_region(dense.instances_from_runs(runs_of(is_void.astype(np.uint8)), 1))
+        void_labels = frozenset(str(number) for number in self.void if (array == number).any())
+        read = Image(instances, None, (), runs, region, void_labels)
+        if classes is None:
+            return read
+        keys, met = keys_of_labels(instances, whole, classes)
+        return replace(read, keys=tuple(keys), classes=tuple(met), findings=about_class_map(whole, classes, where))
+
+
+def keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[list[str], list[str]]:
+    """The class of each label, and all classes that there are, from a table, a list or a class map. Raises ValueError.
+
+    In a class map a nucleus has the class of most of its pixels that have one.
+    """
+    present = instances.source_id.tolist()
+    if getattr(classes, "ndim", 0) == 1 and hasattr(classes, "to_dict") and set(present) <= set(classes.index):
+        classes = classes.to_dict()  # a column of pandas that is indexed by label
+    if isinstance(classes, Mapping):
+        try:
+            of_label = {int(label): value for label, value in classes.items()}
+        except (TypeError, ValueError):
+            raise ValueError(f"a table of classes has labels as keys, not {listed(classes, 3)}") from None
+        if lacking := [label for label in present if label not in of_label]:
+            raise ValueError(f"no class for the labels {lacking[:3]}")
+        met = [key_of(value) for value in of_label.values() if value not in (0, "", None)]
+        return [key_of(of_label[label]) for label in present], met
+    array = as_array(classes, "classes")
+    try:
+        values, index = np.unique(array, return_inverse=True)
+    except TypeError:  # that cannot be sorted
+        raise ValueError("classes are neither all names nor all numbers") from None
+    is_class = [value not in (0, "") for value in values.tolist()]
+    met = [key_of(value) for value, is_one in zip(values.tolist(), is_class, strict=True) if is_one]
+    if array.shape != labels.shape or array.ndim != 2:
+        if array.shape != (len(present),):
             expected = "one for each label in ascending order, a table by label, or an image of the same shape"
-            raise ValueError(
-                f"classes of shape {given.shape} for {counted(len(present), 'label')}; expected {expected}"
-            )
-        return instances_from_labels(whole, [ids[key_of(value).casefold()] for value in given.tolist()])
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
+            got = f"classes of shape {array.shape} for {counted(len(present), 'label')}"
+            raise ValueError(f"{got}; expected {expected}")
+        return [key_of(value) for value in array.tolist()], met
+    numbers = np.where(is_class, np.cumsum(is_class), 0).astype(np.int16)
+    number = dense.majority_classes(instances, runs_of(numbers[index.reshape(labels.shape)]))
+    if (number == 0).any():
+        without = counted(int((number == 0).sum()), "nucleus has", "nuclei have")
+        got = f"{without} no class in the class map, the second of the pair"
+        raise ValueError(f"{got}; several images are a list, not a pair")
+    return [met[one - 1] for one in number.tolist()], met
 
 
-def with_classes(masks: Masks, class_of_mask: Sequence[int]) -> Instances:
-    """The nuclei of masks with the id of the class of each mask; a mask without pixels is no nucleus."""
-    instances = masks.instances
-    return replace(instances, class_id=np.array(class_of_mask, np.int16)[instances.source_id - 1])
-
-
-def about_class_map(image: Any, where: str) -> list[Finding]:
+def about_class_map(labels: Array, classes: Any, where: str) -> tuple[Finding, ...]:
     """A warning if the second image of a pair has signs of being labels of another one.
 
     Such signs: each nucleus of the first, of which there are four or more, has a value of its own; most nuclei have
     several values; or most of the second lies outside the nuclei.
     """
-    labels, classes = parts_of(image)
-    if classes is None or isinstance(classes, Mapping) or isinstance(labels, Instances | Masks):
-        return []
-    of_labels, of_classes = whole_labels(labels), as_array(classes, "classes")
-    if of_classes.ndim != 2 or of_classes.shape != of_labels.shape or of_classes.dtype.kind not in "biuf":
-        return []
-    is_nucleus, has_class = of_labels != 0, of_classes != 0
-    pairs = np.unique(np.stack([of_labels[is_nucleus], of_classes[is_nucleus]]).astype(np.int64), axis=1)
+    class_map = np.zeros(0) if isinstance(classes, Mapping) else as_array(classes, "classes")
+    if class_map.ndim != 2 or class_map.shape != labels.shape or class_map.dtype.kind not in "biuf":
+        return ()
+    is_nucleus, has_class = labels != 0, class_map != 0
+    pairs = np.unique(np.stack([labels[is_nucleus], class_map[is_nucleus]]).astype(np.int64), axis=1)
     nuclei, values = np.unique(pairs[0], return_counts=True)
-    got = ""
-    if len(nuclei) >= SEVERAL and len(set(pairs[1].tolist())) >= len(nuclei) and (values == 1).all():
-        got = f"the second of the pair has another value for each of the {len(nuclei)} nuclei of the first"
-    elif 2 * np.count_nonzero(values > 1) > len(nuclei):
-        several = np.count_nonzero(values > 1)
-        got = f"the second of the pair has several values in {several} of {counted(len(nuclei), 'nucleus', 'nuclei')}"
+    number, several = counted(len(nuclei), "nucleus", "nuclei"), np.count_nonzero(values > 1)
+    if len(nuclei) >= SEVERAL and len(set(pairs[1].tolist())) >= len(nuclei) and not several:
+        got = f"the second of the pair has another value for each of the {number} of the first"
+    elif 2 * several > len(nuclei):
+        got = f"the second of the pair has several values in {several} of {number}"
     elif 2 * np.count_nonzero(has_class & ~is_nucleus) > np.count_nonzero(has_class):
-        got = (
-            f"most of the second of the pair lies outside the {counted(len(nuclei), 'nucleus', 'nuclei')} of the first"
-        )
-    return [fault("no-class-map", where, got=got)] if got else []
-
-
-def majority(labels: Any, class_map: Any, ids: Mapping[str, int]) -> list[int]:
-    """The class of most pixels of each label that have one, as files with a class map are read."""
-    values, index = np.unique(class_map, return_inverse=True)
-    table = np.array([0 if value in (0, "") else ids[key_of(value).casefold()] for value in values.tolist()], np.int16)
-    classes = majority_classes(instances_from_runs(runs_of(labels), 0), runs_of(table[index.reshape(labels.shape)]))
-    if (classes == 0).any():
-        without = counted(int((classes == 0).sum()), "nucleus has", "nuclei have")
-        got = f"{without} no class in the class map, the second of the pair"
-        raise ValueError(f"{got}; several images are a list, not a pair")
-    return [int(value) for value in classes]
-
-
-class Masks:
-    """The nuclei of an image that was given as ``number`` masks, without classes."""
-
-    def __init__(self, masks: Any) -> None:
-        self.instances, self.number = instances_from_masks(masks), len(masks)
-
-
-def images_by_name(images: Any, where: str, sizes: Collection[Size] = ()) -> dict[str, Any]:
-    """Images as a table; a single one is "image", those of a list or a stack "image_0", "image_1", …
-
-    sizes   of the images of the other side, as far as known: those of masks
-
-    Each is labels, a pair of these and classes, ``Instances`` or ``Masks``, the last perhaps in a pair. Raises
-    ValueError for arrays that are neither labels nor masks; ``where`` stands before it.
-    """
-    if isinstance(images, Mapping):
-        return {name: read_image(image, f"{where} {name!r}", sizes) for name, image in images.items()}
-    if isinstance(images, list) and not (are_records(images) or are_rows(images)):
-        stack = stack_of(images)
-        if stack is not None and axis_of_masks(stack, sizes) == 0:
-            return {"image": Masks(stack)}
-        return {name: read_image(image, f"{where} {name!r}", sizes) for name, image in by_number(images).items()}
-    if isinstance(images, list) and not images:
-        return {}
-    if not isinstance(images, Instances | list | tuple) and len(getattr(images, "shape", ())) > 2:
-        try:
-            planes = unstacked(as_array(images, "labels"), sizes)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
-        return by_number(planes) if isinstance(planes, list) else {"image": planes}
-    return {"image": read_image(images, where, sizes)}
+        got = f"most of the second of the pair lies outside the {number} of the first"
+    else:
+        return ()
+    return (fault("no-class-map", where, got=got),)
 
 
 def by_number(images: list[Any]) -> dict[str, Any]:
     digits = len(str(len(images) - 1))
     return {f"image_{index:0{digits}}": image for index, image in enumerate(images)}
-
-
-def read_image(image: Any, where: str, sizes: Collection[Size]) -> Any:
-    """One image. Raises ValueError."""
-    labels, classes = parts_of(image)
-    if isinstance(labels, Instances) or (isinstance(labels, list) and not are_records(labels) and are_rows(labels)):
-        return image
-    try:
-        if isinstance(labels, list):
-            read: Any = Masks(labels)
-        else:
-            array = as_array(labels, "labels")
-            if array.ndim < 3:
-                return image
-            read = Masks(array) if array.dtype.kind == "b" else unstacked(array, sizes)
-            if isinstance(read, list):
-                raise ValueError(
-                    f"labels of shape {array.shape} are {counted(len(read), 'image')}; expected one, (H, W)"
-                )
-            if isinstance(read, tuple) and classes is not None:
-                raise ValueError(f"labels of shape {array.shape}, with classes; expected labels (H, W)")
-    except ValueError as error:
-        pair = "; labels with classes are a pair, (labels, classes)" * (isinstance(labels, list) and len(labels) == 2)
-        raise ValueError(f"{where}: {error}{pair}") from None
-    return read if classes is None else (read, classes)
 
 
 def unstacked(array: Array, sizes: Collection[Size]) -> Any:
@@ -494,7 +511,7 @@ def unstacked(array: Array, sizes: Collection[Size]) -> Any:
     if array.ndim != 3 or array.dtype.kind not in "biuf":
         raise ValueError(f"labels are {array.dtype} of shape {shape}; expected (H, W), (N, H, W), or a list of images")
     if array.dtype.kind == "f":
-        if not (np.abs(array) <= EXACT_UP_TO).all() or not np.array_equal(array, array.astype(np.int64)):
+        if not (np.abs(array) <= dense.EXACT_UP_TO).all() or not np.array_equal(array, array.astype(np.int64)):
             got = f"labels of shape {shape} are not all whole numbers"
             raise ValueError(f"{got}; of probabilities of masks give masks > 0.5")
         array = array.astype(np.int64)
@@ -535,59 +552,10 @@ def sizes_of(images: Any) -> set[Size]:
     sizes: set[Size] = set()
     for image in images.values() if isinstance(images, Mapping) else [images]:
         labels = image[0] if isinstance(image, tuple) and image else image
-        if isinstance(labels, Masks):
-            labels = labels.instances
         shape: tuple[int, ...] = labels.shape_yx if isinstance(labels, Instances) else getattr(labels, "shape", ())
         if len(shape) == 2:
             sizes.add((int(shape[0]), int(shape[1])))
     return sizes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Annotated:
-    """An image without the labels and classes that mark what is not annotated, where they were, and which it had."""
-
-    image: Any
-    region: Region
-    met: frozenset[str] = frozenset()
-
-
-def annotated_of(image: Any, ignore: Collection[str], *, is_reference: bool = True) -> Annotated:
-    """An image without what is not annotated: pixels of a label, nuclei of a class, as ``ignore`` has them.
-
-    A number above 0 is a label of the reference alone: in a prediction it is the id of a nucleus. Raises ValueError for
-    0, the background.
-    """
-    labels, classes = parts_of(image)
-    if not ignore or isinstance(labels, Instances | Masks):
-        return Annotated(image, empty_region())
-    array, names = as_array(labels, "labels"), {name.casefold() for name in ignore}
-    numbers = {int(name) for name in names if name.removeprefix("-").isdecimal()}
-    if 0 in numbers and classes is None:
-        raise ValueError("ignore: 0 is the background of labels; mark what is not annotated with another number")
-    numbers = {number for number in numbers if is_reference or number < 0}
-    is_void = np.isin(array, sorted(numbers))
-    met = {str(number) for number in numbers if (array == number).any()}
-    is_map = not isinstance(classes, Mapping | None) and np.shape(classes) == array.shape
-    if is_map:
-        given = as_array(classes, "classes")
-        out = [value for value in np.unique(given).tolist() if str(value).casefold() in names]
-        is_void |= np.isin(given, out)
-        met |= {str(value).casefold() for value in out}
-        classes = np.where(is_void, np.zeros((), given.dtype), given)
-    elif classes is not None:
-        present = np.unique(array[~is_void & (array != 0)]).tolist()
-        of_label = classes if isinstance(classes, Mapping) else dict(zip(present, classes, strict=False))
-        out = [label for label, name in of_label.items() if str(name).casefold() in names]
-        is_void |= np.isin(array, out)
-        met |= {str(of_label[label]).casefold() for label in out}
-        classes = {label: name for label, name in of_label.items() if label not in out} if out else classes
-    kept = np.where(is_void, 0, array)
-    return Annotated(kept if classes is None else (kept, classes), region_of(is_void), frozenset(met))
-
-
-def region_of(is_inside: npt.NDArray[np.bool_]) -> Region:
-    return union_region(instances_from_labels(is_inside.astype(np.uint8), class_id=1))
 
 
 def are_rows(parts: list[Any]) -> bool:
@@ -604,7 +572,7 @@ def are_rows(parts: list[Any]) -> bool:
     return all(map(is_row, parts))
 
 
-def parts_of(image: Any) -> tuple[Any, Classes]:
+def parts_of(image: Any) -> tuple[Any, Any]:
     """The labels and the classes of an image."""
     if isinstance(image, tuple):
         if len(image) != 2:

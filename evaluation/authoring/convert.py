@@ -12,22 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote as quote_for_shell
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from evaluation.authoring.look import (
-    DEFAULTS,
-    UNKNOWN_YX,
-    look_at_file,
-    met_classes,
-    numbers_in_mat,
-    read_one_case,
-    usual_keys,
-    whole_numbers,
-)
+from evaluation import model
+from evaluation.authoring import look as looked
+from evaluation.authoring.look import UNKNOWN_YX, look_at_file, whole_numbers
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import faults_of, joined
 from evaluation.challenge.documents import parse_toml
@@ -39,7 +33,7 @@ from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as, refused
 from evaluation.formats import Request, read_annotations
 from evaluation.formats.geojson import write_geojson
-from evaluation.formats.images import FoundImage, find_image
+from evaluation.formats.images import find_image
 from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import COLUMN_PREFIX
@@ -47,36 +41,20 @@ from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.prepare import convert_parts
 from evaluation.instances.rasterise import placed_vertices
-from evaluation.model import (
-    Annotations,
-    Case,
-    ClassTable,
-    Counts,
-    Instances,
-    Int16,
-    LabelImage,
-    OriginRule,
-    Outlines,
-    OverlapRule,
-    Part,
-    Points,
-)
+from evaluation.model import Annotations, Case, ClassTable, Instances, Int16, LabelImage, OriginRule, Outlines, Part
 from evaluation.results.files import all_or_none
-from evaluation.scoring.read import (
-    Side,
-    in_image,
-    outside_image,
-    read_case,
-    read_shared_reference,
-    reference_files,
-    reference_side,
-    shared_reference_files,
-    submission_side,
-)
+from evaluation.scoring import read as reading
+from evaluation.scoring.read import Side
 from evaluation.scoring.receive import CaseContent, receive_submission
 
 Target = Literal["geojson", "label_tiff", "nary_mat", "platform"]
 TARGETS: dict[Target, str] = {"geojson": ".geojson", "label_tiff": ".tif", "nary_mat": ".mat", "platform": ".json"}
+TARGET_OF_FORMAT: dict[str, Target] = {
+    "geojson": "geojson",
+    "label_image": "label_tiff",
+    "nary_mat": "nary_mat",
+    **dict.fromkeys(("polygons_json", "points_json"), "platform"),
+}
 SUFFIXES = {*TARGETS.values(), ".tiff"}  # of OUTPUT; another one is a part of its name
 NOT_SAID = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}  # of formats without these keys
 SHIFT: Mapping[OriginRule, float] = {"pixel_centre": 0.0, "pixel_corner": 0.5}  # of the first pixel's centre
@@ -130,7 +108,7 @@ class Writer:
 
     target: Target
     origin: OriginRule
-    overlap: OverlapRule | None
+    overlap: model.OverlapRule | None
     rules: FormatRules
     class_names: Sequence[str]
     colours: Sequence[str | None]
@@ -144,7 +122,7 @@ class Writer:
         Raises InputFault for what cannot be written.
         """
         place = f"case {quote(case.name)}"
-        if any(isinstance(part, Counts) for part in parts):
+        if any(isinstance(part, model.Counts) for part in parts):
             raise refused("unsupported-shape", place, wording="only-numbers")
         lost = lost_numbers(annotations.parts, self.target, where)
         rules: dict[str, Any] = {key: self.rules.value(key) or usual for key, usual in NOT_SAID.items()}
@@ -156,7 +134,7 @@ class Writer:
         converted = convert_parts(parts, case.shape_yx, **rules, where=place)
         instances = replace(converted.instances, class_id=self.named(converted.instances.class_id))
         nuclei, written_nuclei = converted.scored_before + converted.ignored_before, len(instances)
-        outside = outside_image(max(converted.outside, nuclei - written_nuclei), nuclei, case, place)
+        outside = reading.outside_image(max(converted.outside, nuclei - written_nuclei), nuclei, case, place)
         if case.shape_yx == UNKNOWN_YX:
             outside = [replace(finding, expected="x and y of 0 or more, in px") for finding in outside]
         if self.overlap is not None and self.target in PAINTED and instances.point_yx is None:
@@ -182,7 +160,7 @@ class Writer:
         if target == "platform" and are_points:
             xy = instances.centroids_yx()[:, ::-1] + SHIFT[self.origin]
             class_id, probabilities = instances.class_id, (instances.probability, instances.class_probability)
-            return {suffix: write_points_json(Points(xy, class_id, instances.source_id, *probabilities), names)}
+            return {suffix: write_points_json(model.Points(xy, class_id, instances.source_id, *probabilities), names)}
         if target in DRAWN and are_points:
             raise refused("unsupported-shape", where, wording="points-without-outlines")
         if target in DRAWN:
@@ -273,7 +251,7 @@ def convert_challenge(
     target: Target,
     *,
     origin: OriginRule = "pixel_corner",
-    overlap: OverlapRule | None = None,
+    overlap: model.OverlapRule | None = None,
 ) -> Conversion:
     """Write every case of a submission, or of the reference (``source`` None), in another format.
 
@@ -293,7 +271,7 @@ def convert_challenge(
         for case, read in readers:
             try:
                 annotations = read()
-                parts = in_image(annotations.parts, case, rules)
+                parts = reading.in_image(annotations.parts, case, rules)
                 files = writer.encode(case, parts, annotations, f"case {quote(case.name)}")
             except InputFault as error:
                 faults += error.findings
@@ -315,29 +293,27 @@ def readers_of_cases(
     """Every case that is there with a function that reads it, warnings about the files, and the paths of the files."""
 
     def reader(side: Side, case: Case, content: CaseContent) -> CaseReader:
-        return case, lambda: content if isinstance(content, Annotations) else read_case(side, case, content)
+        return case, lambda: content if isinstance(content, Annotations) else reading.read_case(side, case, content)
 
     if source is None:
-        shared = read_shared_reference(challenge, folder)
-        side = reference_side(challenge, folder)
+        shared = reading.read_shared_reference(challenge, folder)
+        side = reading.reference_side(challenge, folder)
         if shared:
-            names = [file.name for file in shared_reference_files(challenge, folder)]
+            names = [file.name for file in reading.shared_reference_files(challenge, folder)]
             readers = [reader(side, case, shared.cases[case.name]) for case in challenge.cases]
-            return readers, shared.warnings, resolved(folder, names)
-        files = {case: reference_files(challenge, folder, case) for case in challenge.cases}
+            return readers, shared.warnings, {(folder / name).resolve() for name in names}
+        files = {case: reading.reference_files(challenge, folder, case) for case in challenge.cases}
         names = [name for case_files in files.values() for file in case_files for name in file.names]
-        return [reader(side, case, case_files) for case, case_files in files.items()], [], resolved(folder, names)
+        readers = [reader(side, case, case_files) for case, case_files in files.items()]
+        return readers, [], {(folder / name).resolve() for name in names}
     received = receive_submission(challenge, source, folder)
     if received.has_errors:
         raise ConversionRefused(*received.findings)
-    side = submission_side(challenge, received.files)
+    side = reading.submission_side(challenge, received.files)
     contents = received.contents
     readers = [reader(side, case, contents[case.name]) for case in challenge.cases if case.name in contents]
-    return readers, list(received.findings), resolved(source, received.files.names) | {source.resolve()}
-
-
-def resolved(folder: Path, names: Iterable[str]) -> set[Path]:
-    return {(folder / name).resolve() for name in names}
+    paths = {source.resolve(), *((source / name).resolve() for name in received.files.names)}
+    return readers, list(received.findings), paths
 
 
 # --- one file ---------------------------------------------------------------------------------------------------------
@@ -354,7 +330,7 @@ def convert_file(
     size_yx: tuple[int, int] | None = None,
     spacing_um: float | None = None,
     origin: OriginRule = "pixel_corner",
-    overlap: OverlapRule | None = None,
+    overlap: model.OverlapRule | None = None,
 ) -> Conversion:
     """Convert one file that holds one case. Classes keep their names; without ``class_names`` those of the file count.
 
@@ -373,7 +349,11 @@ def convert_file(
         source, detected = file.path, file.detected
         name = detected.format
         if name == "hovernet_mat" and "class_values" not in options:
-            options |= numbered_classes(source, class_names)
+            with source.open("rb") as stream:
+                numbers = looked.numbers_in_mat(stream, source.name)
+            numbered = class_names or list(map(str, range(1, max(numbers, default=0) + 1)))
+            values = {name: number for number, name in enumerate(numbered, start=1)}
+            options |= {"class_values": values} if numbers else {}
         rules = rules_for(name, {**detected.keys, **options}, source)
         if rules.are_counts:
             raise refused("unsupported-shape", quote(original.name, 120), wording="only-numbers")
@@ -390,7 +370,10 @@ def convert_file(
         with source.open("rb") as stream:
             image = find_image(source, stream, request, stem)
             is_dense = rules.dense or name in ("rle_csv", "yolo_txt")
-            case = Case(stem, stem, *(size_yx or known_size(image, is_dense, target)), spacing_um, index=0)
+            size_yx = size_yx or image.size_yx
+            if size_yx is None and (is_dense or target in PAINTED):
+                raise WrongUsage(fault("missing-option", "--size", wording="no-image-size"))
+            case = Case(stem, stem, *(size_yx or UNKNOWN_YX), spacing_um, index=0)
             of_classes = None if file.classes is None else np.load(file.classes, allow_pickle=False)
             if of_classes is None and name == "label_image":
                 of_classes = classes_in_npz(stream, request, case)
@@ -400,12 +383,16 @@ def convert_file(
                 with (file.classes or source).open("rb") as again:
                     annotations = read_annotations(stream, request, case, {"class_map": (again, request.where)})
             else:
-                annotations = read_one_case(stream, request, case, image)
+                annotations = looked.read_one_case(stream, request, case, image)
         names = names or ["nucleus"]
-        check_parts(annotations, request.where)
+        parts = annotations.parts
+        left_out = sum(finding.count for finding in annotations.findings if finding.code == "left-out")
+        if left_out and not any(isinstance(part, LabelImage) or len(part) for part in parts):
+            told = fault("unsupported-shape", request.where, wording="all-left-out", count=left_out)
+            raise InputFault(*annotations.findings, told)
         hints.pop("unsupported-shape", None)
         writer = Writer(target, origin, overlap, rules, names, [None] * len(names), len(names))
-        encoded = writer.encode(case, annotations.parts, annotations, request.where)
+        encoded = writer.encode(case, parts, annotations, request.where)
         if not request.classes.names and tells_class_probabilities(source, name):
             lost = fault("left-out", request.where, wording="unnamed-probabilities")
             encoded = replace(encoded, findings=(*encoded.findings, lost))
@@ -425,14 +412,6 @@ def refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
         raise WrongUsage(
             fault("unreadable-file", quote(source), got=(error.strerror or "not readable").lower())
         ) from None
-
-
-def numbered_classes(source: Path, class_names: Sequence[str]) -> dict[str, Any]:
-    """``class_values`` for a file of HoVer-Net: its numbers from 1 in the order of the names, or as names."""
-    with source.open("rb") as stream:
-        numbers = numbers_in_mat(stream, source.name)
-    names = class_names or list(map(str, range(1, max(numbers, default=0) + 1)))
-    return {"class_values": {name: number for number, name in enumerate(names, start=1)}} if numbers else {}
 
 
 def tells_class_probabilities(source: Path, format: str) -> bool:
@@ -468,20 +447,13 @@ def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
     Without ``names`` those that are met are added to them.
     """
     if not names:
-        return met_classes(rules, names)
+        return looked.met_classes(rules, names)
     first = 0 if rules.format == "yolo_txt" else 1
     numbers = rules.value("class_values") or {name: (index,) for index, name in enumerate(names, start=first)}
     ids = {name.casefold(): index for index, name in enumerate(names, start=1)}
     known = ((ids.get(name.casefold()), own) for name, own in numbers.items())
     values = {number: class_id for class_id, own in known if class_id is not None for number in own}
-    return replace(met_classes(rules, names), names=tuple(names), ids=ids, values=values)
-
-
-def check_parts(annotations: Annotations, where: str) -> None:
-    """Raise InputFault if all that a file has was left out."""
-    count = sum(finding.count for finding in annotations.findings if finding.code == "left-out")
-    if count and not any(isinstance(part, LabelImage) or len(part) for part in annotations.parts):
-        raise InputFault(*annotations.findings, fault("unsupported-shape", where, wording="all-left-out", count=count))
+    return replace(looked.met_classes(rules, names), names=tuple(names), ids=ids, values=values)
 
 
 def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
@@ -494,29 +466,17 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
         raise WrongUsage(fault("invalid-rule", f"--set {key}=", got=got, expected=expected, fix=fix))
     files = source.name if FORMATS[name].file_holds == "all cases" else "{case}"
     try:
-        return FORMATS[name].model_validate({"format": name, "files": files, **usual_keys(name, options, DEFAULTS)})
+        keys = looked.usual_keys(name, options, looked.DEFAULTS)
+        return FORMATS[name].model_validate({"format": name, "files": files, **keys})
     except ValidationError as error:
-        faults = [each for problem in error.errors() for each in option_faults(problem, name)]
-        annotations = [
-            fault("invalid-rule", f"--set {each.where}=", got=each.got, expected=each.expected) for each in faults
-        ]
-        raise WrongUsage(*annotations) from None
-
-
-def option_faults(problem: Any, format: str) -> list[Finding]:
-    """One pydantic error about the options of a format, as findings at their keys."""
-    if problem["type"] == "extra_forbidden":
-        return [fault("contradictory-rules", joined(*problem["loc"]), wording="only-own-keys", format=format, shape="")]
-    return faults_of(problem, problem["loc"])
-
-
-def known_size(image: FoundImage, is_dense: bool, target: Target) -> tuple[int, int]:
-    """Height and width of the image: those that the file tells, or any if they do not matter. Raises WrongUsage."""
-    if image.size_yx is not None:
-        return image.size_yx
-    if is_dense or target in PAINTED:
-        raise WrongUsage(fault("missing-option", "--size", wording="no-image-size"))
-    return UNKNOWN_YX
+        findings: list[Finding] = []
+        for problem in error.errors():
+            faults = faults_of(problem, problem["loc"])
+            if problem["type"] == "extra_forbidden":
+                key = joined(*problem["loc"])
+                faults = [fault("contradictory-rules", key, wording="only-own-keys", format=name, shape="")]
+            findings += [fault("invalid-rule", f"--set {f.where}=", got=f.got, expected=f.expected) for f in faults]
+        raise WrongUsage(*findings) from None
 
 
 def parse_options(options: Sequence[str]) -> dict[str, Any]:
@@ -553,3 +513,27 @@ def parse_size(size: str | None) -> tuple[int, int] | None:
             fault("invalid-rule", "--size", got=quote(size), expected="height and width in px, such as 1000x800")
         )
     return int(match[1]), int(match[2])
+
+
+def with_other_format(findings: Sequence[Finding], submission: Path, format: str) -> list[Finding]:
+    """Findings about a rejected submission: if its files have another format than the challenge's, it is told.
+
+    What was found, and the call that makes the wanted format of a file, stand behind the first error and those of its
+    code.
+    """
+    with tempfile.TemporaryDirectory(prefix="evaluation-validate-") as workspace:
+        try:
+            source = looked.look(submission, Path(workspace), imports=True)
+        except (InputFault, SubmissionRejected, WrongUsage, OSError):
+            return list(findings)
+    if source.format == format:
+        return list(findings)
+    case = next(iter(source.cases.values()))
+    name, images = case.files[0].name, counted(len(source.cases), "image")
+    words = f"It holds {images} as {source.format}, such as {quote(name, 80)}; expected: {format}."
+    if (target := TARGET_OF_FORMAT.get(format)) is not None:
+        file = quote_for_shell(str(submission if submission.is_file() else submission / name))
+        size = " --size HEIGHTxWIDTH" if target in PAINTED and case.size_yx is None else ""
+        words += f" This converts a file: evaluation convert {file} OUTPUT --to {target}{size}"
+    first = min(finding for finding in findings if finding.severity == "error")
+    return [replace(one, fix=f"{one.fix} {words}".strip()) if one.code == first.code else one for one in findings]

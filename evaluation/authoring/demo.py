@@ -14,17 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.authoring.synthesis import (
-    MONUSAC_KINDS,
-    Mistakes,
-    NucleusKind,
-    centres_xy,
-    draw_nuclei,
-    label_map,
-    perturb,
-    seeded,
-    select_outlines,
-)
+from evaluation.authoring import synthesis as made
+from evaluation.authoring.synthesis import Mistakes, NucleusKind, draw_nuclei, label_map, seeded, select_outlines
 from evaluation.execution.workers import Progress
 from evaluation.formats.format import mat_bytes
 from evaluation.leaderboard.board import score_and_rank, write_board
@@ -87,7 +78,7 @@ IMAGES = (
 
 def confused(right: float) -> list[list[float]]:
     """A confusion matrix: the right class with this probability, each wrong one as often as the others."""
-    classes = len(MONUSAC_KINDS)
+    classes = len(made.MONUSAC_KINDS)
     wrong = (1 - right) / (classes - 1)
     return [[right if row == column else wrong for column in range(classes)] for row in range(classes)]
 
@@ -127,7 +118,7 @@ def write_demo(folder: Path, seed: int = DEFAULT_SEED) -> DemoPaths:
         path = challenge / "reference" / image.group / f"{image.case}.xml"
         write_bytes(path, aperio_xml(reference, regions).encode())
         for number, (team, mistakes) in enumerate(TEAMS.items(), start=1):
-            prediction = perturb(seeded(seed, index, number), nuclei, image.shape_yx, mistakes)
+            prediction = made.perturb(seeded(seed, index, number), nuclei, image.shape_yx, mistakes)
             write_prediction(submissions[team] / image.group / image.case, prediction, image.shape_yx)
     return DemoPaths(challenge, submissions)
 
@@ -148,14 +139,14 @@ def is_demo(challenge_folder: Path) -> bool:
 def centre_inside(nuclei: Outlines, regions: Outlines, shape_yx: tuple[int, int]) -> Bool:
     """Whether the centre of each nucleus lies in a region, bool (N,)."""
     labels, _ = label_map(regions, shape_yx)
-    x, y = np.floor(centres_xy(nuclei)).astype(np.int64).T
+    x, y = np.floor(made.centres_xy(nuclei)).astype(np.int64).T
     inside: Bool = labels[y, x] > 0
     return inside
 
 
 def aperio_xml(nuclei: Outlines, regions: Outlines | None) -> str:
     """The annotations of one image as ImageScope writes them: an ``Annotation`` for each class, also if it is empty."""
-    layers = [(kind.name, rings_of(nuclei, index)) for index, kind in enumerate(MONUSAC_KINDS, start=1)]
+    layers = [(kind.name, rings_of(nuclei, index)) for index, kind in enumerate(made.MONUSAC_KINDS, start=1)]
     if regions is not None:
         layers.append((AMBIGUOUS.name, rings_of(regions, 1)))
     lines = [f'<Annotations MicronsPerPixel="{SPACING_UM:.6f}">']
@@ -182,7 +173,7 @@ def rings_of(outlines: Outlines, class_id: int) -> list[list[list[int]]]:
 
 def write_prediction(folder: Path, prediction: Outlines, shape_yx: tuple[int, int]) -> None:
     """One n-ary mask for each class that occurs, ``<class>/1.mat``; nuclei of different classes may overlap."""
-    for index, kind in enumerate(MONUSAC_KINDS, start=1):
+    for index, kind in enumerate(made.MONUSAC_KINDS, start=1):
         labels, _ = label_map(select_outlines(prediction, prediction.class_id == index), shape_yx)
         if labels.any():
             write_bytes(folder / kind.name / "1.mat", mat_bytes(labels))

@@ -12,19 +12,10 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evaluation.authoring.class_plan import ClassPlan, Plan, has_ignored, keys_of, needs_classes, plan_classes
-from evaluation.authoring.look import look, size_beside
-from evaluation.authoring.made_challenge import (
-    OF_POINTS,
-    ONE_CLASS,
-    are_points,
-    challenge_text,
-    heading_of,
-    table_text,
-    tables_above,
-    toml_value,
-)
-from evaluation.authoring.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of
+from evaluation.authoring import made_challenge as challenges
+from evaluation.authoring.look import look
+from evaluation.authoring.made_challenge import ClassPlan, Plan, are_points, table_text, toml_value
+from evaluation.authoring.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, read_text, resolve_preset
 from evaluation.findings import Finding, counted, fault, quote, render_findings
@@ -89,7 +80,7 @@ def initialise_challenge(
             raise WrongUsage(fault("file-exists", quote(folder / file)))
     folder.mkdir(parents=True, exist_ok=True)
     challenge = Challenge.from_preset(preset, name=preset)
-    document = tables_above(preset, name or folder.resolve().name)
+    document = challenges.tables_above(preset, name or folder.resolve().name)
     cases = () if sample else find_cases(challenge, folder)
     looked = look_at(folder, sample, challenge, is_in_place=bool(cases))
     lines: list[str] = []
@@ -99,10 +90,16 @@ def initialise_challenge(
         challenge = Challenge.build(resolve_preset(dict(document)))
         sizes = looked.sizes()
         cases = tuple(replace(c, size_yx=c.size_yx or sizes.get(c.name)) for c in find_cases(challenge, folder))
-        lines, findings = looked.notes(), looked.findings()
+        lines = [f"Reference {looked.reference.words()}"]
+        lines += [f"Submission {looked.sample.words()}"] if looked.sample else []
+        findings = [*looked.reference.findings, *looked.plan.findings]
     pattern, columns = challenge.reference.files, needed_columns(challenge, cases)
     (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
-    text = challenge_text(heading_of(preset), document)
+    heading = [
+        f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
+        f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets.md#{preset}.",
+    ]
+    text = challenges.challenge_text(heading, document)
     write_atomically(folder / CHALLENGE_FILE, text + ("" if "publish" in preset_rules else PUBLISH))
     write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
     has_pixels = challenge.reference.overlap is not None
@@ -215,10 +212,6 @@ def needed_columns(challenge: Challenge, cases: Iterable[ListedCase]) -> tuple[s
 # --- rules that follow from what is found -----------------------------------------------------------------------------
 
 
-def has_files(folder: Path) -> bool:
-    return any(path.is_file() and not path.name.startswith(".") for path in folder.rglob("*"))
-
-
 @dataclass(frozen=True, slots=True)
 class Looked:
     """What the reference holds, and the sample of a submission, if there is one; which classes are scored."""
@@ -240,13 +233,6 @@ class Looked:
             tables = {"reference": {key: tables["reference"][key] for key in PLACES if key in tables["reference"]}}
         return {key: value for key, value in tables.items() if value}
 
-    def findings(self) -> list[Finding]:
-        return [*self.reference.findings, *self.plan.findings]
-
-    def notes(self) -> list[str]:
-        submission = [] if self.sample is None else [f"Submission {self.sample.words()}"]
-        return [f"Reference {self.reference.words()}", *submission]
-
     def sizes(self) -> dict[str, Size]:
         """The sizes of cases that the sample tells."""
         if self.sample is None:
@@ -264,7 +250,8 @@ def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pla
     if sample is not None and (sample / JOBS_FILE).is_file():
         got = f"{JOBS_FILE}, a download from the platform"
         raise WrongUsage(fault("nothing-to-compare", quote(str(sample), 200), wording="of-platform", got=got))
-    if sample is None and not has_files(folder / REFERENCE):
+    files = (folder / REFERENCE).rglob("*")
+    if sample is None and not any(path.is_file() and not path.name.startswith(".") for path in files):
         return None
     with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
         try:
@@ -276,7 +263,7 @@ def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pla
         if is_in_place and not reference.has_pictures and is_of(expected, reference):
             return None
         found = look(sample, Path(tempfile.mkdtemp(dir=workspace))) if sample else None
-        return Looked(reference, found, plan_classes(reference, {}, None))
+        return Looked(reference, found, challenges.plan_classes(reference, {}, None))
 
 
 def is_of(challenge: Challenge, source: Source) -> bool:
@@ -311,16 +298,16 @@ def tables_of(reference: Source, submission: Source, plan: Plan, preset: str) ->
         entry = {"name": name, "aliases": aliases, "colour": colours.get(name)}
         tables["classes"].append({key: value for key, value in entry.items() if value})
     for name, side, before in (("reference", reference, f"{REFERENCE}/"), ("submission", submission, "")):
-        table = keys_of(side, plan, pattern_of(side, before))
+        table = challenges.keys_of(side, plan, pattern_of(side, before))
         is_asked = len(plan) > 1 or name == "reference"  # of one class, submissions need not say what is ambiguous
-        if is_asked and needs_classes(side, plan) and (file := side.class_file) is not None:
+        if is_asked and challenges.needs_classes(side, plan) and (file := side.class_file) is not None:
             table[file.class_key] = pattern_of(side, before, of_classes=True)
         is_same = table["format"] == below[name]["format"]
         tables[name] = {key: value for key, value in table.items() if not (is_same and below[name].get(key) == value)}
-    if below["reference"].get("ignore", {}).get("classes") and not (has_ignored(reference) or points):
+    if below["reference"].get("ignore", {}).get("classes") and not (challenges.has_ignored(reference) or points):
         tables["reference"]["ignore"] = {"classes": []}
     if preset == RECOMMENDED:
-        tables |= OF_POINTS if points else ONE_CLASS if len(plan) == 1 else {}
+        tables |= challenges.OF_POINTS if points else challenges.ONE_CLASS if len(plan) == 1 else {}
     return tables
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import re
-import shutil
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,55 +18,31 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evaluation.authoring.pieces import (
-    COLOURED,
-    MASK_ENDING,
-    MASK_FOLDERS,
-    PICTURE_FOLDERS,
-    VOLUMES,
-    Files,
-    remedy,
-    unfold,
-)
-from evaluation.authoring.source import (
-    ARRAYS,
-    CLASS_TABLE,
-    NAMELESS,
-    Size,
-    Source,
-    SourceCase,
-    SourceFile,
-    bare_parts,
-    class_maps,
-    images_of_jobs,
-    imported,
-    pack,
-    pack_folder,
-    place_files,
-    place_in_jobs,
-)
+from evaluation.authoring import source as sides
+from evaluation.authoring.pieces import COLOURED, VOLUMES, Files, remedy, unfold
+from evaluation.authoring.source import Size, Source, SourceCase, SourceFile, bare_parts
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.decoding.content import CONVERT, foreign_file, what_it_is
 from evaluation.decoding.label_array import values_of_masks
 from evaluation.decoding.mat_file import MatFile
-from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, read_image, read_image_size, suffix_of
+from evaluation.decoding.pixels import IMAGE_SUFFIXES, read_image, read_image_size, suffix_of
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import Finding, counted, fault, quote
-from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, faults_as, refused
+from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.arrays import CaseArray
 from evaluation.formats.coco import read_document
 from evaluation.formats.detect import EMPTY_LIST, Detected, columns_of, detect_format, foreign_table
 from evaluation.formats.images import DOCUMENTS, FoundImage, find_image, list_images
-from evaluation.formats.imports import READERS, find_stores, is_store, kind_of
+from evaluation.formats.imports import READERS, is_store, kind_of
 from evaluation.formats.label_image import read_class_table
 from evaluation.formats.mat_files import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.model import Annotations, Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
-from evaluation.submission import open_submission
 from evaluation.submission.by_pattern import NOTE, PLATFORM_LISTS
+from evaluation.submission.files import FolderFiles
 
 SUFFIXES = {
     **dict.fromkeys(("aperio_xml", "asap_xml"), ".xml"),
@@ -78,7 +53,6 @@ SUFFIXES = {
     "yolo_txt": ".txt",
 }  # others are JSON
 GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
-JPEG_SUFFIXES = (".jpg", ".jpeg", ".JPG", ".JPEG")
 VOLUME_SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".nhdr", ".mhd")
 DEFAULTS: Mapping[str, Any] = {
     "vertices": "exact",
@@ -110,9 +84,9 @@ def look(
 
     Raises WrongUsage with what is wrong if there is nothing in it that can be read.
     """
-    shown, named = quote(str(path), 200), dict(list_files(path, workspace))
+    shown, named = quote(str(path), 200), dict(sides.list_files(path, workspace))
     with faults_as(WrongUsage):
-        images = images_of_jobs(named)
+        images = sides.images_of_jobs(named)
     files = Files(workspace)
     for name, file in named.items():
         is_list = PurePosixPath(name).name in PLATFORM_LISTS and (images or "/" not in name)
@@ -148,7 +122,7 @@ def look(
         source = reading.source([*chosen, *files.blank] if format == "yolo_txt" else chosen, images)
     except InputFault as error:
         is_told = chosen[0].path == path or all(one.where.startswith(shown) for one in error.findings)
-        raise WrongUsage(*(error.findings if is_told else placed_in(path, error.findings))) from None
+        raise WrongUsage(*(error.findings if is_told else sides.placed_in(path, error.findings))) from None
     if files.pictures and not imports:
         source = without_mask_endings(source)
     return replace(
@@ -170,14 +144,9 @@ def regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
     return dict.fromkeys(regions, "regions of the tissue, beside which the nuclei lie")
 
 
-def placed_in(path: Path, findings: Iterable[Finding]) -> list[Finding]:
-    """Findings about files of a side, with the side before the file."""
-    return [replace(one, where=f"{quote(str(path), 200)}, {one.where}") for one in findings]
-
-
 def without_mask_endings(source: Source) -> Source:
     """The source with the names of its pictures for cases: ``a`` for ``a_masks``."""
-    bare = {name: MASK_ENDING.sub("", name) for name in source.cases}
+    bare = {name: sides.MASK_ENDING.sub("", name) for name in source.cases}
     if len(set(bare.values())) < len(bare):
         return source
     cases = {
@@ -190,56 +159,6 @@ def without_mask_endings(source: Source) -> Source:
 # --- which files there are, and what each is --------------------------------------------------------------------------
 
 
-def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
-    """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out.
-
-    Zarr stores that are folders are packed into the workspace, each as one file.
-    """
-    if path.is_file() and (suffix_of(path.name) == ".npz" or image_suffix(path) != ".npz" or kind_of(path) is not None):
-        return [(path.name, path)]
-    try:
-        files = open_submission(path, LimitRules())
-    except SubmissionRejected as error:
-        shown = quote(str(path), 200)
-        raise WrongUsage(
-            *(placed_in(path, [e])[0] if e.code == "unsafe-path" else replace(e, where=shown) for e in error.findings)
-        ) from None
-    listed = []
-    with faults_as(WrongUsage):
-        stores = find_stores(files.names)
-        for top, parts in stores.items():
-            listed.append((f"{top or path.resolve().name}.zip", pack(files, parts, top, workspace)))
-        in_stores = {part for parts in stores.values() for part in parts}
-        for folder, rois in single_rois(files.names).items():
-            listed.append((f"{folder or path.resolve().name}.zip", pack(files, rois, folder, workspace)))
-            in_stores |= {*rois}
-        for name in files.names:
-            if name in in_stores or any(part.startswith(".") for part in name.split("/")):
-                continue
-            file = path.resolve() / name
-            if not (path.is_dir() and file.is_file()):
-                file = workspace / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                with files.open(name) as packed, file.open("wb") as target:
-                    shutil.copyfileobj(packed, target)
-            listed.append((name, file))
-    return listed
-
-
-def single_rois(names: Iterable[str]) -> dict[str, list[str]]:
-    """ROIs of ImageJ by their folder, where each is a file with a number for a name, as ImageJ calls them."""
-    folders: dict[str, list[str]] = {}
-    for name in names:
-        if name.lower().endswith(".roi"):
-            folders.setdefault(name.rpartition("/")[0], []).append(name)
-    is_number = re.compile("[0-9]+(-[0-9]+)*$")
-    return {
-        folder: parts
-        for folder, parts in folders.items()
-        if len(parts) > 1 and all(is_number.match(PurePosixPath(part).stem) for part in parts)
-    }
-
-
 def add_file(files: Files, name: str, path: Path, *, imports: bool) -> None:
     """Put a file among those that are read, or among those that are left out with what it is; notes are passed over."""
     is_note, import_kind = NOTE.fullmatch(PurePosixPath(name).name), kind_of(path)
@@ -247,7 +166,7 @@ def add_file(files: Files, name: str, path: Path, *, imports: bool) -> None:
         files.left_out.append((name, f"{READERS[import_kind][0]}, {CONVERT} label_tiff or geojson"))
         return
     try:
-        path = imported(path, files.workspace, name=name)
+        path = sides.imported(path, files.workspace, name=name)
         files.forms |= {READERS[import_kind][0]} if import_kind else set()
         file = recognise(name, path)
     except InputFault as error:
@@ -273,10 +192,13 @@ def look_at_file(path: Path, workspace: Path, *, format: str | None = None, data
 
     Raises InputFault for a damaged file and for several images, OSError, and WrongUsage for a file of no format.
     """
-    packed = pack_folder(path, workspace) if is_store(path) else path
+    packed = path
+    if is_store(path):
+        files_of_store = FolderFiles(path, LimitRules())
+        packed = sides.pack(files_of_store, files_of_store.names, "", workspace)
     if packed.is_dir() and format is None:
         raise of_no_format(path, "a folder; convert its files one by one")
-    made = imported(packed, workspace, name=path.name, dataset=dataset)
+    made = sides.imported(packed, workspace, name=path.name, dataset=dataset)
     if format is not None:
         return SourceFile(path.name, made, Detected(format), suffix_of(made.name))
     files, file = Files(workspace), recognise(path.name, made)
@@ -305,19 +227,12 @@ def recognise(name: str, path: Path) -> SourceFile | str:
             return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
         if detected.format != "label_image":
             return SourceFile(name, path, detected, SUFFIXES.get(detected.format, ".json"))
-        suffix = image_suffix(path)
+        suffix = sides.image_suffix(path)
         if is_zip_of_others(path, suffix):
             return "a ZIP, which is not opened: name that one, or unpack it"
         return SourceFile(name, path, Detected(COLOURED) if is_coloured(path, suffix) else detected, suffix)
     except OSError as error:
         return (error.strerror or "not readable").lower()
-
-
-def image_suffix(path: Path) -> str:
-    """The suffix that the content of an image file has, "" for other files."""
-    with path.open("rb") as stream:
-        head = stream.read(16)
-    return next((suffix for suffix, one in CONTAINERS.items() if head.startswith(one.magics)), "")
 
 
 def is_zip_of_others(path: Path, suffix: str) -> bool:
@@ -363,12 +278,12 @@ OTHERS: tuple[Callable[[Path], str], ...] = (volume_of_scanner, foreign_file, fo
 def nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsage:
     """What is raised for a side without a file that can be read."""
     if files.not_imported:
-        return WrongUsage(*placed_in(path, files.not_imported))
+        return WrongUsage(*sides.placed_in(path, files.not_imported))
     got, fix = "notes only" if named else "no file", None
     if files.left_out:
         name, what = next((one for one in files.left_out if OF_OBJECTS.search(one[0])), files.left_out[0])
         got = f"no labels, but {quote(name)}, {what}"
-        image = SourceFile(name, named[name], Detected("label_image"), image_suffix(named[name]))
+        image = SourceFile(name, named[name], Detected("label_image"), sides.image_suffix(named[name]))
         fix = remedy(image, what, path)
     return WrongUsage(fault("nothing-to-compare", quote(str(path), 200), got=got, fix=fix))
 
@@ -399,7 +314,7 @@ def tables_beside(
     images = {bare_parts(one.name): one for one in chosen}
     is_asked = reading.format == "label_image"
     tables = {bare_parts(n): named[n] for n, _ in files.left_out if is_asked and is_class_table(named[n])}
-    first_map = next(iter(class_maps(one.name for one in chosen).values()), None) if tables else None
+    first_map = next(iter(sides.class_maps(one.name for one in chosen).values()), None) if tables else None
     without = next((one.name for parts, one in images.items() if parts not in tables), None)
     but = ""  # why the tables are not used
     if first_map:
@@ -425,7 +340,7 @@ def tables_beside(
     except InputFault as error:
         reading.classes.clear()
         first, expected = error.findings[0], error.findings[0].expected
-        place = placed_in(reading.path, [first])[0].where
+        place = sides.placed_in(reading.path, [first])[0].where
         findings.append(fault("file-not-read", place, wording="table-not", expected=expected, what=first.got))
         return {}, findings
     return tables, findings
@@ -433,7 +348,7 @@ def tables_beside(
 
 def is_class_table(path: Path) -> bool:
     """Whether a CSV file has a column of ids and one of classes."""
-    if path.suffix.lower() != CLASS_TABLE:
+    if path.suffix.lower() != sides.CLASS_TABLE:
         return False
     with path.open("rb") as stream:
         columns = columns_of(stream.read(4096).removeprefix(codecs.BOM_UTF8))
@@ -473,19 +388,19 @@ class Reading:
             got += f" ({self.format})"
             raise refused("nothing-to-compare", shown, got=got)
         by_case: dict[str, list[SourceFile]] = {}
-        for file in place_in_jobs(files, images) if images else place_files(files, self.format):
+        for file in sides.place_in_jobs(files, images) if images else sides.place_files(files, self.format):
             by_case.setdefault(file.case, []).append(file)
         cases = {}
         for case, parts in by_case.items():
             looks = [self.look_into(file) for file in parts]
             stem = bare_parts(parts[0].name)[-1]
-            size_yx = next((size for size, _ in looks if size), None) or size_beside(parts[0].path, case, stem)
+            size_yx = next((size for size, _ in looks if size), None) or sides.size_beside(parts[0].path, case, stem)
             extents = [extent for _, extent in looks if extent]
             extent_yx = (max(y for y, _ in extents), max(x for _, x in extents)) if extents else None
             cases[case] = SourceCase(tuple(parts), parts[0].group, size_yx, None, extent_yx)
         if self.format == "label_image" and (values := values_of_masks(self.labels_of(cases))):
             self.keys["components"] = 8
-            if len(values) > 1 and set(self.classes) <= {NAMELESS}:
+            if len(values) > 1 and set(self.classes) <= {sides.NAMELESS}:
                 self.add_numbers(sorted(values))
         return self.source_of(cases)
 
@@ -506,13 +421,13 @@ class Reading:
                     yield image.labels
 
     def source_of(self, cases: Mapping[str, SourceCase], **more: Any) -> Source:
-        named = tuple(name for name in self.classes if name != NAMELESS)
+        named = tuple(name for name in self.classes if name != sides.NAMELESS)
         return Source(self.path, self.format, self.suffix, self.keys, cases, named, self.numbers, **more)
 
     def request(self, file: SourceFile, files: str = "{case}") -> Request:
         """How to read a file; classes that it names are added to those that were met, unless its path tells it."""
         keys = {"format": self.format, "files": files, **self.keys}
-        if self.format in ARRAYS:  # their numbers are not known before they are read
+        if self.format in sides.ARRAYS:  # their numbers are not known before they are read
             keys["class_values"] = {"any": 1}
         rules = FORMATS[self.format].model_validate(keys)
         name = (file.case or "all") + file.suffix
@@ -587,7 +502,7 @@ class Reading:
         extents: dict[str, Size | None] = {}
         request = self.request(file, f"all{self.suffix}")
         with file.path.open("rb") as stream:
-            if self.format in ARRAYS:
+            if self.format in sides.ARRAYS:
                 array = CaseArray(stream, request)
                 if self.format == "pannuke_masks" and len(array.shape) != 4:
                     return None
@@ -615,38 +530,6 @@ class Reading:
             called = (image.names or ("",))[-1]
             shared[name] = SourceCase((file,), "", image.size_yx, image.index, extent_yx, image.id, called)
         return self.source_of(shared, is_shared=True, categories=categories)
-
-
-def size_beside(path: Path, *names: str) -> Size | None:
-    """The size of the picture that has one of these names, perhaps but for an ending such as ``_nuclei``."""
-    names = (*names, *(MASK_ENDING.sub("", name) for name in names))
-    image = next((one for one in pictures_near(path, names) if one != path), None)
-    return None if image is None else jpeg_size(image) or read_image_size(image)
-
-
-def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Pictures with one of these names beside a file, or in a folder of pictures near it or in the place of its own."""
-    words = sorted(word for name in PICTURE_FOLDERS for word in {name, name.capitalize(), name.title()})
-    folder, parts = path.parent, path.parent.parts
-    at = [index for index, part in enumerate(parts) if part.casefold() in MASK_FOLDERS]
-    near = [around / word for around in (folder, folder.parent) for word in words]
-    near += [Path(*parts[:index], word, *parts[index + 1 :]) for index in at for word in words]
-    for place in dict.fromkeys([folder, *filter(Path.is_dir, near)]):
-        for name in dict.fromkeys(names):
-            yield from filter(Path.is_file, (place / (name + suffix) for suffix in (*IMAGE_SUFFIXES, *JPEG_SUFFIXES)))
-
-
-def jpeg_size(path: Path) -> Size | None:
-    """Height and width of a JPEG image by the header of its frame; None if it is none."""
-    with path.open("rb") as stream:
-        if path.suffix not in JPEG_SUFFIXES or stream.read(2) != b"\xff\xd8":
-            return None
-        while len(head := stream.read(4)) == 4 and head[0] == 0xFF:
-            if 0xC0 <= head[1] <= 0xCF and head[1] not in (0xC4, 0xC8, 0xCC):
-                frame = stream.read(5)
-                return (int.from_bytes(frame[1:3]), int.from_bytes(frame[3:])) if len(frame) == 5 else None
-            stream.seek(max(int.from_bytes(head[2:]) - 2, 0), 1)
-    return None
 
 
 def extent_of(annotations: Annotations) -> Size | None:
@@ -684,7 +567,7 @@ class Discovered(Mapping[Any, int]):
     def __getitem__(self, key: Any) -> int:
         name = getattr(key, "written", str(key))  # files are looked up in lower case
         if not name or re.fullmatch("Point [0-9]+", name):  # the platform's word for no name
-            name = "nucleus"
+            name = sides.NAMELESS
         folded = [known.casefold() for known in self.names]
         if name.casefold() not in folded:
             self.names.append(name)

@@ -21,16 +21,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.authoring.source import (
-    CLASS_MAPS,
-    ENDINGS,
-    NAMELESS,
-    PICTURE_WORDS,
-    Size,
-    SourceFile,
-    bare_parts,
-    without_ending,
-)
+from evaluation.authoring import source as sides
+from evaluation.authoring.source import Size, SourceFile, bare_parts
 from evaluation.challenge import LimitRules
 from evaluation.decoding.guard import bounds_of, decode
 from evaluation.decoding.pixels import peek
@@ -48,13 +40,7 @@ SAMPLE = 3  # files of each form of name whose pixels are looked at
 COLOURS = (3, 4)
 PICTURE_VALUES, PICTURE_CHANGES = 16, 0.35  # touching labels of 3 x 3 px change at a third of their pixels
 WHOLE_SHARE, SHARED_PIXELS = 0.8, 0.1
-PICTURE_FOLDERS = {"images", "image", "imgs", "img", "raw", "tissue", "pictures", "photos", "inputs"}
-PICTURE_FOLDERS |= {"tissue_images", "tissue images"}
-MASK_FOLDERS = {"masks", "mask", "labels", "label", "gt", "annotations", "instances", "ground_truth", "segmentations"}
-NOT_MASKS = {*PICTURE_WORDS, "json", "mat", "geojson", "output", "result", "results", "ref", "reference"}
-MASK_WORDS = tuple(sorted((word for word in ENDINGS if word not in NOT_MASKS), key=len, reverse=True))
-MASK_ENDING = re.compile(rf"(?:[ _.-]+(?:{'|'.join(MASK_WORDS)}))+$", re.IGNORECASE)
-PICTURE_ENDING = re.compile(rf"(?:(?:^|[ _.-]+)(?:{'|'.join(PICTURE_WORDS)}))+$", re.IGNORECASE)
+PICTURE_ENDING = re.compile(rf"(?:(?:^|[ _.-]+)(?:{'|'.join(sides.PICTURE_WORDS)}))+$", re.IGNORECASE)
 NUMBER_OF_NUCLEUS = re.compile(
     r"[ _.-]*(?:mask|nucleus|nuclei|nuc|cell|object|obj|instance|inst|id|label)?s?[ _.-]*(?:[0-9]+|[0-9a-f]{16,})$",
     re.IGNORECASE,
@@ -347,13 +333,13 @@ def beside_masks(images: Sequence[SourceFile]) -> dict[str, str]:
     by_image: dict[tuple[str, ...], list[SourceFile]] = {}
     for one in images:
         *folders, stem = bare_parts(one.name)
-        if stem.endswith(CLASS_MAPS):
+        if stem.endswith(sides.CLASS_MAPS):
             continue
-        bare = PICTURE_ENDING.sub("", MASK_ENDING.sub("", stem))
+        bare = PICTURE_ENDING.sub("", sides.MASK_ENDING.sub("", stem))
         by_image.setdefault((*folders, bare.casefold()), []).append(one)
     signs: dict[str, str] = {}
     for of_image in by_image.values():
-        masks = [one for one in of_image if MASK_ENDING.search(bare_parts(one.name)[-1])]
+        masks = [one for one in of_image if sides.MASK_ENDING.search(bare_parts(one.name)[-1])]
         others = [one for one in of_image if one not in masks]
         if masks and others and are_labels_of(others[:1], masks[:1]):
             signs |= dict.fromkeys((one.name for one in masks), "a mask of all nuclei, beside which their labels lie")
@@ -384,12 +370,11 @@ def thumbnails(images: Sequence[SourceFile]) -> dict[str, str]:
 def in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
     """Pictures by their folders: ``images`` beside ``masks``."""
     folders = {one.name: [part.casefold() for part in bare_parts(one.name)[:-1]] for one in images}
-    of_masks = [one.name for one in images if MASK_FOLDERS & set(folders[one.name])]
+    of_masks = [one.name for one in images if sides.MASK_FOLDERS & set(folders[one.name])]
     if not of_masks:
         return {}
-    pictures = [
-        name for name, parts in folders.items() if PICTURE_FOLDERS & set(parts) and not MASK_FOLDERS & set(parts)
-    ]
+    in_pictures = (name for name, parts in folders.items() if sides.PICTURE_FOLDERS & set(parts))
+    pictures = [name for name in in_pictures if not sides.MASK_FOLDERS & set(folders[name])]
     return dict.fromkeys(pictures, f"a picture, since the masks lie in another folder ({quote(of_masks[0], 80)})")
 
 
@@ -491,7 +476,7 @@ def meaning_of(
 
 def with_one_suffix(images: list[SourceFile], files: Files, folder: Path) -> list[SourceFile]:
     """The images, all of one suffix: if they have several, and each belongs to an image of its own, as arrays."""
-    names = {without_ending(stem_of(one)) for one in images}
+    names = {sides.without_ending(stem_of(one)) for one in images}
     suffixes = sorted({one.suffix for one in images})
     if len(suffixes) < 2 or len(names) < len(images) or any(one.classes for one in images):
         return images
@@ -656,7 +641,7 @@ def folder_of_mask(name: str) -> str:
 
 
 def without_mask_folders(folders: Sequence[str]) -> list[str]:
-    return [folder for folder in folders if folder.casefold() not in MASK_FOLDERS]
+    return [folder for folder in folders if folder.casefold() not in sides.MASK_FOLDERS]
 
 
 def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path) -> SourceFile:
@@ -670,7 +655,7 @@ def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path)
             annotations.append({"id": number, "image_id": 1, "category_id": 1, "segmentation": segmentation})
     document = {
         "images": [{"id": 1, "file_name": PurePosixPath(name).name, "height": height, "width": width}],
-        "categories": [{"id": 1, "name": NAMELESS}],
+        "categories": [{"id": 1, "name": sides.NAMELESS}],
         "annotations": annotations,
     }
     path = folder / f"{name}.json"

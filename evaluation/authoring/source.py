@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-import unicodedata
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,11 +17,14 @@ import numpy as np
 from evaluation.challenge import LimitRules
 from evaluation.decoding.guard import bounds_of, decode
 from evaluation.decoding.json import read_json
+from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, read_image_size, suffix_of
 from evaluation.findings import Finding, counted, listed, quote
-from evaluation.findings.errors import refused
+from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as, refused
 from evaluation.formats.detect import Detected
-from evaluation.formats.imports import kind_of
-from evaluation.submission.files import FolderFiles, SubmissionFiles
+from evaluation.formats.imports import find_stores, kind_of
+from evaluation.submission import open_submission
+from evaluation.submission.by_pattern import composed
+from evaluation.submission.files import SubmissionFiles
 from evaluation.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
 
 Size = tuple[int, int]  # height and width, px
@@ -45,6 +47,13 @@ OF_NUCLEI = re.compile(
     "cyte|phage|phil|blast|cell|nucle|tumou?r|epitheli|strom|inflam|neoplas|connect|plasma|necro|dead|mitos|mitot|apop",
     re.IGNORECASE,
 )
+PICTURE_FOLDERS = {"images", "image", "imgs", "img", "raw", "tissue", "pictures", "photos", "inputs"}
+PICTURE_FOLDERS |= {"tissue_images", "tissue images"}
+MASK_FOLDERS = {"masks", "mask", "labels", "label", "gt", "annotations", "instances", "ground_truth", "segmentations"}
+NOT_MASKS = {*PICTURE_WORDS, "json", "mat", "geojson", "output", "result", "results", "ref", "reference"}
+MASK_WORDS = tuple(sorted((word for word in ENDINGS if word not in NOT_MASKS), key=len, reverse=True))
+MASK_ENDING = re.compile(rf"(?:[ _.-]+(?:{'|'.join(MASK_WORDS)}))+$", re.IGNORECASE)
+JPEG_SUFFIXES = (".jpg", ".jpeg", ".JPG", ".JPEG")
 PARTS_OF_SETS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}
 CLASS_MAPS = ("_class", "_classes", "_type", "_types")
 
@@ -160,6 +169,68 @@ class Source:
         return f"{quote(str(self.path), 120)}: {images}, {classes}{parts}{of_name}"
 
 
+def placed_in(path: Path, findings: Iterable[Finding]) -> list[Finding]:
+    """Findings about files of a side, with the side before the file."""
+    return [replace(one, where=f"{quote(str(path), 200)}, {one.where}") for one in findings]
+
+
+def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
+    """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out.
+
+    Zarr stores that are folders are packed into the workspace, each as one file.
+    """
+    if path.is_file() and (suffix_of(path.name) == ".npz" or image_suffix(path) != ".npz" or kind_of(path) is not None):
+        return [(path.name, path)]
+    try:
+        files = open_submission(path, LimitRules())
+    except SubmissionRejected as error:
+        shown = quote(str(path), 200)
+        raise WrongUsage(
+            *(placed_in(path, [e])[0] if e.code == "unsafe-path" else replace(e, where=shown) for e in error.findings)
+        ) from None
+    listed = []
+    with faults_as(WrongUsage):
+        stores = find_stores(files.names)
+        for top, parts in stores.items():
+            listed.append((f"{top or path.resolve().name}.zip", pack(files, parts, top, workspace)))
+        in_stores = {part for parts in stores.values() for part in parts}
+        for folder, rois in single_rois(files.names).items():
+            listed.append((f"{folder or path.resolve().name}.zip", pack(files, rois, folder, workspace)))
+            in_stores |= {*rois}
+        for name in files.names:
+            if name in in_stores or any(part.startswith(".") for part in name.split("/")):
+                continue
+            file = path.resolve() / name
+            if not (path.is_dir() and file.is_file()):
+                file = workspace / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with files.open(name) as packed, file.open("wb") as target:
+                    shutil.copyfileobj(packed, target)
+            listed.append((name, file))
+    return listed
+
+
+def single_rois(names: Iterable[str]) -> dict[str, list[str]]:
+    """ROIs of ImageJ by their folder, where each is a file with a number for a name, as ImageJ calls them."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        if name.lower().endswith(".roi"):
+            folders.setdefault(name.rpartition("/")[0], []).append(name)
+    is_number = re.compile("[0-9]+(-[0-9]+)*$")
+    return {
+        folder: parts
+        for folder, parts in folders.items()
+        if len(parts) > 1 and all(is_number.match(PurePosixPath(part).stem) for part in parts)
+    }
+
+
+def image_suffix(path: Path) -> str:
+    """The suffix that the content of an image file has, "" for other files."""
+    with path.open("rb") as stream:
+        head = stream.read(16)
+    return next((suffix for suffix, one in CONTAINERS.items() if head.startswith(one.magics)), "")
+
+
 def imported(path: Path, workspace: Path, *, name: str | None = None, dataset: str | None = None) -> Path:
     """A label image (.npy) or GeoJSON in the workspace, made of a file that is an import; of any other the path itself.
 
@@ -194,12 +265,6 @@ def pack(files: SubmissionFiles, parts: Iterable[str], top: str, workspace: Path
             with files.open(part) as opened, archive.open(member, "w", force_zip64=True) as written:
                 shutil.copyfileobj(opened, written)
     return target
-
-
-def pack_folder(folder: Path, workspace: Path) -> Path:
-    """A folder that is a Zarr store as a ZIP in the workspace. Raises SubmissionRejected, InputFault."""
-    files = FolderFiles(folder, LimitRules())
-    return pack(files, files.names, "", workspace)
 
 
 def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
@@ -344,7 +409,39 @@ def patients_of(cases: Sequence[str]) -> list[str]:
     return [code[0] if code and all(codes) else "" for code in codes]
 
 
-# --- pairs ---
+def size_beside(path: Path, *names: str) -> Size | None:
+    """The size of the picture that has one of these names, perhaps but for an ending such as ``_nuclei``."""
+    names = (*names, *(MASK_ENDING.sub("", name) for name in names))
+    image = next((one for one in pictures_near(path, names) if one != path), None)
+    return None if image is None else jpeg_size(image) or read_image_size(image)
+
+
+def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Pictures with one of these names beside a file, or in a folder of pictures near it or in the place of its own."""
+    words = sorted(word for name in PICTURE_FOLDERS for word in {name, name.capitalize(), name.title()})
+    folder, parts = path.parent, path.parent.parts
+    at = [index for index, part in enumerate(parts) if part.casefold() in MASK_FOLDERS]
+    near = [around / word for around in (folder, folder.parent) for word in words]
+    near += [Path(*parts[:index], word, *parts[index + 1 :]) for index in at for word in words]
+    for place in dict.fromkeys([folder, *filter(Path.is_dir, near)]):
+        for name in dict.fromkeys(names):
+            yield from filter(Path.is_file, (place / (name + suffix) for suffix in (*IMAGE_SUFFIXES, *JPEG_SUFFIXES)))
+
+
+def jpeg_size(path: Path) -> Size | None:
+    """Height and width of a JPEG image by the header of its frame; None if it is none."""
+    with path.open("rb") as stream:
+        if path.suffix not in JPEG_SUFFIXES or stream.read(2) != b"\xff\xd8":
+            return None
+        while len(head := stream.read(4)) == 4 and head[0] == 0xFF:
+            if 0xC0 <= head[1] <= 0xCF and head[1] not in (0xC4, 0xC8, 0xCC):
+                frame = stream.read(5)
+                return (int.from_bytes(frame[1:3]), int.from_bytes(frame[3:])) if len(frame) == 5 else None
+            stream.seek(max(int.from_bytes(head[2:]) - 2, 0), 1)
+    return None
+
+
+# --- pairs ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,10 +483,6 @@ def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
     if len(left) == len(right) == 1 and not pairs:
         add([(left[0], right[0])], "the only ones")
     return Pairing(dict(sorted(pairs.items())), rules, tuple(left), tuple(right))
-
-
-def composed(name: str) -> str:
-    return unicodedata.normalize("NFC", name)
 
 
 def without_suffix(name: str) -> str:

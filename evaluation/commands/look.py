@@ -21,7 +21,7 @@ MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
 
 def check_classes(_: click.Context, __: click.Parameter, names: str | None) -> str | None:
     """Raise BadParameter for classes that ``compare`` cannot read."""
-    from evaluation.authoring.class_plan import parsed_classes
+    from evaluation.authoring.made_challenge import parsed_classes
 
     try:
         parsed_classes("none" if names is None else names)

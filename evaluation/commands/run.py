@@ -34,6 +34,10 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
     with screen.progress_bar("Checking") as progress:
         rules, findings = check_submission(challenge, submission, workers=workers, progress=progress)
     errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        from evaluation.authoring.convert import with_other_format
+
+        findings = tuple(with_other_format(findings, submission, rules.submission.format))
     if as_json:
         document = {
             "valid": not errors,

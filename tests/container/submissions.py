@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from every_format import CASES, SIDES, challenge_document
+from every_format import CASES, SIDES, challenge_document, write_files
 from every_format import write_challenge as write_perfect
 from hostile.corpus import CORPUS
 from hostile.make import mha
@@ -172,11 +172,7 @@ def reaching(
     document = challenge_document(kind)
     document["submission"] |= {"missing_case": "reject"}
     write_reference(folder, document)
-    submission = folder / "submission"
-    for path, content in example_files_of(kind).items():
-        (submission / path).parent.mkdir(parents=True, exist_ok=True)
-        (submission / path).write_bytes(content)
-    change(submission)
+    change(write_files(folder / "submission", example_files_of(kind)))
     return Given(name, folder, finding, leads_to=leads_to)
 
 
@@ -184,10 +180,7 @@ def write_reference(folder: Path, document: dict[str, Any]) -> None:
     """The ground truth, with the example files as reference."""
     challenge = Challenge.build(document)
     write_challenge(document, folder / "ground_truth")
-    for name, content in example_files(challenge, challenge.reference, challenge.cases).items():
-        path = folder / "ground_truth" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    write_files(folder / "ground_truth", example_files(challenge, challenge.reference, challenge.cases))
 
 
 def nothing(folder: Path) -> Given:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from every_format import challenge_document, toml
+from every_format import challenge_document, write_both, write_files
 
-from evaluation.authoring.kit import example_files
-from evaluation.challenge import Challenge
 from evaluation.commands.main import run
-from evaluation.formats.format import image_bytes
 from evaluation.model import Case
 
 Fixture = Callable[["Bench"], str]
@@ -26,7 +22,7 @@ FOUR_CLASSES = [{"name": name} for name in ("Epithelial", "Lymphocyte", "Neutrop
 class Bench:
     """An empty folder, which is the working directory, and commands that run in this process."""
 
-    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str] | None, patch: pytest.MonkeyPatch) -> None:
         patch.chdir(folder)
         self.capture = capture
         self.patch = patch
@@ -44,26 +40,11 @@ class Bench:
         document = challenge_document(kind, cases) | tables
         document["submission"] |= submission or {}
         document["reference"] |= reference or {}
-        challenge = Challenge.build(document)
-        for rules, folder in ((challenge.reference, "challenge"), (challenge.submission, "submission")):
-            for name, content in example_files(challenge, rules, cases).items():
-                self.write(f"{folder}/{name}", content)
-        rows = [f"{c.name},{c.group},{c.height},{c.width},{c.spacing_um},{c.index}" for c in cases]
-        self.write("challenge/cases.csv", "\n".join(["case,group,height,width,spacing_um,index", *rows, ""]))
-        self.write("challenge/challenge.toml", toml({key: v for key, v in document.items() if key != "cases"}))
+        write_both(document, Path())
 
-    def write(self, name: str, content: bytes | str | Any) -> Path:
-        """A file with bytes, a text, an array in the format of its suffix, or else a value as JSON."""
-        path = Path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, str):
-            content = content.encode()
-        elif hasattr(content, "dtype"):
-            content = image_bytes(content, name)
-        elif not isinstance(content, bytes):
-            content = json.dumps(content).encode()
-        path.write_bytes(content)
-        return path
+    def write(self, name: str, content: Any) -> Path:
+        """A file of the working directory."""
+        return write_files(Path(), {name: content}) / name
 
     def replace(self, name: str, before: str, after: str) -> None:
         """Change a text in a file, in which it must be."""

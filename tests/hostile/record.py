@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from every_format import CASES, challenge_document, toml
+from every_format import CASES, challenge_document, write_files, write_rules
 
 from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
@@ -50,10 +50,7 @@ class Hostile:
         files = example_files_of(self.kind)
         challenge, submission = folder / "challenge", folder / "submission"
         write_challenge(document, challenge, self.size)
-        for name, content in {**files, **self.files}.items():
-            path = submission / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content() if callable(content) else content)
+        write_files(submission, {**files, **self.files})
         return challenge, submission if self.build is None else self.build(submission)
 
     def document(self) -> dict[str, Any]:
@@ -68,14 +65,8 @@ class Hostile:
 
 def write_challenge(document: Mapping[str, Any], folder: Path, size: tuple[int, int] | None = None) -> None:
     """challenge.toml and cases.csv."""
-    folder.mkdir(parents=True, exist_ok=True)
-    sizes = [size or CASES[0].shape_yx, *(case.shape_yx for case in CASES[1:])]
-    rows = [
-        f"{c.name},{c.group},{height},{width},{c.spacing_um},{c.index}"
-        for c, (height, width) in zip(CASES, sizes, strict=True)
-    ]
-    (folder / "cases.csv").write_text("\n".join(["case,group,height,width,spacing_um,index", *rows, ""]))
-    (folder / "challenge.toml").write_text(toml({k: v for k, v in document.items() if k != "cases"}))
+    height, width = size or CASES[0].shape_yx
+    write_rules({**document, "cases": (replace(CASES[0], height=height, width=width), *CASES[1:])}, folder)
 
 
 EXAMPLES: dict[str, dict[str, bytes]] = {}
