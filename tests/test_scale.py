@@ -40,7 +40,7 @@ IN_PIECES = (  # what is done at once, far below what a slide of this size has
     (rasterise, {"CHUNK_VERTICES": 200}),
     (intervals, {"RUNS_AT_ONCE": 150}),
     (arrays, {"BLOCK": 70}),
-    (csv_files, {"ROWS_AT_ONCE": 7}),
+    (csv_files, {"OBJECTS_AT_ONCE": 7}),
 )
 
 

@@ -37,7 +37,7 @@ from evaluation.model import Annotations, CaseResult, Outlines
 from evaluation.scoring import read as module
 from evaluation.scoring import street
 from evaluation.scoring.match import MatchedCase
-from evaluation.scoring.read import KeptReferences, SharedCases, file_states, rules_of_references
+from evaluation.scoring.read import SharedCases, Store, file_states, kept_reference, rules_of_references
 from evaluation.scoring.receive import memory_needs, receive_submission
 from evaluation.scoring.street import score_submission
 from evaluation.submission import CaseFile, open_submission
@@ -570,8 +570,7 @@ def test_a_fault_found_while_measuring_and_one_found_while_reading_are_both_told
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The cases whose reference is read from now on, with nothing kept."""
     monkeypatch.setattr(module, "SETTLED_SECONDS", 0)
-    monkeypatch.setattr(module, "kept_references", KeptReferences())
-    monkeypatch.setattr("evaluation.scoring.street.kept_references", module.kept_references)
+    monkeypatch.setattr(module, "store", Store())
     found: list[str] = []
     own = module.read_reference
     monkeypatch.setattr(module, "read_reference", lambda *of: (found.append(of[2].name), own(*of))[1])
@@ -593,7 +592,7 @@ def test_a_third_submission_reads_no_reference_and_has_the_same_bytes(tmp_path: 
     cases = len(read) // 2
     assert sorted(read[:cases]) == sorted(read[cases:])  # the first two submissions
     assert {team: score_with_kept(folder, team) for team in alone} == alone and len(read) == 2 * cases
-    module.kept_references.pickled.clear()
+    module.store.pickled.clear()
     assert {team: score_with_kept(folder, team) for team in alone} == alone
 
 
@@ -627,12 +626,12 @@ def test_what_has_just_changed_is_not_kept(tmp_path: Path, read: list[str], monk
     folder = challenge(tmp_path)
     for _ in range(3):
         score_with_kept(folder, "finder")
-    assert module.kept_references.pickled == {} and len(read) == 3 * len(Challenge.load(folder).cases)
+    assert module.store.pickled == {} and len(read) == 3 * len(Challenge.load(folder).cases)
 
 
 def test_the_memory_is_bounded_and_goes_to_the_rules_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT_BYTES", 100)
-    kept = KeptReferences()
+    kept = Store()
     for case in "abc":
         kept.add(("rules", "folder", case, "state"), bytes(40))
     assert [key[2] for key in kept.pickled] == ["a", "b"] and kept.size == 80
@@ -646,9 +645,9 @@ def test_a_reference_that_may_change_unseen_is_never_kept(monkeypatch: pytest.Mo
     case = Case("a", "a", 5, 5)
     for state, entries in (("", 0), ("a state", 1)):
         monkeypatch.setattr(module, "file_states", lambda *case, state=state: state)
-        kept = KeptReferences()
-        assert [kept.read(None, Path("folder"), case, "rules") for _ in range(3)] == ["read"] * 3  # type: ignore[arg-type]
-        assert len(kept.pickled) == entries
+        monkeypatch.setattr(module, "store", Store())
+        assert [kept_reference(None, Path("folder"), case, "rules") for _ in range(3)] == ["read"] * 3  # type: ignore[arg-type]
+        assert len(module.store.pickled) == entries
 
 
 def test_another_file_with_the_size_and_the_time_of_the_old_one_has_another_state(tmp_path, monkeypatch):

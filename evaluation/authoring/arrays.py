@@ -284,7 +284,7 @@ def with_regions(images: dict[str, Image], where: str) -> dict[str, Image]:
             made[name] = replace(image, findings=tuple(replace(one, where=place) for one in told))
             continue
         regions, told = label_components(labels, 8, where=place, bytes_limit=LimitRules().bytes_per_file)
-        nuclei = dense.instances_from_runs(regions, 1)
+        nuclei = dense.instances_of_values(regions, 1)
         keys = None
         if len(values) > 1:
             first = np.searchsorted(labels.start, nuclei.first_pixels(), side="right") - 1
@@ -419,8 +419,8 @@ class Reading:
         if whole.min(initial=0) < 0 or whole.max(initial=0) > np.iinfo(np.int64).max:
             raise ValueError(f"labels are from {whole.min()} to {whole.max()}, not from 0 to 2^63 - 1")
         runs = runs_of(whole)
-        instances = dense.instances_from_runs(runs, 0)
-        region = union_region(dense.instances_from_runs(runs_of(is_void.astype(np.uint8)), 1))
+        instances = dense.instances_of_values(runs, 0)
+        region = union_region(dense.instances_of_values(runs_of(is_void.astype(np.uint8)), 1))
         void_labels = frozenset(str(number) for number in self.void if (array == number).any())
         read = Image(instances, None, (), runs, region, void_labels)
         if classes is None:

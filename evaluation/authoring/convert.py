@@ -23,7 +23,7 @@ from evaluation import model
 from evaluation.authoring import look as looked
 from evaluation.authoring.look import UNKNOWN_YX, look_at_file, whole_numbers
 from evaluation.challenge import Challenge, FormatRules, LimitRules
-from evaluation.challenge.base import faults_of, joined
+from evaluation.challenge.base import dotted, faults_of
 from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import FORMATS, keys_of_formats
 from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES
@@ -473,7 +473,7 @@ def rules_for(name: str, options: dict[str, Any], source: Path) -> FormatRules:
         for problem in error.errors():
             faults = faults_of(problem, problem["loc"])
             if problem["type"] == "extra_forbidden":
-                key = joined(*problem["loc"])
+                key = dotted(*problem["loc"])
                 faults = [fault("contradictory-rules", key, wording="only-own-keys", format=name, shape="")]
             findings += [fault("invalid-rule", f"--set {f.where}=", got=f.got, expected=f.expected) for f in faults]
         raise WrongUsage(*findings) from None

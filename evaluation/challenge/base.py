@@ -38,12 +38,12 @@ def faults_of(error: Any, location: Iterable[object]) -> list[Finding]:
     """One error of pydantic as findings, each at its key below a location in the document."""
     cause = error.get("ctx", {}).get("error")
     if isinstance(cause, RuleFault):
-        return [replace(each, where=joined(*location, each.where)) for each in cause.findings]
+        return [replace(each, where=dotted(*location, each.where)) for each in cause.findings]
     if error["type"] == "missing":
-        return [fault("missing-rule", joined(*location))]
+        return [fault("missing-rule", dotted(*location))]
     expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     allowed = expected[0].lower() + expected[1:]
-    return [fault("invalid-rule", joined(*location), got=quote(error.get("input")), expected=allowed)]
+    return [fault("invalid-rule", dotted(*location), got=quote(error.get("input")), expected=allowed)]
 
 
 def check_distinct(key: str, values: Sequence[object]) -> None:
@@ -63,7 +63,7 @@ SIX_DECIMALS = AfterValidator(check_decimals)
 Threshold = Annotated[float, Field(ge=0, lt=1), SIX_DECIMALS]
 
 
-def joined(*keys: object) -> str:
+def dotted(*keys: object) -> str:
     return ".".join(str(key) for key in keys if key != "")
 
 

@@ -6,14 +6,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules, contradiction, faults_of, joined
+from evaluation.challenge.base import RuleFault, Rules, contradiction, dotted, faults_of
 from evaluation.challenge.documents import (
     CASES_FILE,
     CHALLENGE_FILE,
@@ -218,25 +218,25 @@ class Challenge(Rules):
     def metric_choice(self) -> MetricChoice:
         """What is to be measured, in the words of the engine."""
         rules, ids = self.metrics, self.class_ids()
+        as_written = fields(MetricChoice)
+        choice: dict[str, Any] = {
+            key.name: getattr(rules, key.name) for key in as_written if key.name in MetricRules.model_fields
+        }
         return MetricChoice(
-            families=rules.family_names,
-            metrics=tuple(name for name in rules.families if "." in name),
-            class_names=self.class_names,
-            measures=rules.measures if MEASURING & set(rules.family_names) else ("iou",),
-            class_groups={
-                grouping: {group: tuple(ids[name.casefold()] for name in names) for group, names in groups.items()}
-                for grouping, groups in rules.class_groups.items()
-            },
-            iou_thresholds=rules.iou_thresholds,
-            false_positives=rules.false_positives,
-            per=rules.per,
-            class_probabilities=rules.class_probabilities,
-            sizes_px=rules.sizes_px or dict.fromkeys(rules.size_quantiles, (0.0, 0.0)),
-            class_present=self.aggregation.class_present,
-            coverage=rules.coverage,
-            distance_cap_px=rules.distance_cap_px,
-            distance_cap_um=rules.distance_cap_um,
-            guessed=sum(not of_class.only_predicted for of_class in self.classes),
+            **{
+                **choice,
+                "families": rules.family_names,
+                "metrics": tuple(name for name in rules.families if "." in name),
+                "class_names": self.class_names,
+                "measures": rules.measures if MEASURING & set(rules.family_names) else ("iou",),
+                "class_groups": {
+                    grouping: {group: tuple(ids[name.casefold()] for name in names) for group, names in groups.items()}
+                    for grouping, groups in rules.class_groups.items()
+                },
+                "sizes_px": rules.sizes_px or dict.fromkeys(rules.size_quantiles, (0.0, 0.0)),
+                "class_present": self.aggregation.class_present,
+                "guessed": sum(not of_class.only_predicted for of_class in self.classes),
+            }
         )
 
     @property
@@ -300,24 +300,18 @@ class Challenge(Rules):
     @classmethod
     def load(cls, folder: Path | str) -> Challenge:
         """Read challenge.toml and cases.csv of a folder. Raises ChallengeBroken with all that is wrong."""
+        path, cases_path = Path(folder) / CHALLENGE_FILE, Path(folder) / CASES_FILE
         try:
-            return cls.load_files(Path(folder))
+            rules = read_rules(path)
+            if not cases_path.is_file():
+                raise ChallengeBroken(fault("missing-file", CASES_FILE, wording="no-cases-file"))
+            cases = read_cases(read_text(cases_path))
+            try:
+                return cls.build({**rules, "cases": cases})
+            except ChallengeBroken as broken:
+                raise ChallengeBroken(*(of_preset(problem, path) for problem in broken.findings)) from None
         except RecursionError:
             raise ChallengeBroken(fault("invalid-toml", CHALLENGE_FILE, wording="too-deep")) from None
-
-    @classmethod
-    def load_files(cls, folder: Path) -> Challenge:
-        """``load`` of rules that are not nested beyond reason."""
-        rules = read_rules(folder / CHALLENGE_FILE)
-        if not (folder / CASES_FILE).is_file():
-            raise ChallengeBroken(fault("missing-file", CASES_FILE, wording="no-cases-file"))
-        cases = read_cases(read_text(folder / CASES_FILE))
-        try:
-            return cls.build({**rules, "cases": cases})
-        except ChallengeBroken as broken:
-            raise ChallengeBroken(
-                *(of_preset(problem, folder / CHALLENGE_FILE) for problem in broken.findings)
-            ) from None
 
     @classmethod
     def from_preset(cls, preset: str, *, name: str, cases: Iterable[Case] = (), **rules: Any) -> Challenge:
@@ -367,8 +361,8 @@ def tuples_for_lists(value: Any) -> Any:
 
 def findings_of(problem: Any) -> list[Finding]:
     """One pydantic error as findings that name the key as it stands in challenge.toml."""
-    location, table, (key, kinds) = table_of(problem["loc"])
-    where = f"{CHALLENGE_FILE}: {joined(*location)}"
+    location, table, (key, kinds) = table_at(problem["loc"])
+    where = f"{CHALLENGE_FILE}: {dotted(*location)}"
     match problem["type"]:
         case "extra_forbidden" if location[-1] in keys_of_formats() and "format" in table.model_fields:
             (format,) = get_args(table.model_fields["format"].annotation)
@@ -392,7 +386,7 @@ def findings_of(problem: Any) -> list[Finding]:
     return [replace(finding, where=f"{CHALLENGE_FILE}: {finding.where}") for finding in faults_of(problem, location)]
 
 
-def table_of(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:
+def table_at(loc: Sequence[str | int]) -> tuple[list[str | int], type[Rules], tuple[str, Mapping[str, type[Rules]]]]:
     """The keys to a value in challenge.toml, without what pydantic puts between them, and the model of its table.
 
     Last, the key that chooses among several models, and these, if the value is such a table.

@@ -273,21 +273,21 @@ def is_safe_name(name: object) -> bool:
     )
 
 
-def safe_name(text: str) -> str | None:
+def name_if_safe(text: str) -> str | None:
     return text if is_safe_name(text) else None
 
 
-def whole_number(text: str) -> int | None:
+def number_from_one(text: str) -> int | None:
     return int(text) if re.fullmatch(r"0*[1-9][0-9]{0,8}", text, re.ASCII) else None
 
 
 def length_of_side(text: str) -> int | None:
-    number = whole_number(text)
+    number = number_from_one(text)
     return number if number and number <= LONGEST_SIDE_PX else None
 
 
 def case_index(text: str) -> int | None:
-    return 0 if text == "0" else whole_number(text)
+    return 0 if text == "0" else number_from_one(text)
 
 
 def positive_number(text: str) -> float | None:
@@ -310,14 +310,14 @@ OFFSET = "px from the slide's corner"
 REQUIRED = ("case", "height", "width")
 # How the cells of each column are read, None where that cannot be, and what is expected in them.
 COLUMNS: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "case": (safe_name, NAME),
-    "group": (safe_name, NAME),
+    "case": (name_if_safe, NAME),
+    "group": (name_if_safe, NAME),
     "height": (length_of_side, SIDE),
     "width": (length_of_side, SIDE),
     "spacing_um": (positive_number, "the size of a pixel in um, 0.000001 to 1,000,000"),
     "index": (case_index, INDEX),
     "offset_x": (finite_number, OFFSET),
     "offset_y": (finite_number, OFFSET),
-    "stratum": (safe_name, NAME),
+    "stratum": (name_if_safe, NAME),
     "area_mm2": (positive_number, "the annotated area in mm2, 0.000001 to 1,000,000"),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -51,6 +51,9 @@ class MatchingRule(Rules):
     class_aware: bool
     ties: Literal["first_pixel"]
 
+    if TYPE_CHECKING:
+        rule: str
+
     takes_points: ClassVar[bool] = False
     condition: ClassVar[str]
     label: ClassVar[str]
@@ -65,9 +68,22 @@ class MatchingRule(Rules):
         """Whether every case needs its ``spacing_um``."""
         return False
 
+    @property
+    def algorithm(self) -> str:
+        """The function of ``evaluation.matching.rules`` that finds the pairs, without its ``match_``."""
+        return self.rule
+
+    def arguments(self, sides: Sides) -> dict[str, Any]:
+        """What this function takes."""
+        names = ("table", "reference", "prediction")
+        return {"class_aware": self.class_aware, **{name: getattr(sides, name) for name in names}}
+
     def match(self, sides: Sides) -> Matches:
         """The pairs of a case."""
-        raise NotImplementedError
+        from evaluation.matching import rules
+
+        matches: Matches = getattr(rules, f"match_{self.algorithm}")(**self.arguments(sides))
+        return matches
 
     @property
     def limit(self) -> str:
@@ -99,6 +115,9 @@ class IouRule(MatchingRule):
     def limit(self) -> str:
         return f"{self.threshold:g}"
 
+    def arguments(self, sides: Sides) -> dict[str, Any]:
+        return {**super().arguments(sides), "threshold": self.threshold}
+
 
 class IouAbove(IouRule):
     rule: Literal["iou_above"]
@@ -107,21 +126,11 @@ class IouAbove(IouRule):
     )
     label: ClassVar[str] = "IoU > {limit}"
 
-    def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.rules import match_iou_above
-
-        return match_iou_above(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
-
 
 class IouAssignment(IouRule):
     rule: Literal["iou_assignment"]
     condition: ClassVar[str] = "if their IoU is above {limit}; of rival pairs those of the greatest total IoU"
     label: ClassVar[str] = "IoU > {limit}, assigned"
-
-    def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.rules import match_iou_assignment
-
-        return match_iou_assignment(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
 
 
 class BestIouCentroidInside(MatchingRule):
@@ -129,21 +138,11 @@ class BestIouCentroidInside(MatchingRule):
     condition: ClassVar[str] = "if the prediction is the one with the highest IoU and its centroid lies inside"
     label: ClassVar[str] = "best IoU, centre inside"
 
-    def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.rules import match_best_iou_centroid_inside
-
-        return match_best_iou_centroid_inside(*sides.compared, class_aware=self.class_aware)
-
 
 class BestIouAnyOverlap(MatchingRule):
     rule: Literal["best_iou_any_overlap"]
     condition: ClassVar[str] = "if the prediction is the one with the highest IoU; one shared pixel is enough"
     label: ClassVar[str] = "best IoU, any overlap"
-
-    def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.rules import match_best_iou_any_overlap
-
-        return match_best_iou_any_overlap(*sides.compared, class_aware=self.class_aware)
 
 
 class RadiusRule(MatchingRule):
@@ -167,9 +166,8 @@ class RadiusRule(MatchingRule):
     def limit(self) -> str:
         return f"{self.radius_um:g} um" if self.radius_px is None else f"{self.radius_px:g} px"
 
-    def near(self, sides: Sides) -> dict[str, Any]:
-        """The arguments that every algorithm with a radius takes."""
-        return {"radius_px": self.radius_in_px(sides.case), "class_aware": self.class_aware, "table": sides.table}
+    def arguments(self, sides: Sides) -> dict[str, Any]:
+        return {**super().arguments(sides), "radius_px": self.radius_in_px(sides.case)}
 
     def radius_in_px(self, case: Case) -> float:
         """The radius in an image; its spacing is there if it is needed (checked with the challenge)."""
@@ -185,19 +183,13 @@ class CentroidClosestFirst(RadiusRule):
     condition: ClassVar[str] = "if their centroids are at most {limit} apart, the closest pair first"
     label: ClassVar[str] = "centroids within {limit}"
 
-    def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.rules import match_centroid_closest_first
-
-        return match_centroid_closest_first(sides.reference, sides.prediction, **self.near(sides))
-
 
 class InFileOrder(CentroidClosestFirst):
     """The published fault ``file_order``, which replaces the rule that is written: see ``keep_faults``."""
 
-    def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.rules import match_in_file_order
-
-        return match_in_file_order(sides.reference, sides.prediction, **self.near(sides))
+    @property
+    def algorithm(self) -> str:
+        return "in_file_order"
 
 
 class CentroidAssignment(RadiusRule):
@@ -209,10 +201,8 @@ class CentroidAssignment(RadiusRule):
     condition: ClassVar[str] = "if their centroids are at most {limit} apart, in the best assignment of all"
     label: ClassVar[str] = "assigned within {limit}"
 
-    def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.rules import match_centroid_assignment
-
-        return match_centroid_assignment(sides.reference, sides.prediction, cutoff=self.cutoff, **self.near(sides))
+    def arguments(self, sides: Sides) -> dict[str, Any]:
+        return {**super().arguments(sides), "cutoff": self.cutoff}
 
 
 class HausdorffClosestFirst(RadiusRule):
@@ -220,10 +210,8 @@ class HausdorffClosestFirst(RadiusRule):
     condition: ClassVar[str] = "if their boundaries are at most {limit} apart, the closest pair first"
     label: ClassVar[str] = "Hausdorff up to {limit}"
 
-    def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.rules import match_hausdorff_closest_first
-
-        return match_hausdorff_closest_first(sides.reference, sides.prediction, border=sides.border, **self.near(sides))
+    def arguments(self, sides: Sides) -> dict[str, Any]:
+        return {**super().arguments(sides), "border": sides.border}
 
 
 class ConfidenceFirst(RadiusRule):
@@ -251,12 +239,14 @@ class ConfidenceFirst(RadiusRule):
     def needs_pixels(self) -> bool:
         return self.threshold is not None
 
-    def match(self, sides: Sides) -> Matches:
-        from evaluation.matching.rules import match_confidence_first, match_confidence_first_iou
+    @property
+    def algorithm(self) -> str:
+        return self.rule if self.threshold is None else f"{self.rule}_iou"
 
-        if self.threshold is not None:
-            return match_confidence_first_iou(*sides.compared, threshold=self.threshold, class_aware=self.class_aware)
-        return match_confidence_first(sides.reference, sides.prediction, **self.near(sides))
+    def arguments(self, sides: Sides) -> dict[str, Any]:
+        if self.threshold is None:
+            return super().arguments(sides)
+        return {**MatchingRule.arguments(self, sides), "threshold": self.threshold}
 
 
 AnyMatchingRule = (  # the registry: a new rule adds its line here

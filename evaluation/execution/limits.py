@@ -30,7 +30,7 @@ def memory_left(root: Path = Path("/")) -> MemoryLeft:
 
     root   where proc and sys lie
     """
-    own = sizes_in(root / "proc/self/status")
+    own = sizes_by_name(root / "proc/self/status")
     each = [
         limit - 1024 * own.get(used, 0)
         for limit, used in (
@@ -39,7 +39,7 @@ def memory_left(root: Path = Path("/")) -> MemoryLeft:
         )
         if limit != resource.RLIM_INFINITY
     ]
-    machine = sizes_in(root / "proc/meminfo").get("MemAvailable:")
+    machine = sizes_by_name(root / "proc/meminfo").get("MemAvailable:")
     together = [*left_in_groups(root), *([] if machine is None else [1024 * machine])]
     return MemoryLeft(max(min(together, default=UNLIMITED), 0), max(min(each, default=UNLIMITED), 0))
 
@@ -68,7 +68,7 @@ GROUPS_2 = GroupFiles(
 def left_in_groups(root: Path) -> list[int]:
     """What each control group of this process that limits memory leaves: the limit, less what is used and not cache."""
     bytes_free = []
-    for line in text_of(root / "proc/self/cgroup").splitlines():
+    for line in small_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and "memory" not in controllers.split(","):
             continue
@@ -79,14 +79,14 @@ def left_in_groups(root: Path) -> list[int]:
         for mount in kind.mounts:
             for depth in range(len(parts) + 1):  # a parent's limit holds as well
                 folder = root.joinpath(mount, *parts[:depth])
-                limit, used = (text_of(folder / name).strip() for name in (kind.limit, kind.used))
+                limit, used = (small_text(folder / name).strip() for name in (kind.limit, kind.used))
                 if limit.isdecimal() and used.isdecimal():
-                    cached = sizes_in(folder / "memory.stat")
+                    cached = sizes_by_name(folder / "memory.stat")
                     bytes_free.append(int(limit) - int(used) + sum(cached.get(name, 0) for name in kind.cached))
     return bytes_free
 
 
-def text_of(path: Path) -> str:
+def small_text(path: Path) -> str:
     """The text of a small file; empty if it is not there."""
     try:
         return path.read_text("utf-8", "replace")
@@ -94,9 +94,9 @@ def text_of(path: Path) -> str:
         return ""
 
 
-def sizes_in(path: Path) -> dict[str, int]:
+def sizes_by_name(path: Path) -> dict[str, int]:
     """The lines ``name number …`` of a file."""
-    words = (line.split() for line in text_of(path).splitlines())
+    words = (line.split() for line in small_text(path).splitlines())
     return {word[0]: int(word[1]) for word in words if len(word) > 1 and word[1].isdecimal()}
 
 
@@ -113,15 +113,15 @@ def process_limit(root: Path = Path("/")) -> int | None:
 def usable_processors(root: Path = Path("/")) -> int:
     """Processors this process may use: its affinity, and the limits of its container as it sees them."""
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    times = text_of(root / "sys/fs/cgroup/cpu.max").split()
-    times = times or [text_of(root / f"sys/fs/cgroup/cpu/cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    times = small_text(root / "sys/fs/cgroup/cpu.max").split()
+    times = times or [small_text(root / f"sys/fs/cgroup/cpu/cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
     quota, period = (int(time) if time.isdecimal() else 0 for time in [*times, "", ""][:2])  # "max" and -1: no limit
     return min(processors, -(-quota // period)) if quota and period else processors
 
 
 def smallest_limit(root: Path, names: tuple[str, ...]) -> int | None:
     """The smallest limit that one of the files of a container tells; None if none tells one."""
-    limits = [int(text) for name in names if (text := text_of(root / name).strip()).isdecimal()]
+    limits = [int(text) for name in names if (text := small_text(root / name).strip()).isdecimal()]
     return min((limit for limit in limits if limit < 1 << 60), default=None)  # version 1 has a huge number for none
 
 

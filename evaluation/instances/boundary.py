@@ -159,7 +159,7 @@ def crowded_entries(runs: ChosenRuns, entries: int) -> Bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
+class BoundaryRuns:
     """Stretches of boundary pixels, (S,) each, sorted by entry, row and begin; some may be empty."""
 
     entry: Int64
@@ -168,12 +168,12 @@ class Pieces:
     end: Int32
 
 
-def boundary_of_lonely(runs: ChosenRuns, border: BorderRule) -> Pieces:
+def boundary_of_lonely(runs: ChosenRuns, border: BorderRule) -> BoundaryRuns:
     """Boundary of instances with one run a row: elementwise, without any search."""
     begin, end = between_neighbours(runs, runs.inner(border), (runs.begin, runs.end), border)
     none = begin >= end
     begin[none] = end[none] = runs.begin[none]
-    return Pieces(
+    return BoundaryRuns(
         np.repeat(runs.entry, 2),
         np.repeat(runs.row, 2),
         np.stack([runs.begin, end], axis=1).reshape(-1),
@@ -204,7 +204,7 @@ def between_neighbours(
     return begin, end
 
 
-def boundary_of_any(runs: ChosenRuns, border: BorderRule) -> Pieces:
+def boundary_of_any(runs: ChosenRuns, border: BorderRule) -> BoundaryRuns:
     """Boundary of any instances, by intersecting each with itself moved up and down by a row.
 
     All entries lie on one number line, rows one after the other (``line``).
@@ -218,7 +218,7 @@ def boundary_of_any(runs: ChosenRuns, border: BorderRule) -> Pieces:
     start, stop = without(start, stop, *inner)
     entry, row = np.divmod(start // width, height + 2)
     base = (start // width) * width
-    return Pieces(entry, row.astype(np.int32), (start - base).astype(np.int32), (stop - base).astype(np.int32))
+    return BoundaryRuns(entry, row.astype(np.int32), (start - base).astype(np.int32), (stop - base).astype(np.int32))
 
 
 def between_rows(
@@ -265,7 +265,7 @@ def merged(lists: Sequence[Int64]) -> Int64:
     return np.sort(np.concatenate(lists), kind="stable")
 
 
-def points_of_pieces(lists: list[Pieces], entries: int) -> Boundaries:
+def points_of_pieces(lists: list[BoundaryRuns], entries: int) -> Boundaries:
     """The pixels of the pieces as points; each entry is in one of the lists only."""
     first, size = np.zeros((2, entries), np.int64)
     points = [np.empty((2, 0), np.int32)]

@@ -34,7 +34,7 @@ def instances_from_labels(
     runs = runs_of(whole_labels(labels))
     if len(runs.value) and not 0 < runs.value.min() <= runs.value.max() <= np.iinfo(np.int64).max:
         raise ValueError(f"labels are from {runs.value.min()} to {runs.value.max()}, not from 0 to 2^63 - 1")
-    instances = instances_from_runs(runs, 0)
+    instances = instances_of_values(runs, 0)
     class_ids = np.full(len(instances), class_id) if class_of_instance is None else class_of_instance
     return replace(instances, class_id=checked_class_ids(class_ids, len(instances)))
 
@@ -85,7 +85,7 @@ def as_array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
         raise ValueError(f"{what} cannot become an array: {error}") from None
 
 
-def instances_from_runs(runs: LabelRuns, class_id: int) -> Instances:
+def instances_of_values(runs: LabelRuns, class_id: int) -> Instances:
     """The instances of a label image whose values are all positive; ``class_id`` for all."""
     source_id, instance = compact(runs.value)
     return Instances(
@@ -106,7 +106,7 @@ def instances_from_label_image(image: LabelImage, *, with_source: bool = False) 
 
     with_source  put the name of the file before the ids
     """
-    instances = instances_from_runs(image.labels, image.class_id)
+    instances = instances_of_values(image.labels, image.class_id)
     if image.class_of_instance is not None:
         if image.class_of_instance.shape != instances.class_id.shape:
             raise ValueError(f"{len(image.class_of_instance)} classes for {len(instances)} instances; one for each")
@@ -154,7 +154,7 @@ def majority_classes(instances: Instances, class_map: LabelRuns) -> npt.NDArray[
 # --- masks ------------------------------------------------------------------------------------------------------------
 
 
-EXPECTED = "expected masks (N, H, W) of True and False, a list of masks (H, W), or SAM's list of records"
+EXPECTED_MASKS = "expected masks (N, H, W) of True and False, a list of masks (H, W), or SAM's list of records"
 
 
 def instances_from_masks(masks: Any, class_of_instance: npt.ArrayLike | None = None, *, class_id: int = 0) -> Instances:
@@ -173,11 +173,11 @@ def instances_from_masks(masks: Any, class_of_instance: npt.ArrayLike | None = N
     [2, 3]
     """
     if not hasattr(masks, "__iter__") or isinstance(masks, Mapping | str):
-        raise ValueError(f"masks are of type {type(masks).__name__}; {EXPECTED}")
+        raise ValueError(f"masks are of type {type(masks).__name__}; {EXPECTED_MASKS}")
     stack = None if isinstance(masks, list | tuple) else as_array(masks, "masks")
     entries = list(masks if stack is None else stack)
     if not entries and (stack is None or stack.ndim != 3):
-        raise ValueError(f"there is no mask, so the size of the image is not known; {EXPECTED}")
+        raise ValueError(f"there is no mask, so the size of the image is not known; {EXPECTED_MASKS}")
     planes = [mask_of(one, number) for number, one in enumerate(entries, start=1)]
     shape_yx = planes[0].shape if stack is None or entries else stack.shape[1:]
     if other := [plane.shape for plane in planes if plane.shape != shape_yx]:
@@ -209,7 +209,7 @@ def mask_of(entry: Any, number: int) -> npt.NDArray[np.bool_]:
     """The mask (H, W) that an entry is, or that a record has under ``segmentation``. Raises ValueError."""
     if isinstance(entry, Mapping):
         if "segmentation" not in entry:
-            raise ValueError(f"record {number} has no 'segmentation'; {EXPECTED}")
+            raise ValueError(f"record {number} has no 'segmentation'; {EXPECTED_MASKS}")
         entry = entry["segmentation"]
         if isinstance(entry, Mapping):
             do = "output_mode='binary_mask', or pycocotools.mask.decode(record['segmentation']) of each"
@@ -218,7 +218,7 @@ def mask_of(entry: Any, number: int) -> npt.NDArray[np.bool_]:
     if array.ndim == 3 and len(array) == 1:
         array = array[0]  # torchvision's masks are (N, 1, H, W)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise ValueError(f"mask {number} is {array.dtype} of shape {array.shape}; {EXPECTED}")
+        raise ValueError(f"mask {number} is {array.dtype} of shape {array.shape}; {EXPECTED_MASKS}")
     mask = np.ascontiguousarray(array != 0)
     if array.dtype.kind == "f" and not np.array_equal(array, np.where(mask, array.max(initial=0), 0)):
         raise ValueError(f"mask {number} has several values, as probabilities have; give mask > 0.5")

@@ -169,7 +169,7 @@ def trace_outlines(instances: Instances) -> Outlines:
     >>> outlines.points_xy.tolist()
     [[1.0, 0.0], [3.0, 0.0], [3.0, 1.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]]
     """
-    runs = SortedRuns.of_instances(instances)
+    runs = CornerRuns.of_instances(instances)
     corners = Corners.of_runs(runs)
     following = split_at_touching_corners(corners, corners.following())
     rings = Rings.of_corners(corners, following, runs)
@@ -186,7 +186,7 @@ def trace_outlines(instances: Instances) -> Outlines:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SortedRuns:
+class CornerRuns:
     """Runs sorted by instance, then position, on a number line of corners: ``instance * span + y * line + x``.
 
     start, stop  int64 (R,), upper left and upper right corner of each run; ``line`` more is the lower one
@@ -200,7 +200,7 @@ class SortedRuns:
     span: int
 
     @classmethod
-    def of_instances(cls, instances: Instances) -> SortedRuns:
+    def of_instances(cls, instances: Instances) -> CornerRuns:
         height, width = instances.shape_yx
         line = width + 1
         span = line * (height + 2)
@@ -235,7 +235,7 @@ class Corners:
     run: Int64
 
     @classmethod
-    def of_runs(cls, runs: SortedRuns) -> Corners:
+    def of_runs(cls, runs: CornerRuns) -> Corners:
         positions, owners, kinds = [], [], []
         for is_left, ends in ((False, runs.stop), (True, runs.start)):
             upper, lower = ends, ends + runs.line
@@ -310,7 +310,7 @@ class Rings:
     is_hole: Bool
 
     @classmethod
-    def of_corners(cls, corners: Corners, following: Int64, runs: SortedRuns) -> Rings:
+    def of_corners(cls, corners: Corners, following: Int64, runs: CornerRuns) -> Rings:
         ring = ring_numbers(following)
         size = np.bincount(ring)
         first = np.empty(len(size), np.int64)

@@ -331,28 +331,28 @@ def join_instances(parts: Sequence[Instances], shape_yx: tuple[int, int]) -> Ins
     if len(parts) == 1:
         return parts[0]
     offsets = np.cumsum([0, *(len(part) for part in parts)])
-    start = joined([part.run_start for part in parts], np.int64)
+    start = concatenated_as([part.run_start for part in parts], np.int64)
     order = np.argsort(start, kind="stable")
     instance = [part.run_instance + np.int32(offset) for part, offset in zip(parts, offsets[:-1], strict=True)]
     points = [part.point_yx for part in parts if part.point_yx is not None]
     return Instances(
         shape_yx=shape_yx,
-        class_id=joined([part.class_id for part in parts], np.int16),
-        source_id=joined([part.source_id for part in parts], object),
+        class_id=concatenated_as([part.class_id for part in parts], np.int16),
+        source_id=concatenated_as([part.source_id for part in parts], object),
         run_start=start[order],
-        run_stop=joined([part.run_stop for part in parts], np.int64)[order],
-        run_instance=joined(instance, np.int32)[order],
-        probability=joined_or_none([part.probability for part in parts if len(part)]),
+        run_stop=concatenated_as([part.run_stop for part in parts], np.int64)[order],
+        run_instance=concatenated_as(instance, np.int32)[order],
+        probability=concatenated_or_none([part.probability for part in parts if len(part)]),
         point_yx=np.concatenate(points) if parts and len(points) == len(parts) else None,
-        class_probability=joined_or_none([part.class_probability for part in parts if len(part)]),
+        class_probability=concatenated_or_none([part.class_probability for part in parts if len(part)]),
     )
 
 
-def joined_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
+def concatenated_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
     """Arrays one after the other; None if there are none, or if one of them is None."""
     known = [array for array in arrays if array is not None]
     return np.concatenate(known) if known and len(known) == len(arrays) else None
 
 
-def joined(arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def concatenated_as(arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return np.concatenate([np.empty(0, dtype), *(array.astype(dtype, copy=False) for array in arrays)])

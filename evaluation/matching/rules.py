@@ -28,12 +28,9 @@ from evaluation.model import (
     Matches,
     OverlapTable,
 )
-from evaluation.model.arrays import blocks
+from evaluation.model.arrays import Integers, blocks
 
 # --- pairs taken one after the other ----------------------------------------------------------------------------------
-
-
-Integers = npt.NDArray[np.integer[Any]]
 
 
 def take_in_order(left: Integers, right: Integers, keys: Sequence[npt.NDArray[Any]]) -> Bool:
@@ -309,7 +306,7 @@ def match_in_file_order(
     refuse_too_many(count, left.at, radius_px)
     is_free = np.ones(len(right.index), np.bool_)
     pairs = []
-    for part in batches(count if len(is_free) else count[:0]):
+    for part in batches_of_pairs(count if len(is_free) else count[:0]):
         near = find_hits_for_targets(targets=left.at[part], predictions=right.at, radius=radius_px)
         for i, hits in enumerate(near, start=part.start):
             may = is_free[hits]
@@ -540,11 +537,11 @@ def match_confidence_first(
     left, right = centroid_places(reference), centroid_places(prediction)
     chooser = np.argsort(-confidences(prediction)[right.index], kind="stable")
     free = np.arange(len(left.index))
-    reach = radius_px * MARGIN
+    reach = radius_px * SEARCH_MARGIN
     count = scipy.spatial.cKDTree(left.at).query_ball_point(right.at[chooser], reach, return_length=True)
     refuse_too_many(count, left.at, reach)
     matched: list[tuple[Int64, Int64]] = [(free[:0], chooser[:0])]
-    for part in batches(count):
+    for part in batches_of_pairs(count):
         who = chooser[part]
         trees = scipy.spatial.cKDTree(left.at[free]), scipy.spatial.cKDTree(right.at[who])
         near = trees[0].sparse_distance_matrix(trees[1], reach, output_type="ndarray")
@@ -618,7 +615,7 @@ def confidences(prediction: Instances) -> Float64:
 CLOSE_PAIRS_AT_ONCE = 1 << 21  # pairs that are held before those that cannot match are left out
 RADIUS_ROUNDING = 1 + 1e-9  # exactly the radius is near enough, though coordinates and radii in px are rounded numbers
 MOST_CLOSE = 200_000_000  # pairs within a radius that are looked at; a slide of a million nuclei has some ten million
-MARGIN = 1 + 3e-9  # of the search, whose rounding is not ours; every pair it finds is compared again
+SEARCH_MARGIN = 1 + 3e-9  # of the search, whose rounding is not ours; every pair it finds is compared again
 
 Closeness = Callable[[Int64, Int64], Float64]
 
@@ -710,12 +707,13 @@ def close_pairs(
     check_radius(radius_px)
     left, right = sides
     tree = scipy.spatial.cKDTree(right.at)
-    reach = radius_px * MARGIN
+    reach = radius_px * SEARCH_MARGIN
     count = tree.query_ball_point(left.at, reach, p=norm, return_length=True)
     refuse_too_many(count, left.at, reach, norm)
-    enough = scipy.spatial.cKDTree(left.at).query_ball_point(left.at, 2 * reach * MARGIN, p=norm, return_length=True)
+    twice = 2 * reach * SEARCH_MARGIN
+    enough = scipy.spatial.cKDTree(left.at).query_ball_point(left.at, twice, p=norm, return_length=True)
     parts: list[tuple[Int64, Int64, Float64]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-    for part in batches(count):
+    for part in batches_of_pairs(count):
         near = scipy.spatial.cKDTree(left.at[part]).sparse_distance_matrix(tree, reach, p=norm, output_type="ndarray")
         i, j = near["i"] + part.start, near["j"]
         if class_aware:
@@ -758,7 +756,7 @@ def check_radius(radius_px: float) -> None:
         raise ValueError(f"a radius of {radius_px} px; a finite number from 0 on")
 
 
-def batches(count: Int64) -> Iterator[slice]:
+def batches_of_pairs(count: Int64) -> Iterator[slice]:
     """Slices of instances that are worked on together, so that a slice has a bounded number of pairs."""
     total = np.cumsum(count)
     first = 0

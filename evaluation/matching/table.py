@@ -16,6 +16,7 @@ from evaluation.findings.errors import TooManyPairs
 from evaluation.instances.runs import give_memory_back
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, Matches, OverlapTable, Pairs
 from evaluation.model.intervals import count_before, expand, overlaps, row_bands
+from evaluation.model.label_runs import BLOCK_PX
 
 PIECES_AT_ONCE = 1 << 20  # shared rows that are held together; bounds the memory
 
@@ -40,7 +41,7 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
     """
     if reference.shape_yx != prediction.shape_yx:
         raise ValueError(f"reference is {reference.shape_yx} px, prediction {prediction.shape_yx} px (height, width)")
-    sums: list[Pieces] = []
+    sums: list[SharedPixels] = []
     held = limit = 0  # pairs in ``sums``; those of several rows are added up before they take much more than their sum
     for pieces in shared_in_bands(reference, prediction, most):
         sums.append(sum_by_pair(*pieces, len(prediction)))
@@ -59,10 +60,10 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
     return table
 
 
-Pieces = tuple[Int32, Int32, Int64]  # reference index, prediction index, pixels of both
+SharedPixels = tuple[Int32, Int32, Int64]  # reference index, prediction index, pixels of both
 
 
-def shared_in_bands(reference: Instances, prediction: Instances, most: int | None) -> Iterator[Pieces]:
+def shared_in_bands(reference: Instances, prediction: Instances, most: int | None) -> Iterator[SharedPixels]:
     """The stretches of pixels in a run of both sides, about ``PIECES_AT_ONCE`` at a time, band by band; at least once.
 
     Of two runs that share pixels one begins inside the other; so those that share pixels with a run are the runs of
@@ -128,13 +129,13 @@ def too_many_rows(reference: Instances, prediction: Instances, most: int) -> Too
     return TooManyPairs("rows of pixels in a nucleus of either side", shared, limit, by_reference=alone)
 
 
-def sum_pieces(pieces: Sequence[Pieces], predictions: int) -> Pieces:
+def sum_pieces(pieces: Sequence[SharedPixels], predictions: int) -> SharedPixels:
     columns = zip(*pieces, strict=True)
     left, right, length = (np.concatenate(column) for column in columns)
     return sum_by_pair(left, right, length, predictions)
 
 
-def sum_by_pair(reference_index: Int32, prediction_index: Int32, length: Int64, predictions: int) -> Pieces:
+def sum_by_pair(reference_index: Int32, prediction_index: Int32, length: Int64, predictions: int) -> SharedPixels:
     """Add up the pieces of each pair; pairs sorted by reference, then prediction."""
     if len(length) == 0:
         return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64)
@@ -252,7 +253,6 @@ def shared_px(table: OverlapTable, reference_index: Int64, prediction_index: Int
 
 LabelMap = npt.NDArray[np.integer[Any]]
 
-BLOCK_PX = 1 << 17  # what a block touches stays in the cache
 LABEL_BITS, LENGTH_BITS = 24, 15  # two labels and a length in one int64
 
 
@@ -291,7 +291,7 @@ def compare_label_maps(
     if prediction_labels.shape != (height, width) or not 0 < width < 1 << LENGTH_BITS:
         return None
     step = max(1, BLOCK_PX // width) * width
-    sides = [Side(reference_labels, step), Side(prediction_labels, step)]
+    sides = [LabelSide(reference_labels, step), LabelSide(prediction_labels, step)]
     pairs, sums = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     either = np.empty(min(step, reference_labels.size), np.bool_)
     for begin in range(0, reference_labels.size, step):
@@ -332,7 +332,7 @@ def compare_label_maps(
     )
 
 
-class Side:
+class LabelSide:
     """One of the two label maps, block by block: areas by label, and runs."""
 
     def __init__(self, labels: LabelMap, step: int) -> None:

@@ -14,6 +14,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.integer[Any]]
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -6,18 +6,15 @@ A plane may come in bands of rows, so that a slide is never in memory as a whole
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from evaluation.model import Int64, LabelRuns
+from evaluation.model.arrays import Integers
 from evaluation.model.intervals import distinct, overlaps, row_bands
 
 BLOCK_PX = 1 << 17  # what a block touches stays in the cache
-
-Integers = npt.NDArray[np.integer[Any]]
 
 
 class TooManyRuns(Exception):

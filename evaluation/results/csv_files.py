@@ -78,7 +78,7 @@ def csv_table(header: Sequence[str], rows: Iterable[Iterable[object]], limit: in
 # --- objects.csv ------------------------------------------------------------------------------------------------------
 
 
-COLUMNS = (
+OBJECT_COLUMNS = (
     "case",
     "group",
     "rule",
@@ -90,7 +90,7 @@ COLUMNS = (
     "prediction_class",
     "prediction_area_px",
 )
-ROWS_AT_ONCE = 1 << 16
+OBJECTS_AT_ONCE = 1 << 16
 
 
 def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
@@ -100,7 +100,7 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
     """
     shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
     of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
-    lines = [",".join((*COLUMNS, *measures, *of_sides))]
+    lines = [",".join((*OBJECT_COLUMNS, *measures, *of_sides))]
     names = np.array(["", *class_names], object)
     for result in results:
         texts = [side_texts(side, names) for side in (result.reference, result.prediction)]
@@ -110,9 +110,9 @@ def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measu
     return "\n".join((*lines, ""))
 
 
-Column = Iterable[str]
+Cells = Iterable[str]
 Indices = Int32 | Int64  # of instances of a side
-BLANK: list[Column] = [repeat("")]
+BLANK: list[Cells] = [repeat("")]
 Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
 
 
@@ -126,7 +126,7 @@ def side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
 
 def object_columns(
     result: CaseResult, rule: str, texts: Sequence[Texts], measures: Sequence[str], shapes: Sequence[str]
-) -> Iterator[list[Column]]:
+) -> Iterator[list[Cells]]:
     """The columns of a case under a rule, for some rows at a time; a text that all rows have is endless."""
     matches, counts = result.matches[rule], result.counts[rule]
     start = ",".join(map(cell_text, (result.case.name, result.case.group, rule)))
@@ -139,9 +139,9 @@ def object_columns(
         ("spurious", (None, spurious), len(spurious)),
     )
     for outcome, indices, number in outcomes:
-        for rows in blocks(number, ROWS_AT_ONCE):
+        for rows in blocks(number, OBJECTS_AT_ONCE):
             chosen = [None if index is None else index[rows] for index in indices]
-            cells, of_shapes = list[Column](), list[Column]()
+            cells, of_shapes = list[Cells](), list[Cells]()
             for (side, of_side), index in zip(sides, chosen, strict=True):
                 cells += side_columns(of_side, side, index, counts)
                 of_shapes += shape_columns(side, index, shapes)
@@ -156,7 +156,7 @@ def others(count: int, matched: Int32) -> Int64:
     return np.flatnonzero(~is_matched)
 
 
-def side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts: MatchCounts) -> list[Column]:
+def side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts: MatchCounts) -> list[Cells]:
     """Id, class and area in px of the chosen instances of a side, empty for None; points have no area."""
     if index is None:
         return 3 * BLANK
@@ -165,7 +165,7 @@ def side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts: 
     return [ids, classes, repeat("") if are_points else areas]
 
 
-def measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) -> list[Column]:
+def measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) -> list[Cells]:
     """The measures of some pairs, all written at once; empty cells for what was not measured."""
     number = pairs.stop - pairs.start
     known = [counts.measures[name][pairs] for name in measures if name in counts.measures]
@@ -173,14 +173,14 @@ def measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) 
     return [list(islice(texts, number)) if name in counts.measures else repeat("") for name in measures]
 
 
-def shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]) -> list[Column]:
+def shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]) -> list[Cells]:
     """The shapes of the chosen instances of a side, empty for None; what has no pixels has none."""
     if index is None:
         return len(shapes) * BLANK
     return [shape_texts(side.shapes[name][index]) for name in shapes if name in side.shapes]
 
 
-def shape_texts(values: Float64) -> Column:
+def shape_texts(values: Float64) -> Cells:
     known = ~np.isnan(values)
     texts = number_texts(rounded_list(np.where(known, values, 0.0)))
     return [text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)]

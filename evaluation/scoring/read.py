@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from evaluation.model.instances import Instances
 from evaluation.scoring.match import SeenNuclei, see_nuclei
 from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
 
-LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
+SUFFIX_LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
 # Read by scipy.io, HDF5 and SimpleITK.
 MAY_CRASH = (".mat", ".nii", ".nii.gz", ".nrrd")
 SLOW_FILES = 3  # of a submission that take too long to be decoded; then nothing more of it is decoded
@@ -63,7 +63,8 @@ def prepare_decoders(challenge: Challenge) -> None:
 
     rules = (challenge.reference, challenge.submission)
     modules = {module_of(side.format) for side in rules}
-    modules |= {LIBRARIES[end] for side in rules if (end := PurePosixPath(side.files).suffix) in LIBRARIES}
+    suffixes = {PurePosixPath(side.files).suffix for side in rules}
+    modules |= {SUFFIX_LIBRARIES[suffix] for suffix in suffixes & SUFFIX_LIBRARIES.keys()}
     prepare(*modules)
 
 
@@ -481,34 +482,33 @@ MET_ONCE_BYTES = 320  # what the key of a reference that was met once counts
 SETTLED_SECONDS = 2  # a file that changed later may change again without another time
 NO_RULES_OF_REFERENCES = {"cases", "submission", "metrics", "aggregation", "ranking", "audit", "publish", "confidence"}
 
-Key = tuple[str, ...]  # rules, folder, case, state of its files
+Made = TypeVar("Made")
+StoreKey = tuple[str, ...]  # rules, folder, case, state of its files
 
 
-class KeptReferences:
-    """References that this process has prepared, pickled; ``b""`` for one that was met once.
+class Store:
+    """What this process has made, pickled, by the key that tells all it depends on; ``b""`` for what was made once.
 
-    A reference is kept when it is met for the second time, so scoring one submission costs and holds nothing more, and
-    of many submissions only the first two read it. It is used again under the same rules only, as long as its files
-    have the same names, sizes, inodes and times.
+    It is kept when it is made for the second time, so scoring one submission costs and holds nothing more, and of many
+    submissions only the first two read a reference.
     """
 
     def __init__(self) -> None:
-        self.pickled: dict[Key, bytes] = {}
+        self.pickled: dict[StoreKey, bytes] = {}
         self.size = 0
 
-    def read(self, challenge: Challenge, folder: Path, case: Case, rules: str) -> PreparedReference:
-        """The same as ``read_reference`` from the files of the case. ``rules``: ``rules_of_references``."""
-        key = rules, str(folder), repr(case), file_states(folder, reference_files(challenge, folder, case))
+    def kept(self, key: StoreKey, make: Callable[[], Made]) -> Made:
+        """What ``make`` makes, or made; with "" at the end of the key it is made again each time."""
         if content := self.pickled.get(key):
-            reference: PreparedReference = pickle.loads(content)
-            return reference
-        reference = read_reference(challenge, folder, case)
+            made: Made = pickle.loads(content)
+            return made
+        made = make()
         if key[-1]:
-            self.add(key, pickle.dumps(reference, pickle.HIGHEST_PROTOCOL) if key in self.pickled else b"")
-        return reference
+            self.add(key, pickle.dumps(made, pickle.HIGHEST_PROTOCOL) if key in self.pickled else b"")
+        return made
 
-    def add(self, key: Key, content: bytes) -> None:
-        """Keep a reference if there is room; where there is none, those of other rules go first."""
+    def add(self, key: StoreKey, content: bytes) -> None:
+        """Keep what was made if there is room; where there is none, what has other first two parts of a key goes."""
         size = len(content) or MET_ONCE_BYTES
         if self.size + size > KEPT_BYTES:
             self.pickled = {other: pickled for other, pickled in self.pickled.items() if other[:2] == key[:2]}
@@ -518,7 +518,16 @@ class KeptReferences:
             self.size += size
 
 
-kept_references = KeptReferences()
+store = Store()
+
+
+def kept_reference(challenge: Challenge, folder: Path, case: Case, rules: str) -> PreparedReference:
+    """``read_reference`` from the files of the case, as long as they have the same names, sizes, inodes and times.
+
+    rules   ``rules_of_references``
+    """
+    key = rules, str(folder), repr(case), file_states(folder, reference_files(challenge, folder, case))
+    return store.kept(key, partial(read_reference, challenge, folder, case))
 
 
 def rules_of_references(challenge: Challenge) -> str:

@@ -119,7 +119,7 @@ def receive_submission(challenge: Challenge, path: Path, folder: Path | None = N
 
 BYTES_PER_PIXEL = 16
 BYTES_PER_TEXT_BYTE = 10  # and of a compressed label image, for its runs
-ROWS_AT_ONCE = 2048  # of a TIFF of labels; its tiles are seldom higher
+TIFF_ROWS_AT_ONCE = 2048  # of a TIFF of labels; its tiles are seldom higher
 GZIP_RATIO = 12  # of annotations as text
 
 
@@ -170,7 +170,7 @@ def side_bytes(rules: FormatRules, case: Case, file_bytes: int) -> int:
     if rules.dense:
         needs_plane = rules.value("class_channel") is not None or rules.value("components") is not None
         if rules.files.endswith((".tif", ".tiff")) and not needs_plane:  # decoded in bands
-            rows = min(case.height, ROWS_AT_ONCE)
+            rows = min(case.height, TIFF_ROWS_AT_ONCE)
             return BYTES_PER_PIXEL * rows * case.width + BYTES_PER_TEXT_BYTE * file_bytes
         return BYTES_PER_PIXEL * case.height * case.width + file_bytes
     return BYTES_PER_TEXT_BYTE * file_bytes

@@ -31,7 +31,7 @@ from evaluation.scoring.read import (
     SLOW_FILES,
     ReadPrediction,
     begin_prediction,
-    kept_references,
+    kept_reference,
     not_looked_at,
     prepare_decoders,
     read_prediction,
@@ -141,7 +141,7 @@ def read_and_match(
     begun = begin_prediction(challenge, files, case.case, case.prediction)
     try:
         if case.reference is None:
-            reference = kept_references.read(challenge, folder, case.case, rules)
+            reference = kept_reference(challenge, folder, case.case, rules)
         else:
             reference = read_reference(challenge, folder, case.case, case.reference)
     except InputFault as error:
