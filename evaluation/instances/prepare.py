@@ -193,7 +193,7 @@ def apply_ignore_region(
             raise ValueError("the policy 'drop_overlapping' needs a fraction")
         dropped = more_than_fraction_inside(instances, region, fraction)
     else:
-        dropped = centroid_in_region(instances, region)
+        dropped = pixels_in_region(instances.centroid_pixels_yx(), instances, region)
     return select_instances(instances, ~dropped)
 
 
@@ -201,11 +201,6 @@ def more_than_fraction_inside(instances: Instances, region: Region, fraction: fl
     """Whether ``inside / area > fraction``, compared in whole numbers, bool (N,)."""
     exact = Fraction(str(fraction)).limit_denominator(10**9)
     return np.asarray(region.pixels_of(instances) * exact.denominator > instances.areas_px() * exact.numerator)
-
-
-def centroid_in_region(instances: Instances, region: Region) -> Bool:
-    """Whether the pixel that holds the centroid lies in the region, bool (N,); False for instances without pixels."""
-    return pixels_in_region(instances.centroid_pixels_yx(), instances, region)
 
 
 def points_as_pixels(instances: Instances) -> Int64:

@@ -25,7 +25,6 @@ from evaluation.model.cases import (
     STRATUM_MEAN,
     WITH_FRACTION,
     WORST_GROUP,
-    WORST_STRATUM,
     Aggregate,
     AggregationUnit,
     BorderRule,
@@ -69,7 +68,6 @@ from evaluation.model.counts import (
     SharedCounts,
     UndefinedReason,
     Unions,
-    UnitMean,
     Units,
     UnitScores,
 )
