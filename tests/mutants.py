@@ -262,7 +262,7 @@ MUTANTS: Sequence[Mutant] = [
         "annotation_xml", "xml_formats",
         ("check_number(len(self.starts) + 1, ", "check_number(len(self.starts), "),
         ("order[1:] > order[:-1]", "order[1:] < order[:-1]"),
-        ("order = in_order(regions.vertices.column(\"Order\"), regions.start)", "order = slice(None)"),
+        ("order = by_order(regions.vertices.column(\"Order\"), regions.start)", "order = slice(None)"),
         ("check_number(present + 1, ", "check_number(present, "),
         ('in ("", DEFAULT_ATTRIBUTE)', 'in ("",)'),
         ("~is_hole & (regions.count >= 3)", "~is_hole"),

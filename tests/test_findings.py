@@ -50,7 +50,7 @@ def test_examples_have_the_form_of_all_lines() -> None:
 PAGE = {"part", "title", "why", "what_to_do", "example"}
 SAYS = ("got", "expected", "fix")  # of a wording, or of a call
 SOURCES = sorted(path for path in (ROOT / "evaluation").rglob("*.py") if path.parent.name != "findings")
-HANDED_ON = {"Faults.fault", "Sheet.fault", "FeatureReader.add"}
+HANDED_ON = {"FileFaults.fault", "Sheet.fault", "FeatureReader.add"}
 
 
 def fields_in(template: str) -> set[str]:

@@ -18,7 +18,7 @@ from evaluation.decoding import streams as chunks_module
 from evaluation.decoding import xml as bounded_xml
 from evaluation.findings.errors import InputFault
 from evaluation.formats import annotation_xml, read_annotations
-from evaluation.formats.annotation_xml import in_order
+from evaluation.formats.annotation_xml import by_order
 from evaluation.model import Annotations
 
 CLASSES = {"epithelial": 1, "lymphocyte": 2, "ambiguous": -1}
@@ -310,7 +310,7 @@ def test_points_in_a_challenge_of_outlines_are_left_out_if_other_shapes_are_skip
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, -1.0, np.nan, np.inf]), max_size=4), max_size=5))
 def test_vertices_are_ordered_as_annotation_by_annotation(orders):
     start = np.cumsum([0, *map(len, orders)])
-    index = np.arange(start[-1])[in_order(np.array([o for some in orders for o in some], float), start)]
+    index = np.arange(start[-1])[by_order(np.array([o for some in orders for o in some], float), start)]
     expected = []
     for begin, some in zip(start.tolist(), orders, strict=False):
         places = range(len(some))

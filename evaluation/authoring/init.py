@@ -21,7 +21,7 @@ from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, 
 from evaluation.findings import Finding, counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
 from evaluation.formats import Request
-from evaluation.formats.images import DOCUMENTS, find_image, list_images
+from evaluation.formats.images import COCO_FORMATS, find_image, list_images
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
@@ -422,7 +422,7 @@ def shared_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
     key = challenge.reference.case_key
     case_of = {} if isinstance(key, str) else {name: {"case": case} for case, name in key.items()}
     read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})
-    are_results = challenge.submission.format in DOCUMENTS
+    are_results = challenge.submission.format in COCO_FORMATS
     names = set()
     for path, _ in reference_files(challenge, folder):
         with path.open("rb") as stream:

@@ -33,9 +33,9 @@ from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.arrays import CaseArray
-from evaluation.formats.coco import read_document
-from evaluation.formats.detect import EMPTY_LIST, Detected, columns_of, detect_format, foreign_table
-from evaluation.formats.images import DOCUMENTS, FoundImage, find_image, list_images
+from evaluation.formats.coco import read_coco
+from evaluation.formats.detect import EMPTY_LIST, Detected, detect_format, foreign_table, header_names
+from evaluation.formats.images import COCO_FORMATS, FoundImage, find_image, list_images
 from evaluation.formats.imports import READERS, is_store, kind_of
 from evaluation.formats.label_image import read_class_table
 from evaluation.formats.mat_files import TYPE_MAP, TYPES, variable_of
@@ -351,7 +351,7 @@ def is_class_table(path: Path) -> bool:
     if path.suffix.lower() != sides.CLASS_TABLE:
         return False
     with path.open("rb") as stream:
-        columns = columns_of(stream.read(4096).removeprefix(codecs.BOM_UTF8))
+        columns = header_names(stream.read(4096).removeprefix(codecs.BOM_UTF8))
     ids = [name for name in ID_COLUMNS if name in columns]
     return bool(ids) and not columns.isdisjoint(set(CLASS_COLUMNS) - {ids[0]})
 
@@ -485,7 +485,7 @@ class Reading:
     def has_boxes_of_coco(self, file: SourceFile) -> bool:
         """Whether the boxes of a file are COCO's (x, y, width, height) and not MIDOG's (two corners, for a point)."""
         with file.path.open("rb") as stream:
-            document = read_document(stream, self.request(file))
+            document = read_coco(stream, self.request(file))
             entries = [entry for piece in document.pieces for entry in piece if type(entry) is dict]
         boxes: list[tuple[Any, Any]] = [
             (entry["bbox"], entry.get("area")) for entry in entries if is_box(entry.get("bbox"))
@@ -517,8 +517,8 @@ class Reading:
                 images = list_images(stream, request)
                 if not any(image.names for image in images):
                     return None
-                if self.format in DOCUMENTS:
-                    categories = read_document(stream, request).categories
+                if self.format in COCO_FORMATS:
+                    categories = read_coco(stream, request).categories
                 stream.seek(0)
                 cases = {n: Case(n, n, *(image.size_yx or UNKNOWN_YX)) for image in images for n in image.names}
                 collection = read_collection(stream, request, cases)

@@ -18,8 +18,8 @@ from evaluation.decoding.polygons import Polygons, Ring
 from evaluation.decoding.streams import check_number
 from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault
-from evaluation.formats.classes import UNKNOWN, ClassNames, check_size, columns_of_classes, missing_classes, shown
-from evaluation.formats.format import Request, are_coordinates, in_px, outlines_of_rings
+from evaluation.formats.classes import UNKNOWN, ClassNames, check_size, columns_of_classes, json_of, missing_classes
+from evaluation.formats.format import Request, are_coordinates, outlines_of_rings, to_px
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines, Points
 
 NUMBERS = frozenset({int, float})  # by type: True is no number
@@ -27,7 +27,7 @@ NUCLEI_AT_ONCE = 1 << 12
 Item = TypeVar("Item")
 
 
-class Faults:
+class FileFaults:
     """What is wrong with a file, or worth a warning: the first few of each kind, with the number of all."""
 
     def __init__(self, where: str) -> None:
@@ -101,7 +101,7 @@ class ClassProbabilities:
             if type(value) is not dict:
                 wanted = "an object with a number for each class"
                 said = "the class probabilities"
-                self.sheet.fault("invalid-annotation", number, expected=wanted, of=said, value=shown(value))
+                self.sheet.fault("invalid-annotation", number, expected=wanted, of=said, value=json_of(value))
                 continue
             keys = tuple(value)
             if keys != self.keys:
@@ -125,7 +125,7 @@ class ClassProbabilities:
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
         for index in self.sheet.faults.first("invalid-probability", wrong.tolist()):
             row, column = divmod(index, len(self.classes.names))
-            value, name = shown(values[index]), self.classes.names[column]
+            value, name = json_of(values[index]), self.classes.names[column]
             self.sheet.fault("invalid-probability", number_of_row[row], wording="class", value=value, name=name)
         if not len(wrong):
             self.rows.append(numbers.reshape(-1, len(self.classes.names)).astype(np.float64))
@@ -152,8 +152,8 @@ class Sheet:
         self.request = request
         self.kind = kind
         self.probability_key = probability_key
-        self.faults = Faults(request.where)
-        self.left_out = Faults(request.where)
+        self.faults = FileFaults(request.where)
+        self.left_out = FileFaults(request.where)
         self.faults_told: list[Finding] = []  # what is wrong besides, as findings
         self.names = ClassNames(request.classes, request.file_class)
         self.number = 0
@@ -163,7 +163,7 @@ class Sheet:
         self.probability: list[Any] = []
 
     def place(self, number: int | None = None) -> str:
-        """Where the annotation with this number is in the file; None: the one at hand."""
+        """Say where the annotation with this number is in the file; None: the one at hand."""
         return f"{self.kind} {self.number if number is None else number}"
 
     def fault(self, code: str, number: int | None = None, /, **words: Any) -> None:
@@ -188,7 +188,7 @@ class Sheet:
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)) & ~is_missing).tolist()
         what = f"{quote(key)} is" if key else "the probability"
         for row in self.faults.first("invalid-probability", wrong):
-            self.fault("invalid-probability", self.numbers[row], value=shown(values[row]), what=what)
+            self.fault("invalid-probability", self.numbers[row], value=json_of(values[row]), what=what)
         for row in self.faults.first("missing-probability", np.flatnonzero(is_missing).tolist()):
             self.fault("missing-probability", self.numbers[row], wording="no-score" if key else "")
         return numbers
@@ -315,7 +315,7 @@ class NucleusLists(Sheet):
 
         class_id, source_id, probability, class_probabilities   of each feature
         """
-        points = in_px(polygons.points_xy, *self.scale)
+        points = to_px(polygons.points_xy, *self.scale)
         if not are_coordinates(points).all():
             return False
         count, before = len(class_id), len(self.class_id)
@@ -344,7 +344,7 @@ class NucleusLists(Sheet):
         else:
             positions = list(chain.from_iterable(self.rings))
             numbers = points_of(positions)
-        points = in_px(numbers, *self.scale)
+        points = to_px(numbers, *self.scale)
         bad = np.flatnonzero(~are_coordinates(points).all(axis=1))
         if len(bad):
             self.note_bad_coordinates(bad, size, positions)
@@ -378,7 +378,7 @@ class NucleusLists(Sheet):
             if size[ring] > 1:
                 place += f", vertex {vertex - stop[ring] + size[ring] + 1}"
             position = positions[vertex] if type(positions) is list else positions[vertex].tolist()
-            self.faults.fault("invalid-coordinate", place, wording="no-position", position=shown(position))
+            self.faults.fault("invalid-coordinate", place, wording="no-position", position=json_of(position))
 
     # --- the whole file ---------------------------------------------------------------------------------------------
 
@@ -427,12 +427,12 @@ def without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int
     return points.compress(stays, axis=0), size
 
 
-def describe(root: object) -> str:
+def root_words(root: object) -> str:
     """What the value of a JSON file is, for messages."""
     if isinstance(root, list):
         return "a list"
     if not isinstance(root, dict):
-        return f"the value {quote(shown(root))}"
+        return f"the value {quote(json_of(root))}"
     if isinstance(root.get("type"), str):
         return f"an object of the type {quote(root['type'])}"
     return f"an object with the keys {listed(root).replace(' or ', ' and ')}" if root else "an empty object"

@@ -135,7 +135,7 @@ REGION = (*LAYER, "Regions", "Region")
 APERIO = Dialect("Aperio", "Annotations", (*REGION, "Vertices"), "Vertex", ("X", "Y"))
 RECTANGLE = "1"
 POLYGON_TYPES = ("", "0", RECTANGLE)  # an ellipse (2) holds two corners of its box, an arrow (3) no area
-SHAPES = {RECTANGLE: " (rectangle) of two vertices", "2": " (ellipse)"}
+WORDS_OF_TYPES = {RECTANGLE: " (rectangle) of two vertices", "2": " (ellipse)"}
 DEFAULT_ATTRIBUTE = "description"  # what ImageScope puts into every layer: a field for free text, not a name
 PAIRS_LIMIT = 1 << 21  # of holes and outlines whose boxes they lie in
 
@@ -213,7 +213,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
 
         def shape_fault(index: int) -> Finding:
             name = regions.type_of(index)
-            shape = SHAPES.get(name, "")
+            shape = WORDS_OF_TYPES.get(name, "")
             return fault("unsupported-shape", regions.place(index), wording="other-region", type=name, shape=shape)
 
         wrong = for_each(np.flatnonzero(is_wrong & is_kept).tolist(), shape_fault)
@@ -366,7 +366,7 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
         faults = for_each(np.flatnonzero(is_nucleus & is_dot & (count != 1)).tolist(), dot_fault)
         faults += for_each(np.flatnonzero(is_nucleus & (is_cut | ~is_kind)).tolist(), shape_fault)
         regions.check("the annotation is in no group", is_nucleus & is_kind, *faults)
-        order = in_order(regions.vertices.column("Order"), regions.start)
+        order = by_order(regions.vertices.column("Order"), regions.start)
         points_xy = regions.points_xy[order][np.repeat(is_nucleus, count)]
         return Annotations(
             (nuclei_drawn(regions, np.flatnonzero(is_nucleus), points_xy, is_dot, request),), tuple(warnings)
@@ -390,13 +390,13 @@ def nuclei_drawn(
     return Points(points_xy, np.repeat(columns["class_id"], count), np.array([*names, None], object)[:-1])
 
 
-def in_order(order: Float64, start: Int64) -> Int64 | slice:
+def by_order(order: Float64, start: Int64) -> Int64 | slice:
     """Index of the vertices, int64 (V,), with those of each annotation in ascending order.
 
     order  float64 (V,)  NaN where it is missing; an annotation in which it is, or occurs twice, stays as it is
     start  int64 (N + 1,)
 
-    >>> in_order(np.array([1, 0, 7, 1, 1, 0]), np.array([0, 2, 3, 6])).tolist()
+    >>> by_order(np.array([1, 0, 7, 1, 1, 0]), np.array([0, 2, 3, 6])).tolist()
     [1, 0, 2, 3, 4, 5]
     """
     owner = np.repeat(np.arange(len(start) - 1), np.diff(start))

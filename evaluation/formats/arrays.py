@@ -23,12 +23,12 @@ from evaluation.decoding.npy import read_npy_header
 from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.format import CasesOnDemand, Example, Request, noted, npy_bytes
-from evaluation.formats.label_image import classes_in, named_values
+from evaluation.formats.format import CasesOnDemand, Example, Request, noting, npy_bytes
+from evaluation.formats.label_image import class_ids_in, named_values
 from evaluation.model import Annotations, Case, Collection, LabelImage
 from evaluation.model.label_runs import present_labels, runs_of
 
-FILE = "a NumPy file"
+NPY_WORDS = "a NumPy file"
 
 
 class CaseArray:
@@ -46,8 +46,8 @@ class CaseArray:
         self.where = request.where
         self.bytes_limit = request.limits.bytes_per_file
         size = stream_size(stream, where=self.where, bytes_limit=self.bytes_limit)
-        check_content(stream, where=self.where, magics=(NPY_MAGIC,), name=FILE)
-        with damage_told(self.where, FILE):
+        check_content(stream, where=self.where, magics=(NPY_MAGIC,), name=NPY_WORDS)
+        with damage_told(self.where, NPY_WORDS):
             self.header = read_npy_header(Plain(stream))
             self.start = stream.tell()
         check_dtype(self.header.dtype, where=self.where)
@@ -66,31 +66,29 @@ class CaseArray:
         return self.read(shape, index * math.prod(shape) * self.header.dtype.itemsize)
 
     def read(self, shape: tuple[int, ...], offset: int, *, fortran: bool = False) -> npt.NDArray[Any]:
-        with damage_told(self.where, FILE):
+        with damage_told(self.where, NPY_WORDS):
             self.stream.seek(self.start + offset)
             source, dtype, limit = Plain(self.stream), self.header.dtype, self.bytes_limit
             return read_array(source, shape, dtype, where=self.where, bytes_limit=limit, fortran=fortran)
 
 
 def decoded_cases(cases: Mapping[str, Case], decode: Callable[[Case], Annotations]) -> Collection:
-    """What an array says of each case, in the order in which they lie in the file, so that it is read from its start to
-    its end.
-    """
-    by_name = {case.name: case for case in sorted(cases.values(), key=case_index)}
+    """Decode each case of an array when it is asked for; they are listed in the order in which they lie in the file."""
+    by_name = {case.name: case for case in sorted(cases.values(), key=index_of_case)}
     return Collection(CasesOnDemand(tuple(by_name), lambda name: decode(by_name[name])))
 
 
-def case_index(case: Case) -> int:
+def index_of_case(case: Case) -> int:
     """The index of a case in arrays, from 0; the rules see to it that every case has one."""
     if case.index is None:
         raise ValueError(f"the case {case.name!r} has no index")
     return case.index
 
 
-def check_cases(array: CaseArray, cases: Mapping[str, Case]) -> None:
+def check_case_count(array: CaseArray, cases: Mapping[str, Case]) -> None:
     """Refuse an array that has too few cases. Raises InputFault ("wrong-shape")."""
-    last = max(cases.values(), key=case_index, default=None)
-    if last is not None and (index := case_index(last)) >= (images := array.shape[0]):
+    last = max(cases.values(), key=index_of_case, default=None)
+    if last is not None and (index := index_of_case(last)) >= (images := array.shape[0]):
         case, wording, needed = last.name, "too-few-images", index + 1
         raise refused("wrong-shape", array.where, wording=wording, images=images, case=case, index=index, needed=needed)
 
@@ -120,7 +118,7 @@ def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mappi
         expected = "images x rows x columns x 2, of ids and classes"
         fix = "Write numpy.stack([ids, classes], axis=-1) of all images."
         raise wrong_array(request.where, array.shape, expected, fix)
-    check_cases(array, cases)
+    check_case_count(array, cases)
     return decoded_cases(cases, lambda case: decode_case(array, request, case))
 
 
@@ -128,13 +126,13 @@ def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
     """The nuclei of one case."""
     where = f"{request.where}, case {quote(case.name)}"
     check_shape(array.shape[1:3], where=where, shape_yx=case.shape_yx)
-    planes = array.of_case(case_index(case))
+    planes = array.of_case(index_of_case(case))
     has_classes = planes.ndim == 3
     ids = np.ascontiguousarray(planes[..., IDS]) if has_classes else planes
     labels = runs_of(check_labels(ids, where=where, shape_yx=case.shape_yx))
     class_map = None
     if has_classes and not request.file_class:
-        class_map = runs_of(classes_in(planes[..., CLASSES], request.classes, where=where, shape_yx=case.shape_yx))
+        class_map = runs_of(class_ids_in(planes[..., CLASSES], request.classes, where=where, shape_yx=case.shape_yx))
     class_id = request.file_class or (0 if has_classes else request.classes.of_nameless)
     image = LabelImage(labels, class_id, class_map, source=request.name)
     return Annotations((image,), find_binary_mask(labels, where=where))
@@ -170,12 +168,12 @@ def read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Map
     """
     array = CaseArray(stream, request)
     check_channels(array.shape, ("images", "rows", "columns"), request)
-    check_cases(array, cases)
+    check_case_count(array, cases)
 
     def decode(case: Case) -> Annotations:
         where = f"{request.where}, case {quote(case.name)}"
         check_shape(array.shape[1:3], where=where, shape_yx=case.shape_yx)
-        return channels_of(array.of_case(case_index(case)), request, case, where)
+        return channels_of(array.of_case(index_of_case(case)), request, case, where)
 
     return decoded_cases(cases, decode)
 
@@ -201,7 +199,7 @@ def channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: s
             continue
         place = f"{where}, channel {channel}"
         plane = np.ascontiguousarray(planes[..., channel])
-        with noted(faults):
+        with noting(faults):
             if class_id is None:
                 check_empty(plane, place, request)
                 continue

@@ -128,7 +128,7 @@ class ClassNames:
         """The class id of a name, None stands for no name; or SKIPPED or UNKNOWN."""
         if self.file_class:
             return self.file_class
-        text = name if type(name) is str else "" if name is None else shown(name)
+        text = name if type(name) is str else "" if name is None else json_of(name)
         if text not in self.ids:
             self.ids[text] = class_of_name(text, self.classes)
         return self.ids[text]
@@ -139,7 +139,7 @@ class ClassNames:
 
     def add_unknown(self, name: object, number: int) -> None:
         """Note that the annotation with this number has a name that is no class."""
-        text = name if isinstance(name, str) else shown(name)
+        text = name if isinstance(name, str) else json_of(name)
         self.unknown_numbers.append((self.unknown.setdefault(text, len(self.unknown)), number))
 
     def findings(self, where: str, place: Callable[[int], str]) -> list[Finding]:
@@ -154,8 +154,9 @@ class ClassNames:
 def columns_of_classes(
     keys: Sequence[str], classes: ClassTable, prefix: str = ""
 ) -> tuple[dict[int, int], list[tuple[str, str]]]:
-    """The index of the key that is called ``prefix`` and the name or an alias of each class, by class id; and pairs of
-    keys for one class.
+    """Find the key of each class: it is called ``prefix`` and the name, or an alias, of the class.
+
+    Gives the index of the key by class id, and the pairs of keys that name one class.
     """
     columns: dict[int, int] = {}
     twice: list[tuple[str, str]] = []
@@ -173,7 +174,7 @@ def missing_classes(columns: Mapping[int, int], classes: ClassTable) -> list[str
     return [name for class_id, name in enumerate(classes.names, start=1) if class_id not in columns]
 
 
-def shown(value: object) -> str:
+def json_of(value: object) -> str:
     """A value as JSON, for messages."""
     return AS_JSON.encode(value)
 

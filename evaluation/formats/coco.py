@@ -36,10 +36,10 @@ from evaluation.decoding.label_array import rows_and_columns
 from evaluation.decoding.streams import check_number, damage_told
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import NUMBERS, Faults, Sheet
+from evaluation.formats.annotation_lists import NUMBERS, FileFaults, Sheet
 from evaluation.formats.classes import SKIPPED, UNKNOWN
-from evaluation.formats.format import Example, Request, are_coordinates, noted, outlines_of_rings, part_of
-from evaluation.formats.run_lengths import CodeRuns, instances_of_codes, join_runs, runs_of_counts
+from evaluation.formats.format import Example, Request, are_coordinates, noting, outlines_of_rings, part_of
+from evaluation.formats.run_lengths import CodeRuns, instances_of_codes, join_parts, runs_of_counts
 from evaluation.model import Annotations, Case, Collection, Float64, Int64, Part, Points
 from evaluation.model.intervals import expand
 
@@ -61,7 +61,7 @@ class Image:
 
 
 @dataclass(slots=True)
-class Document:
+class CocoDocument:
     """What a file of any of the three forms says.
 
     pieces      the annotations or results, some at a time, to be gone through once; each should be an object
@@ -99,29 +99,29 @@ def id_of(entry: Mapping[str, Any], key: str) -> str | None:
     return str(value) if type(value) is int or type(value) is str else None
 
 
-def read_document(stream: BinaryIO, request: Request) -> Document:
+def read_coco(stream: BinaryIO, request: Request) -> CocoDocument:
     """The document in a file. Raises InputFault: not-json, too-large, too-deep, not-coco, invalid-annotation."""
     where = request.where
     stream.seek(0)
     records = read_records(stream, key="annotations", where=where, limits=request.limits)
     root = records.root
     if records.pieces is not None:
-        document = Document(where, records.pieces)
+        document = CocoDocument(where, records.pieces)
         return read_tables(document, root) if type(root) is dict else document
     if type(root) is not dict:
         raise refused("not-coco", where, got="neither an object nor a list")
     if type(root.get("masks")) is list:
-        return Document(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
+        return CocoDocument(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
     if type(root.get("annotations")) is dict and "images" in root:  # LIVECell: annotations by their ids
-        return read_tables(Document(where, iter([list(root["annotations"].values())])), root)
+        return read_tables(CocoDocument(where, iter([list(root["annotations"].values())])), root)
     found = f"an object with {listed(root, last='and')}" if root else "an empty object"
     raise refused("not-coco", where, got=found)
 
 
-def read_tables(document: Document, root: Mapping[str, Any]) -> Document:
+def read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocument:
     """The same document with its images and categories. Raises InputFault for those without an id."""
     document.list_name = "annotations"
-    faults = Faults(document.where)
+    faults = FileFaults(document.where)
     for key, name_key in (("images", "file_name"), ("categories", "name")):
         entries = root.get(key) or []
         if type(entries) is not list:
@@ -169,10 +169,10 @@ class Places:
     """
 
     def __init__(
-        self, document: Document, images: Iterable[str], case_of: CaseOfImage, nameless: Case | None = None
+        self, document: CocoDocument, images: Iterable[str], case_of: CaseOfImage, nameless: Case | None = None
     ) -> None:
         self.document, self.case_of, self.nameless = document, case_of, nameless
-        self.faults = Faults(document.where)
+        self.faults = FileFaults(document.where)
         self.cases: list[Case] = []
         self.number_of_image: dict[str, int] = {}
         self.image_of_case: dict[str, str] = {}
@@ -198,7 +198,7 @@ class Places:
         return self.number_of_image[image]
 
     def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
-        """The number of the case of an annotation, or NO_CASE, which is counted or noted."""
+        """The number of the case of an annotation, or NO_CASE, which is counted or noting."""
         image = id_of(entry, "image_id")
         if entry.get("image_id") is None and self.nameless is not None:
             if not self.cases:
@@ -232,11 +232,11 @@ def read_one(kind: type[Nuclei], stream: BinaryIO, request: Request, case: Case)
     Raises InputFault with all that is wrong, "other-case" if no image is the case.
     """
     with damage_told(request.where, kind.file):
-        document = read_document(stream, request)
+        document = read_coco(stream, request)
         ids = list(document.images)
         if not ids:
             ids = document.image_ids()
-            document = read_document(stream, request)  # once more from its start
+            document = read_coco(stream, request)  # once more from its start
         if len(ids) > 1:
             key, names = request.rules.key_of(case), [document.names(image)[0] for image in ids]
             ids = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
@@ -245,7 +245,7 @@ def read_one(kind: type[Nuclei], stream: BinaryIO, request: Request, case: Case)
                 raise refused("other-case", request.where, wording="no-image", count=count, names=names, case=key)
         nameless = case if len(document.images) <= 1 else None
         places = Places(document, ids, dict.fromkeys(ids, case).get, nameless)
-        collection = read_nuclei(kind(document, places, request))
+        collection = collect_nuclei(kind(document, places, request))
     findings = collection.findings
     if others := sum(collection.unknown.values()):
         findings += (fault("left-out", request.where, wording="other-images", total=others, count=others),)
@@ -255,14 +255,14 @@ def read_one(kind: type[Nuclei], stream: BinaryIO, request: Request, case: Case)
 def read_all(kind: type[Nuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """What a document says of all cases. Raises InputFault with all that is wrong."""
     with damage_told(request.where, kind.file):
-        document = read_document(stream, request)
+        document = read_coco(stream, request)
         # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
         of_id = {} if document.images else {str(case.index): case for case in cases.values()}
         places = Places(document, document.images, lambda id: document.find_case(id, cases) or of_id.get(id))
-        return read_nuclei(kind(document, places, request))
+        return collect_nuclei(kind(document, places, request))
 
 
-def read_nuclei(nuclei: Nuclei) -> Collection:
+def collect_nuclei(nuclei: Nuclei) -> Collection:
     """What a document says of the images that are cases. Raises InputFault with all that is wrong."""
     places = nuclei.places
     number = 0
@@ -283,7 +283,7 @@ class Nuclei(Sheet, ABC):
 
     file: ClassVar[str]  # what it is called
 
-    def __init__(self, document: Document, places: Places, request: Request) -> None:
+    def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
         super().__init__(request, document.list_name, probability_key="score")
         self.document = document
         self.places = places
@@ -328,7 +328,7 @@ class Nuclei(Sheet, ABC):
         self.fault("invalid-annotation", expected=expected, of=f"{quote(key)} is", value=entry.get(key))
 
     def class_of_entry(self, entry: Mapping[str, Any]) -> int:
-        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
+        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noting."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
@@ -380,7 +380,7 @@ class Nuclei(Sheet, ABC):
 # --- COCO: polygons and run-length codes ------------------------------------------------------------------------------
 
 
-SEGMENTATION = "a list of polygons [x1, y1, x2, y2, …], or an object with 'size' and 'counts'"
+SEGMENTATION_WORDS = "a list of polygons [x1, y1, x2, y2, …], or an object with 'size' and 'counts'"
 
 
 def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
@@ -428,7 +428,7 @@ class SegmentedNuclei(Nuclei):
 
     file = "a COCO JSON file"
 
-    def __init__(self, document: Document, places: Places, request: Request) -> None:
+    def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
         if document.is_one_image and places.nameless is None:
             fix = "Write a list of results, each with its 'image_id'."
             raise refused("not-coco", document.where, got="the masks of one image, without its name", fix=fix)
@@ -460,15 +460,15 @@ class SegmentedNuclei(Nuclei):
             if not are_lists or (len(segmentation) > 2 and set(map(len, segmentation)) == {2}):
                 what = f"{len(segmentation):,} pairs" if are_lists else "other things than lists"
                 got = f"'segmentation' is a list of {what}"
-                self.fault("invalid-annotation", got=got, expected=SEGMENTATION)
+                self.fault("invalid-annotation", got=got, expected=SEGMENTATION_WORDS)
             else:
                 self.size += sum(map(len, segmentation))
                 self.polygon_rows.append(row)
                 self.polygons.append(segmentation)
         elif segmentation is None or type(segmentation) is list or segmentation == {}:
-            self.fault("unsupported-shape", wording="no-segmentation", expected=SEGMENTATION)
+            self.fault("unsupported-shape", wording="no-segmentation", expected=SEGMENTATION_WORDS)
         else:
-            self.wrong_value(entry, "segmentation", SEGMENTATION)
+            self.wrong_value(entry, "segmentation", SEGMENTATION_WORDS)
 
     def settle(self) -> None:
         """Make arrays of the segmentations that have come since the last time."""
@@ -500,7 +500,7 @@ class SegmentedNuclei(Nuclei):
         self.polygons.clear()
 
     def settle_codes(self) -> None:
-        """Codes without a pixel are left out, or noted as faults."""
+        """Codes without a pixel are left out, or noting as faults."""
         fresh, codes, self.code_rows, self.codes = self.code_rows, self.codes, [], []
         shapes = [self.places.cases[self.case[row]].shape_yx for row in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
@@ -508,7 +508,7 @@ class SegmentedNuclei(Nuclei):
         def place(index: int) -> str:
             return f"{self.request.where}, {self.place(self.numbers[fresh[index]])}"
 
-        with noted(self.faults_told):
+        with noting(self.faults_told):
             runs = runs_of_counts(codes, place, pixels=pixels)
             has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
             for index in np.flatnonzero(~has_pixels).tolist():
@@ -531,7 +531,7 @@ class SegmentedNuclei(Nuclei):
             owner = np.repeat(np.arange(len(chosen)), ring_count[chosen])
             vertices = points[expand(stop[ring] - ring_size[ring], stop[ring])]
             yield number, outlines_of_rings(vertices, ring_size[ring], owner, **of_case)
-        runs = join_runs(self.runs)
+        runs = join_parts(self.runs)
         edges = np.searchsorted(runs.instance, np.arange(len(self.coded) + 1))
         for number, chosen, of_case in self.by_case(np.array(self.coded, np.int64), columns):
             case, index = self.places.cases[number], expand(edges[chosen], edges[chosen + 1])
@@ -603,7 +603,7 @@ class BoxedNuclei(Nuclei):
 
     file = "a MIDOG JSON file"
 
-    def __init__(self, document: Document, places: Places, request: Request) -> None:
+    def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
         super().__init__(document, places, request)
         self.rows: list[int] = []
         self.pending: list[list[float]] = []

@@ -18,7 +18,7 @@ from evaluation.findings import listed, quote
 from evaluation.formats import mat_files, run_lengths
 from evaluation.formats.tables import POINT_COLUMNS, other_table, point_columns
 
-PICTURES = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
+IMAGE_MAGICS = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"
 MOST_CHANNELS = 16
 YOLO_LINE = re.compile(rb"[0-9]{1,5}(?: +[0-9.eE+-]+){6,}\s*?(?:\n|$)", re.ASCII)
@@ -68,7 +68,7 @@ LINES = (  # of texts that are not read: what their first line is, and what to d
 )
 IMAGE_COLUMNS = ("case", "image_id", "imageid", "image")
 WHOLE = re.compile(r"\s*[0-9]+(?:\.0*)?\s*", re.ASCII)
-TABLES = (  # a format, columns that tell it, how many of them have to be there, and how many columns in all
+TABLE_SIGNS = (  # a format, columns that tell it, how many of them have to be there, and how many columns in all
     ("nucls_csv", {"coords_x", "coords_y"}, 2, 2),
     ("rle_csv", {name.casefold() for name in run_lengths.CODE_COLUMNS}, 1, 1),
     *(("points_csv", {*of_tool[:2]}, 2, 2) for of_tool in POINT_COLUMNS),
@@ -95,7 +95,7 @@ def detect_format(path: Path) -> Detected | None:
     with path.open("rb") as stream:
         head = stream.read(16)
         stream.seek(0)
-        if head.startswith(PICTURES):
+        if head.startswith(IMAGE_MAGICS):
             return Detected("label_image", sign="its first bytes are those of an image")
         if head.startswith(NPY_MAGIC):
             return detect_array(stream, where)
@@ -146,7 +146,7 @@ def first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words =
     return next((known[word] for word in LATE_WORDS if word in late), None)
 
 
-def columns_of(head: bytes) -> set[str]:
+def header_names(head: bytes) -> set[str]:
     """The names in the first line of a CSV file, in lower case."""
     line = re.split(rb"[\r\n]", head.lstrip(), maxsplit=1)[0].decode("utf-8", "replace")
     return {name.strip().strip('"').casefold() for name in re.split("[,;\t]", line)}
@@ -156,15 +156,15 @@ def foreign_table(path: Path) -> str:
     """What a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
     with path.open("rb") as stream:
         head = stream.read(FIRST_LINE_BYTES).removeprefix(b"\xef\xbb\xbf")
-    return next((words for line, words in LINES if line.match(head)), "") or other_table(columns_of(head))
+    return next((words for line, words in LINES if line.match(head)), "") or other_table(header_names(head))
 
 
 def detect_table(head: bytes) -> Detected | None:
     """The format of a CSV file by the names of its columns; of numbers with blanks between them that of YOLO."""
     if YOLO_LINE.match(head):
         return Detected("yolo_txt", sign="lines of a class and pairs of numbers")
-    columns = columns_of(head)
-    for format, needed, least, in_all in TABLES:
+    columns = header_names(head)
+    for format, needed, least, in_all in TABLE_SIGNS:
         if len(here := columns & needed) < least or len(columns) < in_all:
             continue
         if format == "points_csv" and not point_columns(columns):

@@ -62,7 +62,7 @@ def are_coordinates(numbers: Float64) -> Bool:
     return np.asarray(np.abs(numbers) <= COORDINATE_LIMIT)
 
 
-def in_px(numbers: Float64, units: str | None, spacing_um: float | Float64 | None) -> Float64:
+def to_px(numbers: Float64, units: str | None, spacing_um: float | Float64 | None) -> Float64:
     """Coordinates of a file in px: those in um or mm by the size of a pixel, NaN if it is not known.
 
     units       of the rules; None: px, the only ones that the format has
@@ -75,9 +75,7 @@ def in_px(numbers: Float64, units: str | None, spacing_um: float | Float64 | Non
 
 
 class CasesOnDemand(Mapping[str, Annotations]):
-    """Annotations by the names of cases, in the order of a file; a case is decoded when it is asked for, which may
-    raise.
-    """
+    """Annotations by the names of cases, in the order of a file: a case is decoded when it is asked for."""
 
     def __init__(self, names: Sequence[str], decode: Callable[[str], Annotations]) -> None:
         self.names = names
@@ -96,12 +94,12 @@ class CasesOnDemand(Mapping[str, Annotations]):
 
 
 def part_of(columns: Mapping[str, Any], rows: Any) -> dict[str, Any]:
-    """What columns say of some rows; a column that there is not, None, stays so."""
+    """Take some rows of all columns; a column that is None stays None."""
     return {name: None if column is None else column[rows] for name, column in columns.items()}
 
 
 @contextmanager
-def noted(faults: list[Finding]) -> Iterator[None]:
+def noting(faults: list[Finding]) -> Iterator[None]:
     """Add what is wrong with a part of a file to ``faults``, and go on with what comes behind it."""
     try:
         yield
@@ -136,7 +134,7 @@ def outlines_of_rings(
 SIDE_PX = 6
 NUCLEI = 3
 
-Labels = npt.NDArray[np.uint16]
+UInt16 = npt.NDArray[np.uint16]
 
 
 def example_instances(case: Case, classes: int) -> Instances:
@@ -178,14 +176,14 @@ class Example(Generic[RulesT]):
             return everything
         return select_instances(everything, everything.class_id == self.names.index(class_name) + 1)
 
-    def labels(self, case: Case, class_name: str | None = None) -> Labels:
+    def labels(self, case: Case, class_name: str | None = None) -> UInt16:
         instances = self.instances(case, class_name)
         flat = np.zeros(case.height * case.width, np.uint16)
         for start, stop, index in zip(instances.run_start, instances.run_stop, instances.run_instance, strict=True):
             flat[start:stop] = instances.source_id[index]
         return flat.reshape(case.shape_yx)
 
-    def class_numbers(self, case: Case) -> Labels:
+    def class_numbers(self, case: Case) -> UInt16:
         """The number of the class of every pixel, 0 background."""
         numbers = np.array([0, *(self.values[name] for _, name in self.classes_of(case))], np.uint16)
         return numbers[self.labels(case)]

@@ -27,17 +27,17 @@ from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_
 from evaluation.decoding.streams import memory_told
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import NucleusLists, describe, names_and_probabilities
-from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_name, shown
+from evaluation.formats.annotation_lists import NucleusLists, names_and_probabilities, root_words
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_name, json_of
 from evaluation.formats.format import Example, Request
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 
 FEATURES = "features"
 PARTS_OF_A_NUCLEUS = 10  # more of them are hardly ever one nucleus
-OUTLINES = ("Polygon", "MultiPolygon")
-POINTS = ("Point", "MultiPoint")
+OUTLINE_KINDS = ("Polygon", "MultiPolygon")
+POINT_KINDS = ("Point", "MultiPoint")
 COLLECTION = "GeometryCollection"
-GEOMETRIES = (*OUTLINES, *POINTS, "LineString", "MultiLineString", COLLECTION)
+GEOMETRIES = (*OUTLINE_KINDS, *POINT_KINDS, "LineString", "MultiLineString", COLLECTION)
 PROBABILITIES = ("probability", "Probability", "score", "Score", "confidence", "Confidence", "Detection probability")
 NAMED = frozenset(PROBABILITIES)
 OBJECT_TYPES = frozenset({"annotation", "detection", "cell", "tile", "tma_core", "root", "unknown"})  # of QuPath
@@ -51,7 +51,7 @@ WORD_OF_NUCLEI = re.compile(rb'"(?:detection|cell|PathDetectionObject|PathCellOb
 WORD_AROUND = re.compile(rb'"(?:annotation|tile|tma_core|root|Path(?:Annotation|Tile|Root)Object|TMACoreObject)"')
 MOST_INSIDE = 50_000_000  # detections of an annotation, of all annotations together
 MORE_THAN_A_NUCLEUS = 2  # times the area of a nucleus inside: less is the same one again, drawn by hand
-DOCUMENT = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geometry"
+GEOJSON_WORDS = "GeoJSON: a FeatureCollection, a list of features, a Feature or a geometry"
 
 
 class Malformed(Exception):
@@ -189,7 +189,7 @@ def is_ignored(item: dict[str, Any], request: Request[GeojsonRules]) -> bool:
 def shapes_in(item: dict[str, Any]) -> list[Any]:
     """The parts of the outline of a feature as shapes; none if it has no usable one."""
     try:
-        outlines, _, _ = shapes_of(item.get("nucleusGeometry") or item.get("geometry"))
+        outlines, _, _ = split_shape(item.get("nucleusGeometry") or item.get("geometry"))
         return [shapely.Polygon(rings[0], [hole for hole in rings[1:] if len(hole) > 3]) for rings in outlines if rings]
     except (Malformed, ArithmeticError, ValueError, TypeError, shapely.errors.ShapelyError):
         return []
@@ -224,8 +224,8 @@ def sole_items(root: Any, where: str) -> list[Any]:
         return members
     if kind == "Feature" or kind in GEOMETRIES:
         return [root]
-    got = "a FeatureCollection without a list of features" if kind == "FeatureCollection" else describe(root)
-    raise refused("wrong-format", where, got=got, expected=DOCUMENT)
+    got = "a FeatureCollection without a list of features" if kind == "FeatureCollection" else root_words(root)
+    raise refused("wrong-format", where, got=got, expected=GEOJSON_WORDS)
 
 
 class FeatureReader:
@@ -286,7 +286,7 @@ class FeatureReader:
     def add_item(self, item: Any) -> None:
         """Add one feature or geometry. Raises Malformed."""
         if type(item) is not dict:
-            raise Malformed(wording="value", expected="a Feature with a geometry", value=shown(item))
+            raise Malformed(wording="value", expected="a Feature with a geometry", value=json_of(item))
         kind = item.get("type")
         if kind == "Feature":
             geometry = item.get("nucleusGeometry") or item.get("geometry")
@@ -296,7 +296,7 @@ class FeatureReader:
         elif type(kind) is str and kind in GEOMETRIES:
             geometry, properties = item, {}
         else:
-            raise Malformed(got=describe(item), expected="a Feature with a geometry")
+            raise Malformed(got=root_words(item), expected="a Feature with a geometry")
         if (inside := self.regions.get(self.nuclei.number)) is not None:
             self.nuclei.left_out.fault("left-out", self.nuclei.place(), wording="region", inside=inside)
             return
@@ -306,13 +306,13 @@ class FeatureReader:
         if geometry is None:
             self.nuclei.left_out.fault("left-out", self.nuclei.place(), wording="no-geometry")
             return
-        outlines, points, others = shapes_of(geometry)
+        outlines, points, others = split_shape(geometry)
         if self.of_points:
             chosen, not_chosen = points, [*others, *(("Polygon",) if outlines else ())]
         else:
             chosen, not_chosen = outlines, [*others, *(("Point",) if points else ())]
         if not_chosen:
-            what, wanted = ("a point", POINTS) if self.of_points else ("an outline", OUTLINES)
+            what, wanted = ("a point", POINT_KINDS) if self.of_points else ("an outline", OUTLINE_KINDS)
             fix = f"Write each nucleus as {what}, or leave the feature out."
             self.nuclei.refuse_shape("geometry", not_chosen[0], wanted, fix)
         if not chosen:
@@ -368,7 +368,7 @@ def name_of_class(properties: dict[str, Any]) -> Any:
     return name
 
 
-def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
+def split_shape(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
     """The polygons (lists of rings), the points, and the types of what is neither, in a geometry. Raises Malformed."""
     polygons: list[list[Any]] = []
     points: list[Any] = []
@@ -377,7 +377,7 @@ def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
     while waiting:
         member = waiting.pop()
         if type(member) is not dict:
-            raise Malformed(wording="geometry", expected="an object with a type and coordinates", value=shown(member))
+            raise Malformed(wording="geometry", expected="an object with a type and coordinates", value=json_of(member))
         kind, coordinates = member.get("type"), member.get("coordinates")
         if type(coordinates) is Ring:
             polygons.append([coordinates])
@@ -395,18 +395,18 @@ def shapes_of(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
             members = member.get("geometries")
             if type(members) is not list:
                 raise Malformed(
-                    expected="a list of geometries", of="the geometries of a collection are", value=shown(members)
+                    expected="a list of geometries", of="the geometries of a collection are", value=json_of(members)
                 )
             waiting += members[::-1]
         elif type(kind) is str:
             others.append(kind)
         else:
             wanted = "a type of GeoJSON, such as 'Polygon'"
-            raise Malformed(expected=wanted, of="a geometry of the type", value=shown(kind))
+            raise Malformed(expected=wanted, of="a geometry of the type", value=json_of(kind))
     return polygons, points, others
 
 
-EXPECTED = {
+WANTED = {
     "Polygon": "a list of rings, each a list of positions",
     "MultiPolygon": "a list of polygons, each a list of rings",
     "MultiPoint": "a list of positions",
@@ -428,7 +428,7 @@ def list_of_lists(coordinates: Any, kind: str) -> list[Any]:
 
 
 def malformed_coordinates(coordinates: Any, kind: str) -> Malformed:
-    return Malformed(expected=EXPECTED[kind], of=f"the coordinates of a {quote(kind)} are", value=shown(coordinates))
+    return Malformed(expected=WANTED[kind], of=f"the coordinates of a {quote(kind)} are", value=json_of(coordinates))
 
 
 def probability_in(properties: dict[str, Any]) -> Any:
@@ -480,7 +480,7 @@ def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Seque
     features = []
     for index, (name, probability) in enumerate(names_and_probabilities(outlines, class_names)):
         of_nucleus = [ring for ring in range(first[index], first[index + 1]) if len(rings[ring])]
-        parts = [[rings[ring] for ring in part] for part in parts_of(outlines, of_nucleus)]
+        parts = [[rings[ring] for ring in part] for part in nucleus_parts(outlines, of_nucleus)]
         if not parts:
             continue
         properties: dict[str, Any] = {"objectType": "annotation"}
@@ -520,7 +520,7 @@ def closed_rings(points_xy: Float64, ring_start: Int64) -> list[Float64 | Int64]
     return [vertices[begin:end] for begin, end in pairwise(edges.tolist())]
 
 
-def parts_of(outlines: Outlines, rings: Sequence[int]) -> list[list[int]]:
+def nucleus_parts(outlines: Outlines, rings: Sequence[int]) -> list[list[int]]:
     """The rings of a nucleus as parts: each an outer ring and its holes."""
     outer = [ring for ring in rings if not outlines.ring_is_hole[ring]]
     holes = [ring for ring in rings if outlines.ring_is_hole[ring]]

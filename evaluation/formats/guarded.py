@@ -1,4 +1,4 @@
-"""The same readers, called where files of participants are decoded: in a child process that can do nothing else."""
+"""Files of participants are decoded here: the same readers are called in a child process that can do nothing else."""
 
 from __future__ import annotations
 

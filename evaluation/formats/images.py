@@ -19,19 +19,19 @@ from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, peek, read_im
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import refused
 from evaluation.formats.arrays import CaseArray
-from evaluation.formats.coco import Document, id_of, read_document
+from evaluation.formats.coco import CocoDocument, id_of, read_coco
 from evaluation.formats.format import Request
 from evaluation.formats.listed_nuclei import size_in_labelme
 from evaluation.formats.mat_files import IDS, variable_of
-from evaluation.formats.tables import CASE_COLUMNS, NAMED_CASE_COLUMNS, table_of
+from evaluation.formats.tables import CASE_COLUMNS, NAMED_CASE_COLUMNS, load_table
 from evaluation.model import Case
 
-Size = tuple[int, int]
+SizeYx = tuple[int, int]
 
 LARGEST_SIDE = 1 << 24
 COLOUR_CHANNELS = (3, 4)
 IMAGES_AT_MOST = 1000  # of a table, for its limit of rows
-DOCUMENTS = ("coco_json", "midog_json")
+COCO_FORMATS = ("coco_json", "midog_json")
 WORDS_OF_FILE = "a file that can be read"
 CASE_COLUMNS_OF = {"points_csv": NAMED_CASE_COLUMNS, "rle_csv": CASE_COLUMNS, "counts_csv": CASE_COLUMNS}
 
@@ -48,7 +48,7 @@ class ListedImage:
 
     names: tuple[str, ...]
     index: int | None = None
-    size_yx: Size | None = None
+    size_yx: SizeYx | None = None
     id: str | None = None
 
 
@@ -62,7 +62,7 @@ class FoundImage:
     """
 
     name: str
-    size_yx: Size | None = None
+    size_yx: SizeYx | None = None
     in_collection: bool = False
 
 
@@ -76,9 +76,9 @@ def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
             return images_of_array(stream, request)
         if request.rules.format in CASE_COLUMNS_OF:
             return [image for image in images_of_table(stream, request) if image.names != ("",)]
-        if request.rules.format not in DOCUMENTS:
+        if request.rules.format not in COCO_FORMATS:
             return []
-        document = read_document(stream, request)
+        document = read_coco(stream, request)
         sizes = {image: plain_size([entry.height, entry.width]) for image, entry in document.images.items()}
         if not sizes or None in sizes.values():
             only = set(sizes)
@@ -132,7 +132,7 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
 # --- tables, lists and arrays of images -------------------------------------------------------------------------------
 
 
-def sizes_of_codes(document: Document) -> Iterator[tuple[str | None, Size | None]]:
+def sizes_of_codes(document: CocoDocument) -> Iterator[tuple[str | None, SizeYx | None]]:
     """The image that each annotation names, if it does, and the size in its code, if it has one; goes through them."""
     for entry in (entry for piece in document.pieces for entry in piece if type(entry) is dict):
         code = entry.get("segmentation")
@@ -141,7 +141,7 @@ def sizes_of_codes(document: Document) -> Iterator[tuple[str | None, Size | None
 
 def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
     """The images that a column of a CSV file names, with their sizes if there are columns for height and width."""
-    table = table_of(stream, request, IMAGES_AT_MOST)
+    table = load_table(stream, request, IMAGES_AT_MOST)
     column = table.find(CASE_COLUMNS_OF[request.rules.format])
     if column is None:
         return [ListedImage((), index) for index in range(len(table) if request.rules.are_counts else 0)]
@@ -150,7 +150,7 @@ def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
     return [ListedImage((name,), None, size_in_row(table, row)) for name, row in zip(names, first, strict=True)]
 
 
-def size_in_row(table: Table, row: int) -> Size | None:
+def size_in_row(table: Table, row: int) -> SizeYx | None:
     columns = [table.find([side]) for side in ("height", "width")]
     sides = [float(numbers_of(table.cells(column)[row : row + 1])[0]) for column in columns if column is not None]
     return plain_size([int(side) if side.is_integer() else side for side in sides])
@@ -163,9 +163,9 @@ def images_of_array(stream: BinaryIO, request: Request) -> list[ListedImage]:
     return [ListedImage((), index, size_yx) for index in range(shape[0] if len(shape) > 2 else 0)]
 
 
-def size_in_document(stream: BinaryIO, request: Request, name: str) -> Size | None:
+def size_in_document(stream: BinaryIO, request: Request, name: str) -> SizeYx | None:
     """The size of the image that is named like the file, or is the only one, from the list of images or from a code."""
-    document, images = read_document(stream, request), {name: Case(name, name, 1, 1)}
+    document, images = read_coco(stream, request), {name: Case(name, name, 1, 1)}
     fitting = [image for image in document.images if document.find_case(image, images)] or list(document.images)
     if len(fitting) == 1:
         entry = document.images[fitting[0]]
@@ -175,7 +175,7 @@ def size_in_document(stream: BinaryIO, request: Request, name: str) -> Size | No
     return next(filter(None, sizes), None)
 
 
-def plain_size(size: object) -> Size | None:
+def plain_size(size: object) -> SizeYx | None:
     """Height and width, if they are two whole numbers above 0."""
     if type(size) is list and len(size) == 2 and all(type(side) is int and 1 <= side <= LARGEST_SIDE for side in size):
         return size[0], size[1]
@@ -185,14 +185,14 @@ def plain_size(size: object) -> Size | None:
 # --- images -----------------------------------------------------------------------------------------------------------
 
 
-def size_in_mat(stream: BinaryIO, request: Request) -> Size | None:
+def size_in_mat(stream: BinaryIO, request: Request) -> SizeYx | None:
     mat = MatFile(stream, where=request.where, bytes_limit=request.limits.bytes_per_file)
     is_nary = request.rules.format == "nary_mat"
     variable = choose_variable(mat.variables, request.where) if is_nary else variable_of(mat, IDS)
     return None if variable is None else plane_of(variable.shape, ())
 
 
-def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | None:
+def size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx | None:
     """The size in the header of an image file; None for suffixes that label images do not have."""
     if source.suffix in IMAGE_SUFFIXES:
         return read_image_size(source)
@@ -205,7 +205,7 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> Size | No
     return plane_of(pixels.shape, COLOUR_CHANNELS if request.rules.format == "colour_map" else (2,) * has_classes)
 
 
-def plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> Size | None:
+def plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> SizeYx | None:
     """The size of the plane that an array of this shape holds; ``channels``: how many an image may have.
 
     The first two axes if it is not clear, so that the reader can say what is wrong.

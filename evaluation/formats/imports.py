@@ -55,7 +55,7 @@ T = TypeVar("T")
 STORE_DIRECTORY_BYTES = 1 << 24  # of the list of members of a ZIP
 METADATA_BYTES = 1 << 20
 # What the libraries raise for what they cannot read, besides errors of their own.
-FAULTS = (
+LIBRARY_FAULTS = (
     ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, pickle.UnpicklingError,
     RuntimeError, shapely.errors.ShapelyError, struct.error, TypeError, ValueError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
@@ -129,7 +129,7 @@ def faults_told(where: str, words: str) -> Iterator[None]:
                 raise
             except (Damaged, Unsupported) as error:
                 raise refused("wrong-format", where, wording="damaged-import", expected=words, why=str(error)) from None
-    except FAULTS as error:
+    except LIBRARY_FAULTS as error:
         why = quote(str(error) or type(error).__name__, 120)
         raise refused("wrong-format", where, wording="damaged-import", expected=words, why=why) from None
 
@@ -274,7 +274,7 @@ NUMBER_TYPES = re.compile(r"b1|[iuf][1248]")
 
 
 @dataclass(slots=True)
-class Call:
+class PickledCall:
     """A call in a pickle: its name, what it is given, and what the result is then told to hold."""
 
     name: str
@@ -286,13 +286,13 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class PickledName:
     """A function or a class that a pickle names."""
 
     name: str
 
-    def __call__(self, *args: Any) -> Call:
-        return Call(self.name, args)
+    def __call__(self, *args: Any) -> PickledCall:
+        return PickledCall(self.name, args)
 
 
 class Inert(pickle._Unpickler):
@@ -301,8 +301,8 @@ class Inert(pickle._Unpickler):
     The one in Python, whose memory grows with the file alone.
     """
 
-    def find_class(self, module: str, name: str) -> Name:
-        return Name(f"{module}.{name}")
+    def find_class(self, module: str, name: str) -> PickledName:
+        return PickledName(f"{module}.{name}")
 
 
 def read_cellpose(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
@@ -340,7 +340,7 @@ def read_rois(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
             check_length_of_roi(data)
             roi = roifile.ImagejRoi.frombytes(data)
             geometry = geometry_of_roi(roi)
-        except (CutOff, Damaged, *FAULTS) as error:
+        except (CutOff, Damaged, *LIBRARY_FAULTS) as error:
             why = "it is cut off" if isinstance(error, CutOff) else str(error)
             raise Damaged(f"{quote(file, 120)}, which is no ROI that can be read ({quote(why, 80)})") from None
         properties = {"classification": {"name": str(roi.group)}} if roi.group else {}

@@ -27,7 +27,7 @@ from evaluation.decoding.streams import damage_told, too_large
 from evaluation.findings import Finding, fault, for_each, quote, with_rest
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import UNKNOWN, find_classes
-from evaluation.formats.format import Example, Request, csv_bytes, image_bytes, mat_bytes, noted, tiff_bytes
+from evaluation.formats.format import Example, Request, csv_bytes, image_bytes, mat_bytes, noting, tiff_bytes
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.model import Annotations, Bool, Case, ClassTable, Instances, Int16, Int32, Int64, LabelImage, LabelRuns
 from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
@@ -60,11 +60,11 @@ def read_label_image(
     rules, where, faults = request.rules, request.where, list[Finding]()
     table = None if class_table is None else read_class_table(class_table[0], request, class_table[1])
     classes: LabelRuns | None = None
-    with noted(faults):
+    with noting(faults):
         labels, classes = read_planes(stream, request, case)
         labels, not_annotated = split_labels(labels, rules.not_annotated)
     if class_map is not None:
-        with noted(faults):
+        with noting(faults):
             classes = read_class_map(class_map[0], request, case, where=class_map[1])
     if faults:
         raise InputFault(*faults)
@@ -103,7 +103,7 @@ def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case)
         ids, numbers = split_channels(array, channel, where, case)
         labels = check(ids, where=where, shape_yx=case.shape_yx)
         place = f"{where}, channel {channel}"
-        return runs_of(labels), runs_of(classes_in(numbers, request.classes, where=place, shape_yx=case.shape_yx))
+        return runs_of(labels), runs_of(class_ids_in(numbers, request.classes, where=place, shape_yx=case.shape_yx))
 
 
 def wanted(request: Request, case: Case, where: str) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str
             values = read_mat_labels(stream, where=where, shape_yx=case.shape_yx, bytes_limit=limit)
             return runs_of(classes_of_values(values, request.classes, where=where))
         options = {"names": CLASS_NAMES} if suffix == ".npz" else {}
-        check = partial(classes_in, classes=request.classes)
+        check = partial(class_ids_in, classes=request.classes)
         return read_runs(stream, check, request, case, suffix=suffix, where=where, **options)
 
 
@@ -172,7 +172,7 @@ def split_channels(
     return np.ascontiguousarray(planes[1 - class_channel]), planes[class_channel]
 
 
-def classes_in(
+def class_ids_in(
     plane: npt.NDArray[Any], classes: ClassTable, *, where: str, shape_yx: tuple[int, int], first_row: int = 0
 ) -> Int16:
     """``classes_of_values`` of a plane of any kind of numbers. Raises InputFault, also if they are not whole."""
@@ -519,7 +519,7 @@ def explain_colour_map(rules: ColourMapRules) -> list[str]:
 # --- Writing: TIFF, and MoNuSAC's n-ary masks for MATLAB. The same instances always give the same bytes. --------------
 
 
-LARGEST_NUMBER = np.iinfo(np.int32).max
+LARGEST_ID = np.iinfo(np.int32).max
 MAT_BYTES = (1 << 32) - 1024  # a little less than a variable in a MATLAB 5 file can have
 
 Labels = npt.NDArray[np.integer[Any]]
@@ -532,7 +532,7 @@ def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
     ``instances``, 1…N. ``where`` says what is written, for messages. Raises InputFault: overlap-in-label-map, and
     unsupported-shape for points.
     """
-    return tiff_bytes(paint(instances, instance_numbers(instances.source_id), where))
+    return tiff_bytes(paint_numbers(instances, instance_numbers(instances.source_id), where))
 
 
 def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None, *, where: str = "nuclei") -> bytes:
@@ -545,7 +545,7 @@ def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None,
     class_id = np.maximum(instances.class_id.astype(np.int64), 0)
     if numbers is not None:
         class_id = np.array([0, *numbers], np.int64)[class_id]
-    return tiff_bytes(paint(instances, class_id, where))
+    return tiff_bytes(paint_numbers(instances, class_id, where))
 
 
 def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: str = "nuclei") -> bytes:
@@ -556,7 +556,7 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
     chosen = np.ones(len(instances), np.bool_) if class_id is None else instances.class_id == class_id
     number = np.zeros(len(instances), np.int64)
     number[chosen] = instance_numbers(instances.source_id[chosen])
-    labels = paint(instances, number, where)
+    labels = paint_numbers(instances, number, where)
     if labels.nbytes > MAT_BYTES:
         raise refused("too-large", where, wording="for-matlab", size=labels.nbytes, limit=MAT_BYTES)
     return mat_bytes(labels)
@@ -567,12 +567,12 @@ def instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
     texts = [str(source) for source in source_id]
     if all(re.fullmatch("[1-9][0-9]{0,9}", text) for text in texts) and len(set(texts)) == len(texts):
         number = np.array(texts, dtype=np.int64)
-        if number.max(initial=0) <= LARGEST_NUMBER:
+        if number.max(initial=0) <= LARGEST_ID:
             return number
     return np.arange(1, len(source_id) + 1)
 
 
-def paint(instances: Instances, number: Int64, where: str) -> Labels:
+def paint_numbers(instances: Instances, number: Int64, where: str) -> Labels:
     """The number of the nucleus in every pixel, (H, W); nuclei with the number 0 are left out. Raises InputFault."""
     if instances.point_yx is not None and len(instances):
         raise refused("unsupported-shape", where, wording="points-in-label-image")

@@ -46,8 +46,8 @@ from evaluation.decoding.polygons import Ring
 from evaluation.decoding.streams import memory_told, plain_chunks
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import NUCLEI_AT_ONCE, NucleusLists, describe, names_and_probabilities
-from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_text, shown
+from evaluation.formats.annotation_lists import NUCLEI_AT_ONCE, NucleusLists, names_and_probabilities, root_words
+from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_text, json_of
 from evaluation.formats.format import Example, Request
 from evaluation.model import Annotations, Case, Float64, Outlines, Points
 
@@ -94,7 +94,7 @@ def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: s
                 is_item = type(item) is dict and key in item
                 if not is_item or not (of_points or type(item[key]) is list):
                     expected = f"an object with {quote(key)}, {what}"
-                    nuclei.fault("invalid-annotation", wording="value", expected=expected, value=shown(item))
+                    nuclei.fault("invalid-annotation", wording="value", expected=expected, value=json_of(item))
                     continue
                 name = item.get("name")
                 counts = of_points and type(name) is str and COUNTING_NAME.fullmatch(name)
@@ -123,7 +123,7 @@ def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> 
         return records.pieces
     if kind == single and key in root:
         return iter([[root]])
-    seen = f"a {quote(several)} file without its list" if kind == several else describe(root)
+    seen = f"a {quote(several)} file without its list" if kind == several else root_words(root)
     raise refused("wrong-format", where, got=seen, expected=f"a {quote(several)} file of the platform")
 
 
@@ -242,7 +242,7 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
             reader.add_named(found)
         else:
             expected = f"a file of {tool.title}, with {quote(tool.records)}"
-            raise refused("wrong-format", request.where, got=describe(records.root), expected=expected)
+            raise refused("wrong-format", request.where, got=root_words(records.root), expected=expected)
         return reader.nuclei.annotations()
 
 
@@ -310,7 +310,7 @@ class ContourReader:
             if type(record) is dict and type(record.get("centroid")) is list:
                 fix = "It has no contours: hand in the file that has them, or let shape be 'point'."
             expected = f"an object with a list {quote(key)}"
-            self.nuclei.fault("invalid-annotation", wording="value", expected=expected, fix=fix, value=shown(record))
+            self.nuclei.fault("invalid-annotation", wording="value", expected=expected, fix=fix, value=json_of(record))
             return
         class_id = self.class_of_type(record.get("type"))
         if class_id != SKIPPED:
@@ -333,7 +333,7 @@ class ContourReader:
         points = shape.get("points") if type(shape) is dict else None
         if type(points) is not list:
             expected = "an object with a list 'points'"
-            self.nuclei.fault("invalid-annotation", wording="value", expected=expected, value=shown(shape))
+            self.nuclei.fault("invalid-annotation", wording="value", expected=expected, value=json_of(shape))
             return
         label, kind = shape.get("label"), shape.get("shape_type") or "polygon"
         if self.nuclei.names.look_up(label) == SKIPPED:
@@ -341,7 +341,7 @@ class ContourReader:
         wanted = ("point",) if self.nuclei.of_points else OUTLINE_TYPES
         if kind not in wanted:
             fix = "Leave it out." if self.nuclei.of_points else "Draw it as a polygon, or leave it out."
-            self.nuclei.refuse_shape("shape", shown(kind), wanted, fix)
+            self.nuclei.refuse_shape("shape", json_of(kind), wanted, fix)
             return
         if self.nuclei.of_points:
             class_id = self.nuclei.class_of(label)
@@ -349,7 +349,7 @@ class ContourReader:
             return
         ring = corners_of(points) if kind == "rectangle" else points
         group = shape.get("group_id")
-        own = f"{shown(group)} {shown(label)}" if group is not None else f"- {self.nuclei.number}"
+        own = f"{json_of(group)} {json_of(label)}" if group is not None else f"- {self.nuclei.number}"
         grouped.setdefault(own, (self.nuclei.number, label, []))[2].append([ring])
 
 

@@ -88,7 +88,7 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
         elif type_map is not None:
             place, shape_yx = f"{where}, {quote(TYPE_MAP)}", case.shape_yx
             check_shape(type_map.shape, where=place, shape_yx=shape_yx)
-            class_map = runs_of(label_image.classes_in(mat.read(type_map), classes, where=place, shape_yx=shape_yx))
+            class_map = runs_of(label_image.class_ids_in(mat.read(type_map), classes, where=place, shape_yx=shape_yx))
     has_classes = class_of_instance is not None or class_map is not None
     class_id = request.file_class or (0 if has_classes else classes.of_nameless)
     image = LabelImage(labels, class_id, class_map, source=request.name, class_of_instance=class_of_instance)

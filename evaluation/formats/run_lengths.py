@@ -30,7 +30,7 @@ from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import tables
-from evaluation.formats.format import Example, Request, csv_bytes, noted, part_of
+from evaluation.formats.format import Example, Request, csv_bytes, noting, part_of
 from evaluation.model import Annotations, Bool, Case, Collection, Instances, Int32, Int64
 from evaluation.model.intervals import expand, merge_runs, outside
 
@@ -39,7 +39,7 @@ Place = Callable[[int], str]
 
 BATCH_RUNS = 1 << 19  # of whole instances, at once; bounds the memory beside the result
 BATCH_CHARACTERS = 1 << 20
-ROWS_LIMIT = 1 << 18  # of pixel rows that the nuclei of a case cover, together, and …
+PIXEL_ROWS_LIMIT = 1 << 18  # of pixel rows that the nuclei of a case cover, together, and …
 ROWS_PER_RUN = 16  # … so many more for each run of their codes
 PAIRS = re.compile(r"\s*+(?:[+-]?[0-9]{1,18}+(?:\s++|\Z))*+")
 STRING_PIECES = 7  # 35 bits: more than images have pixels
@@ -120,14 +120,14 @@ def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels
     totals = np.broadcast_to(np.asarray(pixels, np.int64), len(codes))
     faults = CodeFaults("counts of background and nucleus in turn that add up to the pixels of the image")
     parts = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))]
-    for begin, end in batches(np.array([len(code) for code in codes], np.int64), BATCH_CHARACTERS):
+    for begin, end in ranges(np.array([len(code) for code in codes], np.int64), BATCH_CHARACTERS):
         counts, sizes = join_codes(codes[begin:end], begin, faults)
         parts.append(runs_of_joined_counts(counts, sizes, begin, totals[begin:end], faults))
     faults.raise_all(place)
-    return join_runs(parts)
+    return join_parts(parts)
 
 
-def join_runs(parts: Sequence[CodeRuns]) -> CodeRuns:
+def join_parts(parts: Sequence[CodeRuns]) -> CodeRuns:
     """The runs of several parts, one part after the other."""
     columns = zip(*((part.start, part.length, part.instance) for part in parts), strict=True)
     return CodeRuns(*map(np.concatenate, columns))
@@ -281,18 +281,18 @@ def instances_of_codes(
     ([0, 2], [2, 4])
     """
     start, length, instance = runs.start, runs.length, runs.instance
-    rows_limit = ROWS_LIMIT + ROWS_PER_RUN * len(start)
+    rows_limit = PIXEL_ROWS_LIMIT + ROWS_PER_RUN * len(start)
     parts, rows = [CodeRuns(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))], 0
-    for begin, end in batches(np.bincount(instance), BATCH_RUNS):
+    for begin, end in ranges(np.bincount(instance), BATCH_RUNS):
         batch = slice(*np.searchsorted(instance, [begin, end]))
         owner, batch_start = instance[batch].astype(np.int64) - begin, start[batch]
         convert = rows_of_row_codes if pixel_order == "row" else rows_of_column_codes
         of_rows = convert(batch_start, batch_start + length[batch], owner, shape_yx, rows_limit - rows)
         if of_rows is None:
-            raise refused("too-complex-runs", where, limit=rows_limit, freely=ROWS_LIMIT, per_run=ROWS_PER_RUN)
+            raise refused("too-complex-runs", where, limit=rows_limit, freely=PIXEL_ROWS_LIMIT, per_run=ROWS_PER_RUN)
         rows += len(of_rows.start)
         parts.append(replace(of_rows, instance=of_rows.instance + np.int32(begin)))
-    joined = join_runs(parts)
+    joined = join_parts(parts)
     order = np.argsort(joined.start, kind="stable")
     run_start = joined.start[order]
     return Instances(
@@ -360,7 +360,7 @@ def row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRun
     return CodeRuns(first, stop - start, instance.astype(np.int32))
 
 
-def batches(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[int, int]]:
+def ranges(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[int, int]]:
     """Ranges of items that come to about ``limit`` together (an item may be larger), and are ``limit`` at most."""
     weight = np.maximum(sizes, 1)
     batch = (np.cumsum(weight) - weight) // limit
@@ -389,19 +389,19 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
     unknown-class, invalid-rle, too-complex-runs, invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = tables.table_of(stream, request, len(cases))
+        table = tables.load_table(stream, request, len(cases))
         code_column = table.need(*CODE_COLUMNS)
         rows = tables.rows_of_cases(table, table.need(*tables.CASE_COLUMNS), cases)
-        faults = size_faults(rows)
+        faults = faults_of_sizes(rows)
         rows = rows.take(np.array([bool(cell.strip()) for cell in rows.table.cells(code_column)], np.bool_))
-        tables.check_counts(rows, request)
+        tables.check_rows_per_case(rows, request)
         nuclei = tables.NucleusRows(rows.table, request, tables.CLASS_COLUMNS)
         rows = rows.take(nuclei.is_nucleus)
         faults += nuclei.faults
         codes = [cell.decode() for cell in rows.table.cells(code_column)]
         rules, by_case = request.rules, dict[str, Annotations]()
         for case, part in zip(rows.cases, rows.slices(), strict=True):
-            with noted(faults):
+            with noting(faults):
                 place, pixels = rows.table.take(part).place, case.height * case.width
                 runs = runs_of_pairs(codes[part], place, pixels=pixels, first_pixel=rules.first_pixel)
                 instances = instances_of_codes(
@@ -417,7 +417,7 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
     return Collection(by_case, rows.unknown)
 
 
-def size_faults(rows: tables.CaseRows) -> list[Finding]:
+def faults_of_sizes(rows: tables.CaseRows) -> list[Finding]:
     """What is wrong with rows that give another height or width than that of their case."""
     table, cases = rows.table, rows.cases
     columns = [column for side in ("height", "width") if (column := table.find([side])) is not None]

@@ -29,7 +29,7 @@ from evaluation.decoding.streams import check_number, damage_told
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import check_size, columns_of_classes, find_classes, missing_classes
-from evaluation.formats.format import Example, Request, are_coordinates, csv_bytes, in_px, outlines_of_rings, part_of
+from evaluation.formats.format import Example, Request, are_coordinates, csv_bytes, outlines_of_rings, part_of, to_px
 from evaluation.model import Annotations, Bool, Case, Collection, Counts, Float64, Int64, Points
 
 # The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.
@@ -160,7 +160,7 @@ def check_one_image(table: Table, request: Request) -> None:
             raise refused("other-case", request.where, wording="images-by-number", what=what, count=count)
 
 
-def check_counts(rows: CaseRows, request: Request) -> None:
+def check_rows_per_case(rows: CaseRows, request: Request) -> None:
     """Refuse a case with more rows than the challenge allows nuclei. Raises InputFault ("too-large")."""
     limit, counts = request.limits.instances_per_case, np.bincount(rows.case_of_row, minlength=len(rows.cases))
 
@@ -299,7 +299,7 @@ def check_case(table: Table, column: int, request: Request, case: Case) -> None:
         raise InputFault(*for_each(np.flatnonzero(np.isin(text_of_row, wrong)).tolist(), fault_at))
 
 
-def table_of(stream: BinaryIO, request: Request, cases: int) -> Table:
+def load_table(stream: BinaryIO, request: Request, cases: int) -> Table:
     """The table of a file of so many cases. Raises InputFault: too-large, invalid-csv."""
     return read_table(
         stream,
@@ -319,7 +319,7 @@ def read_coordinates(
     table: Table, columns: Sequence[int], units: str = "px", spacing_um: Float64 | None = None
 ) -> tuple[Float64, list[Finding]]:
     """Columns of coordinates in px, float64 (R, K), and what is wrong with them; ``spacing_um`` float64 (R, 1)."""
-    numbers = in_px(np.stack([numbers_of(table.cells(column)) for column in columns], axis=1), units, spacing_um)
+    numbers = to_px(np.stack([numbers_of(table.cells(column)) for column in columns], axis=1), units, spacing_um)
 
     def wrong(place: str, name: str, text: str) -> Finding:
         return fault("invalid-coordinate", place, wording="no-coordinate", column=name, text=text)
@@ -347,7 +347,7 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
     unknown-class, invalid-coordinate, invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        table = table_of(stream, request, 1)
+        table = load_table(stream, request, 1)
         if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
             check_case(table, column, request, case)
         check_one_image(table, request)
@@ -360,9 +360,9 @@ def read_points_csv_collection(
 ) -> Collection:
     """The points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
     with damage_told(request.where, "a CSV file"):
-        table = table_of(stream, request, len(cases))
+        table = load_table(stream, request, len(cases))
         rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
-        check_counts(rows, request)
+        check_rows_per_case(rows, request)
         spacing_um = np.array([case.spacing_um for case in rows.cases], np.float64)
         columns, is_nucleus = points_in_rows(rows.table, request, spacing_um[rows.case_of_row])
     by_case = {
@@ -424,7 +424,7 @@ def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case
     invalid-probability, missing-probability.
     """
     with damage_told(request.where, "a CSV file"):
-        rows = NucleusRows(table_of(stream, request, 1), request, [request.rules.class_column])
+        rows = NucleusRows(load_table(stream, request, 1), request, [request.rules.class_column])
         if not rows.has_class and not rows.faults:
             rows.table.need(request.rules.class_column)
         points_xy, size = read_shapes(rows, request)

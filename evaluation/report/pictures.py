@@ -20,7 +20,7 @@ from evaluation.execution.workers import Progress, run_job, run_work
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.format import tiff_bytes
-from evaluation.formats.geojson import closed_rings, parts_of
+from evaluation.formats.geojson import closed_rings, nucleus_parts
 from evaluation.instances.outlines import trace_outlines
 from evaluation.metrics.errors import KINDS, RIGHT, WRONG_CLASS
 from evaluation.model import Case, Instances, Region
@@ -215,7 +215,7 @@ def geometries_of(instances: Instances) -> Iterator[tuple[int, dict[str, Any]]]:
     rings = closed_rings(outlines.points_xy, outlines.ring_start)
     first = np.searchsorted(outlines.ring_instance, np.arange(len(outlines) + 1)).tolist()
     for index, (begin, end) in enumerate(pairwise(first)):
-        parts = [[rings[ring] for ring in part] for part in parts_of(outlines, range(begin, end))]
+        parts = [[rings[ring] for ring in part] for part in nucleus_parts(outlines, range(begin, end))]
         if len(parts) > 1:
             yield index, {"type": "MultiPolygon", "coordinates": parts}
         elif parts:

@@ -12,7 +12,7 @@ from evaluation.decoding.content import HEAD_BYTES, ZARR_FOLDER, foreign_content
 from evaluation.execution.pool import CASE_BYTES
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
-from evaluation.formats.images import DOCUMENTS, list_images
+from evaluation.formats.images import COCO_FORMATS, list_images
 from evaluation.model import Annotations, Case, Instances
 from evaluation.scoring.read import SharedCases, read_shared, reference_files, reference_side, submission_side
 from evaluation.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
@@ -82,7 +82,7 @@ def with_image_ids(challenge: Challenge, folder: Path) -> Challenge:
     path = folder / rules.files
     formats = {rules.format, challenge.submission.format}
     is_known = any(case.index is not None for case in challenge.cases)
-    if is_known or not (rules.is_shared and formats <= set(DOCUMENTS) and path.is_file()):
+    if is_known or not (rules.is_shared and formats <= set(COCO_FORMATS) and path.is_file()):
         return challenge
     try:
         with path.open("rb") as stream:
