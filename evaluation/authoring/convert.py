@@ -26,8 +26,7 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import dotted, faults_of
 from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import FORMATS, keys_of_formats
-from evaluation.decoding.npy import CLASS_NAMES, ID_NAMES
-from evaluation.decoding.pixels import read_image, suffix_of
+from evaluation.decoding.pixels import CLASS_NAMES, ID_NAMES, read_image, suffix_of
 from evaluation.decoding.streams import damage_told, plain_chunks
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as, refused

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.content import HDF5_MAGIC
 from evaluation.decoding.label_array import check_labels, check_shape
-from evaluation.decoding.npy import MAX_AXES
+from evaluation.decoding.pixels import MAX_AXES
 from evaluation.decoding.streams import CutOff, Damaged, check_bytes, damage_told, inflated, stream_size, too_large
 from evaluation.findings.errors import refused
 

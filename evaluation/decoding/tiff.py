@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.label_array import Pixels, check_dtype
-from evaluation.decoding.png import unpack_samples
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes
 from evaluation.findings.errors import InputFault, refused
 from evaluation.model import Int64
@@ -279,6 +278,17 @@ def numbers(data: bytes, layout: Layout, rows: int) -> npt.NDArray[Any]:
     if layout.predictor == FLOATING_POINT:
         return np.asarray(imagecodecs.floatpred_decode(array.view(layout.dtype.newbyteorder("=")), axis=1))
     return np.asarray(imagecodecs.delta_decode(array.astype(layout.dtype.newbyteorder("="), copy=False), axis=1))
+
+
+def unpack_samples(packed: npt.NDArray[np.uint8], bits: int, width: int) -> npt.NDArray[np.uint8]:
+    """Samples of 1, 2 or 4 bits from bytes, the first in the highest bits; uint8 (H, width).
+
+    >>> unpack_samples(np.array([[0b00_01_10_11, 0b11_000000]], np.uint8), 2, 5)
+    array([[0, 1, 2, 3, 3]], dtype=uint8)
+    """
+    shifts = np.arange(8 - bits, -1, -bits, dtype=np.uint8)
+    samples = (packed[..., np.newaxis] >> shifts) & np.uint8((1 << bits) - 1)
+    return samples.reshape(len(packed), -1)[:, :width]
 
 
 # --- The headers of the pages of a TIFF or BigTIFF file. TIFF Revision 6.0; BigTIFF (AWare Systems, 2014). ------------

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.content import NPY_MAGIC, check_content
 from evaluation.decoding.label_array import check_dtype, check_labels, check_shape, find_binary_mask
-from evaluation.decoding.npy import read_npy_header
+from evaluation.decoding.pixels import read_npy_header
 from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, refused

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from evaluation.challenge import LimitRules
 from evaluation.decoding.content import EMPTY_ZIP_MAGIC, MHA_MAGICS, NPY_MAGIC, PNG_MAGIC, TIFF_MAGICS, ZIP_MAGIC
 from evaluation.decoding.mat_file import MatFile
-from evaluation.decoding.npy import read_npy_header
+from evaluation.decoding.pixels import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told, plain_chunks
 from evaluation.findings import listed, quote
 from evaluation.formats import mat_files, run_lengths

@@ -43,7 +43,7 @@ import shapely
 from evaluation.decoding import content as signs
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import Unsupported, list_members, read_member
-from evaluation.decoding.npy import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
+from evaluation.decoding.pixels import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes, damage_told
 from evaluation.findings import quote
 from evaluation.findings.errors import refused

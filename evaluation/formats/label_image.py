@@ -21,8 +21,7 @@ from evaluation.decoding.csv import Categories, categories, count_rest, read_tab
 from evaluation.decoding.json import read_json
 from evaluation.decoding.label_array import Integers
 from evaluation.decoding.mat_file import read_mat_labels
-from evaluation.decoding.npy import CLASS_NAMES
-from evaluation.decoding.pixels import CONTAINERS, file_with, open_image, peek, read_image, suffix_of
+from evaluation.decoding.pixels import CLASS_NAMES, CONTAINERS, file_with, open_image, peek, read_image, suffix_of
 from evaluation.decoding.streams import damage_told, too_large
 from evaluation.findings import Finding, fault, for_each, quote, with_rest
 from evaluation.findings.errors import InputFault, refused
