@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evaluation.challenge import Challenge
 from evaluation.findings import render_findings
 from evaluation.model import Case
-from evaluation.submission import CaseFile, Layout, SharedFile, SubmissionFiles, collection_findings
+from evaluation.submission import CaseFile, Layout, SubmissionFiles, collection_findings
 from evaluation.submission import find_case_files as find_in_submission
 from evaluation.submission.by_pattern import wrapping_folders
 
@@ -235,7 +235,7 @@ def test_names_become_cases_or_are_told(why, names, rules, files, said):
     if isinstance(files, dict):
         assert layout.files == {case: tuple(CaseFile(*facts) for facts in found) for case, found in files.items()}
     elif challenge.submission.format in ("rle_csv", "coco_json"):
-        assert (layout.files, layout.shared_files) == ({}, tuple(SharedFile(*facts) for facts in files))
+        assert (layout.files, layout.shared_files) == ({}, tuple(CaseFile(*facts) for facts in files))
         return
     else:
         assert list(layout.files) == files

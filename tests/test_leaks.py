@@ -434,6 +434,16 @@ def test_a_hard_link_to_the_reference_is_refused(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_csv_that_is_the_whole_submission_is_no_hard_link_to_the_reference(tmp_path, capsys):
+    challenge, submission = write_challenge("rle_csv", tmp_path)
+    (reference,) = (challenge / "reference").glob("*.csv")
+    os.link(reference, tmp_path / "predictions.csv")
+    assert score_with(capsys, challenge, *submission.glob("*.csv"), tmp_path / "out")[0] == 0
+    code, last = score_with(capsys, challenge, tmp_path / "predictions.csv", tmp_path / "linked")
+    assert code == 1
+    assert "a file of the challenge under another name" in last
+
+
 @pytest.mark.parametrize("how", ["copied", "linked to each other", "the reference itself"])
 def test_other_files_are_not_taken_for_the_reference(tmp_path, capsys, how):
     challenge, submission = write_challenge("points_csv", tmp_path)

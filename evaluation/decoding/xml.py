@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from evaluation.challenge import LimitRules
+from evaluation.decoding.csv import IN_NUMBERS, numbers_of
 from evaluation.decoding.streams import CHUNK_BYTES, COORDINATE_LIMIT, check_number, gathered, plain_chunks
 from evaluation.findings import FAULTS_NAMED, Finding, fault, quote, with_rest
 from evaluation.findings.errors import refused
@@ -111,31 +112,6 @@ class Vertices:
             got = f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}"
             named.append(fault("invalid-coordinate", place(vertex), wording="xml", got=got, word=word))
         return with_rest(named, self.invalid_count)
-
-
-def numbers_of(texts: list[str]) -> Float64:
-    """Decimal numbers in ASCII as float64 (V,); NaN for everything else. "-0" may be 0.
-
-    >>> numbers_of(["1.5", " -2e3 "]).tolist(), numbers_of(["7", "1_000", "nan", "１", ""]).tolist()
-    ([1.5, -2000.0], [7.0, nan, nan, nan, nan])
-    """
-    if not "".join(texts).encode().translate(None, IN_NUMBERS):
-        try:  # as a list of JSON: a third of the time of float()
-            numbers = msgspec.json.decode(f"[{','.join(texts)}]", type=list[float])
-        except msgspec.MsgspecError:  # such as "+1" and ".5"
-            numbers = []
-        if len(numbers) == len(texts):
-            return np.array(numbers, np.float64)
-    return np.array([number_or_nan(text) for text in texts], np.float64)
-
-
-def number_or_nan(text: str) -> float:
-    if text.encode().translate(None, IN_NUMBERS):
-        return float("nan")
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 def read_elements(
@@ -253,7 +229,6 @@ def make_parser(
 # --- Vertices that are written as software writes them are taken out of XML before it is parsed. ----------------------
 
 
-IN_NUMBERS = b"0123456789+-.eE \t\r\n"  # float() also takes "1_000", "nan" and the digits of other scripts
 TAKEN_OUT = "taken-out"  # an attribute of the vertex that stands for those of its holder
 VERTICES_OF_A_HOLDER = 4  # with fewer there is little to gain
 HELD_BYTES = 1 << 20  # a holder that is longer is left to the parser

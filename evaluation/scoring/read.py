@@ -29,7 +29,7 @@ from evaluation.model.arrays import Int64
 from evaluation.model.cases import Case, ClassTable
 from evaluation.model.instances import Instances
 from evaluation.scoring.match import SeenNuclei, see_nuclei
-from evaluation.submission import CaseFile, SharedFile, SubmissionFiles
+from evaluation.submission import CaseFile, SubmissionFiles
 
 SUFFIX_LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
 # Read by scipy.io, HDF5 and SimpleITK.
@@ -186,7 +186,7 @@ class SharedCases:
     warnings: list[Finding] = field(default_factory=list)
 
 
-def read_shared(side: Side, cases: Sequence[Case], files: Sequence[SharedFile]) -> SharedCases:
+def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) -> SharedCases:
     """Read the files that hold all cases: one, or one for each class."""
     from evaluation.formats.guarded import read_collection_guarded
 
@@ -410,17 +410,17 @@ def read_shared_reference(challenge: Challenge, folder: Path) -> SharedCases | N
     return shared
 
 
-def shared_reference_files(challenge: Challenge, folder: Path) -> list[SharedFile]:
+def shared_reference_files(challenge: Challenge, folder: Path) -> list[CaseFile]:
     """The file that holds the reference of all cases, or those of the classes. Raises InputFault."""
     pattern = challenge.reference.files
     if "{class}" not in pattern:
-        return [SharedFile(pattern, 0)]
+        return [CaseFile(pattern, 0)]
 
     def existing(class_name: str) -> str | None:
         name = pattern.replace("{class}", class_name)
         return name if is_there(folder, name) else None
 
-    return [SharedFile(name, class_id) for name, class_id in files_of_classes(challenge, existing)]
+    return [CaseFile(name, class_id) for name, class_id in files_of_classes(challenge, existing)]
 
 
 def in_image(parts: Sequence[Part], case: Case, rules: FormatRules) -> list[Part]:

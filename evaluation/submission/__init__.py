@@ -5,5 +5,5 @@ Execution and the rooms above may import it.
 """
 
 from evaluation.submission.by_pattern import collection_findings
-from evaluation.submission.files import CaseFile, Layout, SharedFile, SubmissionFiles, open_submission
+from evaluation.submission.files import CaseFile, Layout, SubmissionFiles, open_submission
 from evaluation.submission.jobs import find_case_files

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from evaluation.challenge import Challenge
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
 from evaluation.model import Case
-from evaluation.submission.files import PLATFORM_CSV, ROOT, CaseFile, Layout, SharedFile
+from evaluation.submission.files import PLATFORM_CSV, ROOT, CaseFile, Layout
 
 PLATFORM_LISTS = ("predictions.json", "inputs.json")
 
@@ -134,9 +134,8 @@ class Assignment:
             if index < EXAMPLES_SHOWN:
                 suggestion = self.swapped(found_names[0]) or did_you_mean(name, lacking)
             where = [quote(parsed.name, 120) for parsed in found_names[:EXAMPLES_SHOWN]]
-            yield fault(
-                "unknown-case", *where, total=len(found_names), name=name, known=known, suggestion=suggestion, what=""
-            )
+            total = len(found_names)
+            yield fault("unknown-case", *where, total=total, name=name, known=known, suggestion=suggestion, what="")
 
     def swapped(self, parsed: ParsedName) -> str:
         """The advice for a path in which known names of case, group and class are swapped; "" for any other path."""
@@ -351,10 +350,10 @@ def is_uploaded_csv(names: Sequence[str], challenge: Challenge) -> bool:
     return pattern.endswith(".csv") and "{class}" not in pattern and at_top == [PLATFORM_CSV]
 
 
-def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[list[SharedFile], list[Finding]]:
+def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[list[CaseFile], list[Finding]]:
     """The files with the classes of their names; files of unknown classes and second files are faults."""
     class_ids = challenge.class_ids()
-    files: dict[tuple[str | None, int], SharedFile] = {}
+    files: dict[tuple[str | None, int], CaseFile] = {}
     faults = []
     for parsed in found_names:
         class_id = 0 if challenge.submission.tells_class else 1
@@ -363,11 +362,10 @@ def by_class(found_names: Iterable[ParsedName], challenge: Challenge) -> tuple[l
             if class_id == 0:
                 faults.append(unknown_class(challenge, quote(parsed.name, 120), parsed.fields["class"]))
                 continue
-        file = files.setdefault((parsed.fields.get("group"), class_id), SharedFile(parsed.name, class_id))
+        file = files.setdefault((parsed.fields.get("group"), class_id), CaseFile(parsed.name, class_id))
         if file.name != parsed.name:
-            faults.append(
-                fault("duplicate-file", quote(parsed.name, 120), wording="twice-for-all-cases", other=file.name)
-            )
+            where, wording = quote(parsed.name, 120), "twice-for-all-cases"
+            faults.append(fault("duplicate-file", where, wording=wording, other=file.name))
     return list(files.values()), faults
 
 

@@ -23,6 +23,7 @@ from typing import IO, BinaryIO, cast
 
 from evaluation.challenge import LimitRules
 from evaluation.decoding.content import foreign_file
+from evaluation.decoding.streams import Damaged
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, refused
 
@@ -54,22 +55,20 @@ class FolderFiles(SubmissionFiles):
         self.limits = limits
         faults = Faults()
         self.names = checked_names(walk(self.root, faults, limits), faults, limits)
-        check_total(map(self.listed_size, self.names), limits)
+        check_total((status.st_size for name in self.names if (status := self.listed_status(name))), limits)
 
     def size(self, name: str) -> int:
         return self.locate(name).stat().st_size
 
     def linked_identities(self, name: str) -> frozenset[tuple[int, int]]:
-        with suppress(OSError):
-            status = (self.root / name).stat()
-            return frozenset({(status.st_dev, status.st_ino)} if status.st_nlink > 1 else ())
-        return frozenset()
+        status = self.listed_status(name)
+        return frozenset({(status.st_dev, status.st_ino)} if status and status.st_nlink > 1 else ())
 
-    def listed_size(self, name: str) -> int:
-        """The size of a file; 0 if it is gone: opening it then fails."""
+    def listed_status(self, name: str) -> os.stat_result | None:
+        """What the file system says of a file; None if it is gone: opening it then fails."""
         with suppress(OSError):
-            return (self.root / name).stat().st_size
-        return 0
+            return (self.root / name).stat()
+        return None
 
     def open(self, name: str) -> BinaryIO:
         try:
@@ -91,7 +90,7 @@ class FolderFiles(SubmissionFiles):
         return path
 
 
-class CsvFile(SubmissionFiles):
+class CsvFile(FolderFiles):
     """A CSV file that is the whole submission, under the name that the platform gives it."""
 
     def __init__(self, path: Path, limits: LimitRules) -> None:
@@ -99,15 +98,11 @@ class CsvFile(SubmissionFiles):
         self.limits = limits
         self.names = (PLATFORM_CSV,)
 
-    def size(self, name: str) -> int:
-        return self.path.stat().st_size
+    def listed_status(self, name: str) -> os.stat_result | None:
+        return self.path.stat()
 
-    def open(self, name: str) -> BinaryIO:
-        check_bytes(name, self.size(name), self.limits)
-        try:
-            return self.path.open("rb")
-        except OSError as error:
-            raise InputFault(unreadable(name, why_unreadable(error))) from None
+    def locate(self, name: str) -> Path:
+        return self.path
 
 
 def walk(root: Path, faults: Faults, limits: LimitRules) -> Iterator[str]:
@@ -266,7 +261,7 @@ def why_unreadable(error: OSError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """A file of a case, and the files that go with it.
+    """A file of a case, or of all cases, and the files that go with it.
 
     class_id    the class of everything in it, or 0: the file says it
     companions  names of these files by the key of the rules that has their pattern: class_map, class_table
@@ -283,14 +278,6 @@ class CaseFile:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedFile:
-    """A file of all cases; ``class_id`` as in ``CaseFile``."""
-
-    name: str
-    class_id: int
-
-
-@dataclass(frozen=True, slots=True)
 class Layout:
     """The files of a submission by case.
 
@@ -304,7 +291,7 @@ class Layout:
     files: dict[str, tuple[CaseFile, ...]]
     missing: frozenset[str]
     findings: tuple[Finding, ...]
-    shared_files: tuple[SharedFile, ...] = ()
+    shared_files: tuple[CaseFile, ...] = ()
     inputs: frozenset[str] = frozenset()
 
 
@@ -323,10 +310,6 @@ LIST_BYTES_PER_FILE = 336
 SMALL_LIST_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 20
 MEMORY_BYTES = 1 << 26  # larger members go to a temporary file
-
-
-class Damaged(Exception):
-    """Raised for bytes that break the structure of a ZIP file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,9 +480,8 @@ def list_members(path: Path, limits: LimitRules) -> list[Member]:
             list_bytes, limit = stop - start, limits.files_per_submission
             if list_bytes > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limit):
                 wording = "too-long-list-of-members"
-                raise SubmissionRejected(
-                    fault("too-many-files", ROOT, wording=wording, limit=limit, list_bytes=list_bytes)
-                )
+                problem = fault("too-many-files", ROOT, wording=wording, limit=limit, list_bytes=list_bytes)
+                raise SubmissionRejected(problem)
             stream.seek(start)
             members = read_list(stream.read(list_bytes), prefix_bytes, limits)
         check_places(members, start)

@@ -17,13 +17,8 @@ from evaluation.decoding.json import read_json
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, refused
 from evaluation.model import Case
-from evaluation.submission.by_pattern import (
-    composed,
-    find_by_pattern,
-    find_shared_files,
-    missing_case,
-    wrapping_folders,
-)
+from evaluation.submission import by_pattern
+from evaluation.submission.by_pattern import composed, missing_case, wrapping_folders
 from evaluation.submission.files import CaseFile, Layout, SubmissionFiles, what_is_unsafe
 
 JOBS_FILE = "predictions.json"
@@ -43,7 +38,7 @@ def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
     folder = jobs_folder(files.names) if rules.socket is not None else None
     if folder is not None:
         return find_by_jobs(files, folder, challenge)
-    return (find_shared_files if rules.is_shared else find_by_pattern)(files.names, challenge)
+    return (by_pattern.find_shared_files if rules.is_shared else by_pattern.find_by_pattern)(files.names, challenge)
 
 
 def jobs_folder(names: Sequence[str]) -> str | None:
@@ -69,10 +64,9 @@ def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> L
     reader = JobReader(challenge, files.names, folder, where)
     reader.read(jobs)
     if reader.unknown and challenge.submission.case_names == "hidden":
-        names, known = sorted(reader.unknown), list(reader.cases)
-        raise ChallengeBroken(
-            *(fault("unknown-case", where, wording="input", name=name, known=known) for name in names)
-        )
+        known, names = list(reader.cases), sorted(reader.unknown)
+        faults = [fault("unknown-case", where, wording="input", name=name, known=known) for name in names]
+        raise ChallengeBroken(*faults)
     case_files = {name: reader.files[name] for name in sorted(reader.files)}
     findings = tuple(sorted(reader.findings()))
     return Layout(case_files, all_cases - set(case_files), findings, inputs=frozenset(reader.inputs))
@@ -179,15 +173,13 @@ class JobReader:
             return
         slugs = {class_id: slug for slug, class_id in reversed(self.classes.items())}
         there = [socket_of(value).get("slug") for value in job.outputs]
-        places = [
-            f"case {quote(job.case.name)}, {quote(slugs[class_id])}" for class_id in slugs if class_id not in usable
-        ]
-        missing = [
-            fault("missing-output", where, wording="not-among-outputs", socket=rules.socket, outputs=there)
-            for where in places
-        ]
-        if missing:
-            raise InputFault(*missing)
+        lacking = [slug for class_id, slug in slugs.items() if class_id not in usable]
+        places = [f"case {quote(job.case.name)}, {quote(slug)}" for slug in lacking]
+        wording, socket = "not-among-outputs", rules.socket
+        if places:
+            raise InputFault(
+                *(fault("missing-output", where, wording=wording, socket=socket, outputs=there) for where in places)
+            )
 
     def locate(self, socket: Mapping[str, Any], job: Job) -> str:
         """The file of an output. Only files that were listed are found, whatever the paths in the list of jobs say."""
