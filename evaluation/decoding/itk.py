@@ -17,27 +17,16 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.decoding import streams
 from evaluation.decoding.label_array import Pixels
-from evaluation.decoding.streams import (
-    GZIP,
-    ZLIB_OR_GZIP,
-    CutOff,
-    Damaged,
-    Plain,
-    check_bytes,
-    inflated,
-    read_array,
-    too_large,
-    unbounded_chunks,
-)
+from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes, inflated, read_array, too_large
 from evaluation.findings import quote
-from evaluation.findings.errors import InputFault, refused
+from evaluation.findings.errors import refused
 
 MHA_HEADER_BYTES = 1 << 16
 PADDING_BYTES = 64  # more data than those of the pixels
@@ -77,7 +66,7 @@ def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     def read() -> npt.NDArray[Any]:
         source = stream
         if is_compressed and most <= bytes_limit + PADDING_BYTES:  # else it is refused below
-            plain = inflated(stream.read(), most, ZLIB_OR_GZIP)
+            plain = inflated(stream.read(), most, streams.ZLIB_OR_GZIP)
             if len(plain) > most:
                 raise CutOff
             source = BytesIO(plain)
@@ -139,7 +128,7 @@ def peek_nifti(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     Raises InputFault (external-data, too-large), CutOff, Damaged; reading too-large, CutOff, Damaged.
     """
     content = bytearray()
-    for chunk in unbounded_chunks(stream, where):
+    for chunk in streams.unbounded_chunks(stream, where):
         content += chunk
         if len(content) > bytes_limit:
             raise too_large(where, "more after decompression", bytes_limit)
@@ -149,7 +138,7 @@ def peek_nifti(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     is_second = struct.unpack_from("<i", head)[0] == 540 or struct.unpack_from(">i", head)[0] == 540
     magic = head[4:8] if is_second else head[344:348]
     if magic in (b"ni1\0", b"ni2\0"):
-        raise external(where, "an image file beside it")
+        raise refused("external-data", where, wording="beside-header", what="an image file beside it")
     if magic not in (b"n+1\0", b"n+2\0"):
         raise Damaged("no NIfTI header")
     order = "<" if head[:1] in (b"\x5c", b"\x1c") else ">"
@@ -166,7 +155,8 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     if not blank or len(head) > NRRD_HEADER_BYTES:
         raise CutOff
     if match := re.search(rb"^(?:data ?file|datafile) *:=?(.*)$", head, re.IGNORECASE | re.MULTILINE):
-        raise external(where, f"another file, {quote(match[1].decode('latin-1').strip())}")
+        what = f"another file, {quote(match[1].decode('latin-1').strip())}"
+        raise refused("external-data", where, wording="beside-header", what=what)
     if re.search(rb"^(?:line|byte) ?skip *:", head, re.IGNORECASE | re.MULTILINE):
         raise Damaged("data that do not begin behind the header")
     encodings = re.findall(rb"^encoding *: *(\S+) *\r?$", head, re.IGNORECASE | re.MULTILINE)
@@ -174,15 +164,11 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
         got = f"the encoding {quote(encodings[0].decode('latin-1'))}" if encodings else "no encoding"
         raise refused("unsupported-format", where, got=got, expected="raw or gzip")
     if encodings[0].lower() != b"raw":
-        data = inflated(data, bytes_limit, GZIP)
+        data = inflated(data, bytes_limit, streams.GZIP)
         if len(data) > bytes_limit:
             raise too_large(where, "more after decompression", bytes_limit)
         head = re.sub(rb"^(encoding *: *)\S+", rb"\1raw", head, flags=re.IGNORECASE | re.MULTILINE)
     return peek_copy(head + blank + data, ".nrrd", "NrrdImageIO", where, bytes_limit, len(head))
-
-
-def external(where: str, what: str) -> InputFault:
-    return refused("external-data", where, wording="beside-header", what=what)
 
 
 def peek_copy(
@@ -197,8 +183,8 @@ def peek_copy(
     SimpleITK.ProcessObject.SetGlobalWarningDisplay(False)
     reader = SimpleITK.ImageFileReader()
     reader.SetImageIO(image_io)
-    with file_of(copy[: least_header + MORE_THAN_HEADERS], suffix) as path, itk_damage_told():
-        reader.SetFileName(str(path))
+    with itk_file(copy[: least_header + MORE_THAN_HEADERS], suffix) as name:
+        reader.SetFileName(name)
         reader.ReadImageInformation()
     dtype, samples = dtype_of(reader.GetPixelID()), reader.GetNumberOfComponents()
     shape = (*reversed(reader.GetSize()), *((samples,) if samples != 1 else ()))
@@ -207,20 +193,11 @@ def peek_copy(
         check_bytes(math.prod(shape) * dtype.itemsize, "an array", where, bytes_limit)
         if len(copy) < least_header + math.prod(shape) * (stored or dtype.itemsize):
             raise CutOff
-        with file_of(copy, suffix) as path, itk_damage_told():
-            reader.SetFileName(str(path))
+        with itk_file(copy, suffix) as name:
+            reader.SetFileName(name)
             return np.asarray(SimpleITK.GetArrayFromImage(reader.Execute()))
 
     return Pixels(where, shape, read, dtype, reader.GetSpacing())
-
-
-@contextmanager
-def itk_damage_told() -> Iterator[None]:
-    """What SimpleITK raises, as Damaged with the end of its last line."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise Damaged(str(error).strip().rpartition("\n")[2][-80:]) from None
 
 
 def dtype_of(pixel_id: int) -> np.dtype[Any]:
@@ -239,9 +216,14 @@ def dtype_of(pixel_id: int) -> np.dtype[Any]:
 
 
 @contextmanager
-def file_of(content: bytes, suffix: str) -> Iterator[Path]:
-    """A file with this content, which is gone at the end."""
+def itk_file(content: bytes, suffix: str) -> Iterator[str]:
+    """The name of a file with this content, which is gone at the end. What SimpleITK raises meanwhile becomes Damaged,
+    with the end of its last line.
+    """
     with tempfile.NamedTemporaryFile(suffix=suffix) as file:
         file.write(content)
         file.flush()
-        yield Path(file.name)
+        try:
+            yield file.name
+        except RuntimeError as error:
+            raise Damaged(str(error).strip().rpartition("\n")[2][-80:]) from None

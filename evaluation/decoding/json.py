@@ -70,10 +70,6 @@ def read_json(stream: BinaryIO, *, where: str, limits: LimitRules) -> Any:
 NOT_NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|-?(?:NaN|Infinity)\b', re.DOTALL)
 
 
-def null_for_number(found: re.Match[bytes]) -> bytes:
-    return found[0] if found[0].startswith(b'"') else b"null"
-
-
 def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, nan_is_null: bool = False) -> Records:
     """The value of a JSON file that is a list of records, or an object with such a list under ``key``.
 
@@ -189,8 +185,7 @@ class RecordText:
     def parse_piece(self, text: bytes) -> list[Any]:
         """The records in the text of a guessed piece. Raises InputFault."""
         check_nesting(text, 2, self.where, self.limits)
-        records: list[Any] = self.parse(text, 0, opening=b"[", closing=b"]")
-        return records
+        return list(self.parse(text, 0, opening=b"[", closing=b"]"))
 
     def parse(
         self,
@@ -228,7 +223,7 @@ class RecordText:
 
     def without_nan(self, text: bytes | bytearray) -> bytes | bytearray:
         if self.nan_is_null and (b"NaN" in text or b"Infinity" in text):
-            return NOT_NUMBERS.sub(null_for_number, text)
+            return NOT_NUMBERS.sub(lambda match: match[0] if match[0].startswith(b'"') else b"null", text)
         return text
 
     def locate(self, text: bytes | bytearray, position: int, start: int) -> tuple[int, int]:

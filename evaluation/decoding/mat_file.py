@@ -32,13 +32,9 @@ MI_MATRIX, MI_COMPRESSED = 14, 15
 LEVEL_4 = {order + dtype + kind for order in (0, 1000) for dtype in range(0, 60, 10) for kind in (0, 1, 2)}
 TEXT, STRUCT, OBJECT, SPARSE = "a text", "a struct", "an object", "a sparse matrix"
 MATLAB_CLASSES = {
-    "cell": "a cell array",
-    "struct": STRUCT,
-    "char": TEXT,
-    "function": "a function",
-    "function_handle": "a function",
+    "cell": "a cell array", "struct": STRUCT, "char": TEXT, "function": "a function", "function_handle": "a function",
     "sparse": SPARSE,
-}
+}  # fmt: skip
 INTEGERS = {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 NUMBER_BYTES = {"double": 8, "single": 4, "logical": 1, **INTEGERS}
 
@@ -56,10 +52,6 @@ class Variable:
     kind: str | None
     itemsize: int = 0  # bytes of a number, as its class says
     member: Hdf5Member | None = None  # level 7.3 only
-
-    @property
-    def is_plane(self) -> bool:
-        return self.kind is None and len(self.shape) == 2
 
 
 class NotMatlab(Exception):
@@ -273,8 +265,9 @@ def read_mat_labels(
 def choose_variable(variables: list[Variable], where: str) -> Variable:
     """The variable that holds the label image. Raises InputFault if it is not clear, or holds no plain numbers."""
     named = [variable for variable in variables if variable.name == VARIABLE]
-    planes = [variable for variable in variables if variable.is_plane]
-    candidates = named or planes or [variable for variable in variables if variable.kind is None]
+    of_numbers = [variable for variable in variables if variable.kind is None]
+    planes = [variable for variable in of_numbers if len(variable.shape) == 2]
+    candidates = named or planes or of_numbers
     if len(candidates) == 1 and (chosen := candidates[0]).kind is None:
         return chosen
     if len(named) == 1 or (len(variables) == 1 and not candidates):
@@ -326,11 +319,9 @@ class Hdf5Member:
         if self.dataset is not None:
             dtype = self.dataset.dtype
             self.shape = self.dataset.shape if self.dataset.shape is not None else (0,)
-            self.kind = (
-                None if dtype.kind in "biuf" and dtype.itemsize <= 8 else HDF5_KINDS.get(dtype.kind, "an object")
-            )
-            if dtype.names == ("real", "imag"):
-                self.kind = HDF5_KINDS["c"]
+            kind = "c" if dtype.names == ("real", "imag") else dtype.kind
+            is_number = kind in "biuf" and dtype.itemsize <= 8
+            self.kind = None if is_number else HDF5_KINDS.get(kind, "an object")
             if math.prod(max(size, 1) for size in self.shape) > MAX_NUMBERS or len(self.shape) > MAX_AXES:
                 raise Damaged("a variable without usable dimensions")
 
@@ -393,15 +384,15 @@ def check_chunks(dataset: Any, needed: int) -> None:
     written = dataset.id.get_num_chunks()
     if written > count:
         raise Damaged("a chunk beside the others")
-    found = [dataset.id.get_chunk_info(index) for index in range(written)]
-    offsets = {info.chunk_offset for info in found}
+    chunk_infos = [dataset.id.get_chunk_info(index) for index in range(written)]
+    offsets = {info.chunk_offset for info in chunk_infos}
     inside = [
         all(start % step == 0 and start < size for start, step, size in zip(offset, chunk, dataset.shape, strict=True))
         for offset in offsets
     ]
     if len(offsets) < written or not all(inside):
         raise Damaged("a chunk beside the others")
-    for info in found:
+    for info in chunk_infos:
         if info.size > 2 * chunk_bytes + 1024:
             raise Damaged("a chunk that is too long")
         check_size_of_chunk(dataset, info, filters, chunk_bytes)

@@ -279,9 +279,8 @@ def read_png_header(kind: bytes, payload: bytes, where: str) -> PngHeader:
     if bits not in PNG_DEPTHS.get(colour_type, ()) or (compression, filters) != (0, 0) or interlaced > 1:
         raise Damaged("an unknown kind of pixels")
     if interlaced:
-        raise refused(
-            "unsupported-format", where, wording="png", got="an interlaced PNG", fix="Write it without interlacing."
-        )
+        advice = "Write it without interlacing."
+        raise refused("unsupported-format", where, wording="png", got="an interlaced PNG", fix=advice)
     if not (1 <= width <= PNG_SIDE and 1 <= height <= PNG_SIDE):
         raise Damaged(f"{height:,} rows x {width:,} columns; 1 to {PNG_SIDE:,} are possible")
     return PngHeader(height, width, bits, colour_type)

@@ -137,10 +137,7 @@ def plain_chunks(stream: BinaryIO, where: str, bytes_limit: int) -> Iterator[byt
 
     Raises InputFault: too-large (the file, or what comes out of it), unreadable-file (damaged gzip).
     """
-    size = stream.seek(0, 2)
-    if size > bytes_limit:
-        got, expected = f"a file of {size:,} bytes", f"at most {bytes_limit:,} bytes"
-        raise refused("too-large", where, got=got, expected=expected)
+    size = stream_size(stream, where=where, bytes_limit=bytes_limit)
     limit = min(bytes_limit, max(INFLATED_FREELY, INFLATION_LIMIT * size))
     total = 0
     for chunk in unbounded_chunks(stream, where):

@@ -95,11 +95,11 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     def layouts() -> list[Layout]:
         if any(page.shape != first.shape for page in pages):
             raise Damaged("pages of different sizes")
-        found = [page_layout(page, where) for page in pages]
-        if found[0].dtype != found[-1].dtype:
-            raise unsupported(where, f"{found[0].dtype.name} and {found[-1].dtype.name} side by side")
-        check_bytes(max(layout.tile_bytes for layout in found), "a tile", where, bytes_limit)  # wider than it
-        return found
+        of_pages = [page_layout(page, where) for page in pages]
+        if of_pages[0].dtype != of_pages[-1].dtype:
+            raise unsupported(where, f"{of_pages[0].dtype.name} and {of_pages[-1].dtype.name} side by side")
+        check_bytes(max(layout.tile_bytes for layout in of_pages), "a tile", where, bytes_limit)  # wider than it
+        return of_pages
 
     def read() -> npt.NDArray[Any]:
         of_pages = layouts()
@@ -147,17 +147,16 @@ def page_layout(page: TiffPage, where: str) -> Layout:
         segment_yx = page.value(Tag.TILE_HEIGHT, 0), page.value(Tag.TILE_WIDTH, 0)
     else:
         segment_yx = min(page.value(Tag.ROWS_PER_STRIP, page.height), page.height), page.width
-    check_segment_size(page, shape_yx, segment_yx, is_tiled)
+    if is_tiled:
+        check_tile_size(page, shape_yx, segment_yx)
+    elif segment_yx[0] < 1:
+        raise Damaged("strips without rows")
     samples, planes = (1, page.samples) if page.is_separate else (page.samples, 1)
     return Layout(shape_yx, samples, planes, bits, dtype, compression, predictor, is_tiled, segment_yx)
 
 
-def check_segment_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int], is_tiled: bool) -> None:
-    """Refuse strips without rows, tiles far larger than the image, and tiny ones that would take for ever."""
-    if not is_tiled:
-        if segment_yx[0] < 1:
-            raise Damaged("strips without rows")
-        return
+def check_tile_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int]) -> None:
+    """Refuse tiles far larger than the image, and tiny ones that would take for ever."""
     multiples = all(size >= 16 and size % 16 == 0 for size in segment_yx)
     padded = [math.ceil(size / max(tile, 1)) * tile for size, tile in zip(shape_yx, segment_yx, strict=True)]
     far = math.prod(padded) > 4 * math.prod(shape_yx) + PADDED_PIXELS
@@ -169,33 +168,28 @@ def unsupported(where: str, what: str) -> InputFault:
     return refused("unsupported-format", where, wording="tiff", what=what)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Segments:
-    """Where strips or tiles lie in the file, and how many bytes they take, int64 (S,); plane by plane, row by row."""
-
-    offset: Int64
-    size: Int64
-
-
-def find_segments(page: TiffPage, layout: Layout) -> Segments:
-    """Where the strips or tiles of a page lie. Raises CutOff if the header does not tell it of all."""
+def find_segments(page: TiffPage, layout: Layout) -> Int64:
+    """Where the strips or tiles of a page lie in the file and how many bytes they take, int64 (2, S); plane by plane,
+    row by row. Raises CutOff if the header does not tell it of all.
+    """
     tags = (Tag.TILE_OFFSETS, Tag.TILE_BYTES) if layout.is_tiled else (Tag.STRIP_OFFSETS, Tag.STRIP_BYTES)
     far = np.uint64(1 << 62)  # beyond any file
     offset, size = (np.minimum(page.values(tag, layout.segments), far).astype(np.int64) for tag in tags)
     if len(offset) != layout.segments or len(size) != layout.segments:
         raise CutOff
-    return Segments(offset, size)
+    return np.stack([offset, size])
 
 
-def cut_strip(layout: Layout, segments: Segments) -> tuple[Layout, Segments]:
+def cut_strip(layout: Layout, segments: Int64) -> tuple[Layout, Int64]:
     """An image that is one strip of plain numbers as if it were several strips; any other as it is."""
     height, width = layout.shape_yx
     rows = max(1, BAND_PX // width)
-    if layout.is_tiled or layout.compression != NONE or len(segments.size) != 1 or rows >= height:
+    if layout.is_tiled or layout.compression != NONE or segments.shape[1] != 1 or rows >= height:
         return layout, segments
     first = np.arange(0, height, rows) * layout.row_bytes
-    offset = segments.offset + first if segments.offset[0] else np.zeros_like(first)
-    return replace(layout, segment_yx=(rows, width)), Segments(offset, segments.size - first)
+    offset, size = segments
+    offsets = offset + first if offset[0] else np.zeros_like(first)
+    return replace(layout, segment_yx=(rows, width)), np.stack([offsets, size - first])
 
 
 def empty_rows(layout: Layout, rows: int) -> npt.NDArray[Any]:
@@ -208,7 +202,7 @@ def empty_rows(layout: Layout, rows: int) -> npt.NDArray[Any]:
 
 
 def decode_rows(
-    page: TiffPage, layout: Layout, segments: Segments, first: int, image: npt.NDArray[Any]
+    page: TiffPage, layout: Layout, segments: Int64, first: int, image: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
     """Fill an image with the rows of a page from the ``first`` on, in the byte order of the machine; without its axis
     of planes if there is one.
@@ -221,8 +215,8 @@ def decode_rows(
     for plane, i, j in product(range(layout.planes), rows_of_segments, range(beside)):
         area = image[plane, i * down - first : (i + 1) * down - first, j * across : (j + 1) * across]
         rows = down if layout.is_tiled else len(area)
-        segment = (plane * below + i) * beside + j
-        data = read_segment(page, layout, int(segments.offset[segment]), int(segments.size[segment]), rows)
+        offset, size = segments[:, (plane * below + i) * beside + j].tolist()
+        data = read_segment(page, layout, offset, size, rows)
         area[...] = numbers(data, layout, rows).reshape(rows, across, *image.shape[3:])[: len(area), : area.shape[1]]
     return image[0] if layout.planes == 1 else image
 

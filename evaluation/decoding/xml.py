@@ -204,9 +204,8 @@ def make_parser(
         if len(stack) == 1 and name != root:
             raise refused("wrong-format", where, wording="xml", name=name, software=dialect.software, root=root)
         if len(stack) > DEPTH_LIMIT:
-            raise refused(
-                "not-xml", where, got=f"elements nested more than {DEPTH_LIMIT} deep", software=dialect.software
-            )
+            why = f"elements nested more than {DEPTH_LIMIT} deep"
+            raise refused("not-xml", where, got=why, software=dialect.software)
         stack.append(element)
         if element.opened is not None:
             element.opened(dict(zip(pairs[::2], pairs[1::2], strict=True)))
