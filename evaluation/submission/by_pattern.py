@@ -20,8 +20,7 @@ PLATFORM_LISTS = ("predictions.json", "inputs.json")
 def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
     """Assign files to cases by the patterns of the challenge; ``names`` are sorted."""
     patterns = Patterns(challenge)
-    wrapper = find_wrapper(names, patterns.fits)
-    places = [find_place(name, wrapper, patterns) for name in names]
+    places = patterns.read_all(names)
     assignment = Assignment(challenge, patterns)
     for parsed in places:
         if parsed is not None:
@@ -35,13 +34,6 @@ def find_by_pattern(names: Sequence[str], challenge: Challenge) -> Layout:
         missing=frozenset(case.name for case in challenge.cases if case.name not in files),
         findings=tuple(sorted([*assignment.findings(), *unused_files(unused, challenge)])),
     )
-
-
-def find_place(name: str, wrapper: str, patterns: Patterns) -> ParsedName | None:
-    """The case, group and class of a file by its path; None if no pattern fits, and for lists of the platform."""
-    parsed = patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None
-    is_list = name.removeprefix(wrapper) in PLATFORM_LISTS
-    return None if parsed is None or (is_list and not patterns.is_known(parsed)) else parsed
 
 
 @dataclass
@@ -202,6 +194,21 @@ class Patterns:
         }
         self.compiled = {key: compile_pattern(text, self.known) for key, text in self.texts.items()}
 
+    def read_all(self, names: Sequence[str]) -> list[ParsedName | None]:
+        """What the paths of files say; None where no pattern fits, and for lists of the platform.
+
+        Folders around everything are ignored if names fit without them and not with them.
+        """
+        folders = wrapping_folders(names)
+        wrapper = next((folder for folder in folders if any(map(self.fits, inside(names, folder)))), "")
+
+        def read(name: str) -> ParsedName | None:
+            parsed = self.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None
+            is_list = name.removeprefix(wrapper) in PLATFORM_LISTS
+            return None if parsed is None or (is_list and not self.is_known(parsed)) else parsed
+
+        return [read(name) for name in names]
+
     def read(self, name: str, inner: str) -> ParsedName | None:
         """The name of a file with its fields, ``inner`` being its name without wrapping folders.
 
@@ -307,11 +314,6 @@ def wrapping_folders(names: Sequence[str]) -> Iterator[str]:
         wrapper += "".join(folder)
 
 
-def find_wrapper(names: Sequence[str], fits: Callable[[str], bool]) -> str:
-    """The folders around everything that are ignored, "" if none: names must fit without them and not with them."""
-    return next((wrapper for wrapper in wrapping_folders(names) if any(map(fits, inside(names, wrapper)))), "")
-
-
 def inside(names: Iterable[str], wrapper: str) -> Iterator[str]:
     """The names in a wrapping folder, relative to it."""
     return (name[len(wrapper) :] for name in names if name.startswith(wrapper))
@@ -323,9 +325,8 @@ def inside(names: Iterable[str], wrapper: str) -> Iterator[str]:
 def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
     """The files that fit a pattern without {case}; ``names`` are sorted."""
     patterns = Patterns(challenge)
-    wrapper = find_wrapper(names, patterns.fits)
-    read_names = [patterns.read(name, name[len(wrapper) :]) if name.startswith(wrapper) else None for name in names]
-    found_names = [parsed for parsed in read_names if parsed is not None and has_known_group(parsed, patterns)]
+    groups = {None, *patterns.known["group"].values()}
+    found_names = [parsed for parsed in patterns.read_all(names) if parsed and parsed.fields.get("group") in groups]
     if not found_names and is_uploaded_csv(names, challenge):
         found_names = [ParsedName(PLATFORM_CSV, "files", {})]
     if not found_names:
@@ -337,10 +338,6 @@ def find_shared_files(names: Sequence[str], challenge: Challenge) -> Layout:
         faults += missing_class_files(challenge, {"": {file.class_id for file in files}})
     findings = sorted([*faults, *unused_files(unused, challenge)])
     return Layout({}, frozenset(), tuple(findings), tuple(sorted(files, key=lambda file: (file.class_id, file.name))))
-
-
-def has_known_group(parsed: ParsedName, patterns: Patterns) -> bool:
-    return "group" not in parsed.fields or parsed.fields["group"] in patterns.known["group"].values()
 
 
 def is_uploaded_csv(names: Sequence[str], challenge: Challenge) -> bool:

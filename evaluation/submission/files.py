@@ -54,7 +54,7 @@ class FolderFiles(SubmissionFiles):
         self.path = self.root = folder.resolve()
         self.limits = limits
         faults = Faults()
-        self.names = checked_names(walk(self.root, faults, limits), faults, limits)
+        self.names = checked_names(self.walk(faults), faults, limits)
         check_total((status.st_size for name in self.names if (status := self.listed_status(name))), limits)
 
     def size(self, name: str) -> int:
@@ -85,9 +85,51 @@ class FolderFiles(SubmissionFiles):
         path = (self.root / name).resolve()
         if not path.is_relative_to(self.root):
             raise InputFault(unsafe(name, "a link that leads out of the submission"))
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise InputFault(unsafe(name, "neither a file nor a folder"))
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise InputFault(
+                unsafe(name, "a link to a folder" if stat.S_ISDIR(mode) else "neither a file nor a folder")
+            )
         return path
+
+    def walk(self, faults: Faults) -> Iterator[str]:
+        """Names of all files below the folder, litter and folders left out; what is not a file is a fault.
+
+        The entries of a folder come in the order of their names, so that faults do not depend on the file system.
+        """
+        waiting, number = [""], 0
+        limit = self.limits.files_per_submission
+        most = 2 * limit + 100  # folders and litter count here
+        while waiting:
+            prefix = waiting.pop()
+            try:
+                with os.scandir(self.root / prefix) as entries:
+                    listed = list(islice(entries, most - number + 1))
+                number += len(listed)
+                if number > most:
+                    raise SubmissionRejected(fault("too-many-files", ROOT, limit=limit))
+                for entry in sorted(listed, key=lambda entry: entry.name):
+                    name = prefix + entry.name
+                    if is_litter(entry.name):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(f"{name}/")
+                    elif entry.is_file(follow_symlinks=False) or self.may_follow(name, faults):
+                        yield name
+            except OSError as error:
+                faults.add(unreadable(prefix or ".", why_unreadable(error)))
+
+    def may_follow(self, name: str, faults: Faults) -> bool:
+        """Whether a link leads to a file inside the folder; what does not is a fault."""
+        try:
+            self.locate(name)
+        except InputFault as error:
+            faults.add(*error.findings)
+        except (OSError, RuntimeError):  # RuntimeError: a link that leads to itself
+            faults.add(unsafe(name, "a link that leads nowhere"))
+        else:
+            return True
+        return False
 
 
 class CsvFile(FolderFiles):
@@ -103,53 +145,6 @@ class CsvFile(FolderFiles):
 
     def locate(self, name: str) -> Path:
         return self.path
-
-
-def walk(root: Path, faults: Faults, limits: LimitRules) -> Iterator[str]:
-    """Names of all files below a folder, litter and folders left out; what is not a file is a fault.
-
-    The entries of a folder come in the order of their names, so that faults do not depend on the file system.
-    """
-    waiting = [""]
-    number = 0
-    most = 2 * limits.files_per_submission + 100  # folders and litter count here
-    while waiting:
-        prefix = waiting.pop()
-        try:
-            with os.scandir(root / prefix) as entries:
-                listed = list(islice(entries, most - number + 1))
-                number += len(listed)
-                if number > most:
-                    raise SubmissionRejected(fault("too-many-files", ROOT, limit=limits.files_per_submission))
-                for entry in sorted(listed, key=lambda entry: entry.name):
-                    name = prefix + entry.name
-                    if is_litter(entry.name):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(f"{name}/")
-                    elif entry.is_symlink():
-                        yield from resolved_link(root, name, faults)
-                    elif entry.is_file(follow_symlinks=False):
-                        yield name
-                    else:
-                        faults.add(unsafe(name, "neither a file nor a folder"))
-        except OSError as error:
-            faults.add(unreadable(prefix or ".", why_unreadable(error)))
-
-
-def resolved_link(root: Path, name: str, faults: Faults) -> Iterator[str]:
-    """The name of a link if it leads to a file inside the folder."""
-    try:
-        target = (root / name).resolve(strict=True)
-    except (OSError, RuntimeError):  # RuntimeError: a link that leads to itself
-        faults.add(unsafe(name, "a link that leads nowhere"))
-        return
-    if not target.is_relative_to(root):
-        faults.add(unsafe(name, "a link that leads out of the submission"))
-    elif not target.is_file():
-        faults.add(unsafe(name, "a link to a folder"))
-    else:
-        yield name
 
 
 # --- Names of files in submissions: which are safe to read, which operating systems leave behind, and findings. -------
