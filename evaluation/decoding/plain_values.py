@@ -108,10 +108,11 @@ def check_record(record: Any) -> None:
         )
         if array.dtype.kind not in kinds or not fits or (array.dtype.kind == "f" and not np.isfinite(array).all()):
             raise ValueError(name)
+    if isinstance(record, Finding):
+        if {name: type(getattr(record, name)) for name in FINDING} != FINDING or min(record.count, record.named) < 1:
+            raise ValueError("a finding")
+        return
     match record:
-        case Finding():
-            is_sound = {name: type(getattr(record, name)) for name in FINDING} == FINDING
-            is_sound = is_sound and min(record.count, record.named) >= 1
         case Annotations(parts=parts, findings=findings):
             is_sound = all(isinstance(part, PARTS_OF_IMAGES) for part in parts)
             is_sound &= all(isinstance(finding, Finding) for finding in findings)
