@@ -17,7 +17,7 @@ from evaluation.report.page import Page, Section, Text, Value, identify_document
 from evaluation.report.result import ResultDocuments, is_lower_better
 from evaluation.report.scenes import Scene
 from evaluation.report.skills import side_by_side
-from evaluation.report.submission import ReadResult, main_score, submission_page
+from evaluation.report.submission import ReadResult, badness, main_score, submission_page
 from evaluation.report.tables import bar_cell, table_of
 
 PICTURES_UP_TO = 24  # of whole images; the others can be chosen
@@ -77,12 +77,11 @@ def image_sections(
     score = main_score(first)
     values = {name: {unit.name: unit.value(score) for unit in result.cases} for name, result in results.items()}
 
-    def badness(image: str) -> tuple[bool, float, str]:
+    means: dict[str, float | None] = {}
+    for image in next(iter(values.values())):
         known = [value for of_model in values.values() if (value := of_model[image]) is not None]
-        mean = float(np.mean(known)) if known else 0.0
-        return not known, -mean if is_lower_better(score) else mean, image
-
-    order = sorted(values[next(iter(values))], key=badness)
+        means[image] = float(np.mean(known)) if known else None
+    order = sorted(means, key=lambda image: badness(score, means[image], image))
     title, is_bar = metric_title(score), not is_lower_better(score)
     rows: list[list[Value]] = [
         [image, *(bar_cell(of_model[image], is_bar=is_bar) for of_model in values.values())] for image in order

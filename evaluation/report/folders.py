@@ -22,6 +22,7 @@ from evaluation.leaderboard.team_scores import all_metrics, read_board, read_det
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.titles import metric_title
 from evaluation.model import Int64
+from evaluation.report import submission
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
 from evaluation.report.nuclei import OUTCOMES, NucleusTable, TeamNuclei, browser_section
@@ -31,8 +32,7 @@ from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.scenes import Scene
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page, sensitivity_page, tricks_page
-from evaluation.report.submission import ReadResult, main_score, submission_page, unit_cells, unit_titles, worst_cases
-from evaluation.report.tables import table_of
+from evaluation.report.tables import name_some, table_of
 from evaluation.results.documents import published_metrics
 from evaluation.results.files import write_atomically
 from evaluation.results.schema import StudyFile
@@ -100,7 +100,9 @@ def page_of_results(
         if rules is not None and rules.published_paths is not None:
             metrics = published_metrics(metrics, rules.published_paths)
         classes = rules.class_names if rules else read_result(folder).classes  # details.json has their order
-        return submission_page(ReadResult(ResultDocuments(without_counts(metrics), None, tuple(classes))))
+        return submission.submission_page(
+            submission.ReadResult(ResultDocuments(without_counts(metrics), None, tuple(classes)))
+        )
 
 
 def page_of_document(folder: Path, name: str) -> Page:
@@ -114,7 +116,7 @@ def page_of_document(folder: Path, name: str) -> Page:
 
 def read_again(
     folder: Path, sources: Sources | None, *, workers: int | None = None, progress: Progress | None = None
-) -> ReadResult:
+) -> submission.ReadResult:
     """The result in a folder; with ``sources`` the submission is read once more."""
     with reading("details.json"):
         result = read_result(folder)
@@ -126,14 +128,14 @@ def read_again(
     with reading("objects.csv"):
         nuclei = read_nuclei(folder / "objects.csv", result)
     if sources is None:
-        return ReadResult(result, nuclei)
-    return ReadResult(result, nuclei, *look_again(result, sources, workers=workers, progress=progress))
+        return submission.ReadResult(result, nuclei)
+    return submission.ReadResult(result, nuclei, *look_again(result, sources, workers=workers, progress=progress))
 
 
-def page_of_result(read: ReadResult, **shown: Any) -> Page:
+def page_of_result(read: submission.ReadResult, **shown: Any) -> Page:
     """``submission_page`` of documents that may be damaged. Raises WrongUsage."""
     with reading("details.json"):
-        return submission_page(read, **shown)
+        return submission.submission_page(read, **shown)
 
 
 def rules_of(metrics: Mapping[str, Any], folder: Path) -> Challenge:
@@ -262,7 +264,7 @@ def look_again(
         sources.challenge,
         sources.submission,
         challenge=challenge,
-        drawn=[unit.name for unit in worst_cases(result, len(result.cases))],
+        drawn=[unit.name for unit in submission.worst_cases(result, len(result.cases))],
         images=sources.images,
         overlays=sources.overlays,
         workers=workers,
@@ -313,7 +315,7 @@ def report_board(
         page = page_of_result(read, title=f"Result of {name}", standing=standing_of(document, name))
         write_page(replace(page, pages=back(2)), folder / "report.html")
         first = first or read.result
-        chosen = chosen or [unit.name for unit in worst_cases(first, CASES_UP_TO)]
+        chosen = chosen or [unit.name for unit in submission.worst_cases(first, CASES_UP_TO)]
         if index < TEAMS_UP_TO:
             units = {unit.name: unit for unit in read.result.cases if unit.name in chosen}
             scenes = {case: scene for case, scene in read.pictures.scenes.items() if case in chosen}
@@ -349,9 +351,9 @@ class TeamCases:
 
 def case_page(case: str, teams: Mapping[str, TeamCases], first: ResultDocuments, links: Mapping[str, str]) -> Page:
     """One case across teams: their scores and counts, and the nuclei of all of them on the same tissue."""
-    score, titles = main_score(first), unit_titles(first)
+    score, titles = submission.main_score(first), submission.unit_titles(first)
     values = {name: read.units[case].value(score) for name, read in teams.items()}
-    rows = [[name, *unit_cells(first, read.units[case])] for name, read in teams.items()]
+    rows = [[name, *submission.unit_cells(first, read.units[case])] for name, read in teams.items()]
     table = table_of("teams", f"All teams on case {case}", ["team", *titles], rows, help=titles)
     sections = [Section("scores", "Scores", (Text((best_and_worst(values, score),)), table))]
     empty = "No nucleus is known here, neither of the reference nor of a team."
@@ -368,18 +370,18 @@ def case_page(case: str, teams: Mapping[str, TeamCases], first: ResultDocuments,
 
 
 def best_and_worst(values: Mapping[str, float | None], score: str) -> str:
-    known = sorted((value, name) for name, value in values.items() if value is not None)
+    title, known = metric_title(score), {name: value for name, value in values.items() if value is not None}
     if not known:
-        return f"No team has a {metric_title(score)} here: there is nothing to score."
-    (low, lowest), (high, highest) = known[0], known[-1]
-    if len(known) == 1:
-        return f"{metric_title(score)} is {low:.3f} for {lowest}."
-    return f"{metric_title(score)} is highest for {highest} ({high:.3f}) and lowest for {lowest} ({low:.3f})."
+        return f"No team has a {title} here: there is nothing to score."
+    return (
+        submission.highest_and_lowest(title, known)
+        or f"{title} is {max(known.values()):.3f} for {name_some([*known])}."
+    )
 
 
 def case_list(cases: list[str], teams: Mapping[str, TeamCases], first: ResultDocuments) -> Section:
     """The section of the board that leads to the cases, the hardest first."""
-    score = main_score(first)
+    score = submission.main_score(first)
     way, title = max if is_lower_better(score) else min, metric_title(score)
     rows: list[list[Value]] = []
     for case in cases:

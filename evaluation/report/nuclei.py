@@ -114,6 +114,11 @@ def size_table(nuclei: NucleusTable) -> Table:
 # --- thresholds -------------------------------------------------------------------------------------------------------
 
 
+def curve_sections(result: ResultDocuments) -> list[Section]:
+    """What the scores are at other thresholds, and over a part of the nuclei, as far as it is known."""
+    return [*threshold_section(result), *coverage_section(result)]
+
+
 def threshold_section(result: ResultDocuments) -> list[Section]:
     """F1 and threat score against the IoU threshold; nothing where metrics.json does not have them."""
     if not (curves := measured_at_thresholds(result)):

@@ -9,25 +9,10 @@ from evaluation.challenge.matching_rules import rule_from
 from evaluation.findings import counted, percent, render_findings
 from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
-from evaluation.report.nuclei import (
-    NucleusTable,
-    TeamNuclei,
-    browser_section,
-    coverage_section,
-    size_section,
-    threshold_section,
-)
+from evaluation.report.nuclei import NucleusTable, TeamNuclei, browser_section, curve_sections, size_section
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, document_page
 from evaluation.report.pictures import NOTHING_SEEN, WORDS, SecondPass
-from evaluation.report.result import (
-    AGGREGATIONS,
-    Document,
-    ResultDocuments,
-    Unit,
-    is_lower_better,
-    node_at,
-    reason_in_words,
-)
+from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, Unit, is_lower_better, node_at
 from evaluation.report.skills import SKILLS, skill_rows
 from evaluation.report.tables import bar_cell, in_percent, leaf_table, leaves_of, show_rest, table_of
 
@@ -69,7 +54,7 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
     sections += class_section(result, folded=nuclei is not None)
     behind = case_section(result) if has_details else []
     behind += [size_section(nuclei)] if nuclei is not None else []
-    behind += [*threshold_section(result), *coverage_section(result), *alternatives_section(result)]
+    behind += [*curve_sections(result), *alternatives_section(result)]
     behind += [*scores_section(result), *undefined_section(result)]
     behind += [rules_section(result)] if has_details else []
     sections += [replace(section, folded=True) for section in behind]
@@ -125,11 +110,8 @@ def verdict_sentences(result: ResultDocuments) -> list[str]:
             if matched:
                 sentences.append(f"{right:,} of the matched nuclei {'has' if right == 1 else 'have'} the right class.")
     path = "panoptic.per_class.{}.pq." + result.main
-    known = [(value, name) for name in result.classes if (value := result.value(path.format(name))) is not None]
-    if len(known) > 1:
-        (low, worst), (high, best) = min(known), max(known)
-        if low < high:
-            sentences.append(f"By class, PQ is highest for {best} ({high:.3f}) and lowest for {worst} ({low:.3f}).")
+    of_classes = highest_and_lowest("By class, PQ", {name: result.value(path.format(name)) for name in result.classes})
+    sentences += [of_classes] if of_classes else []
     return sentences
 
 
@@ -287,12 +269,12 @@ def scores_section(result: ResultDocuments) -> list[Section]:
 
 def undefined_section(result: ResultDocuments) -> list[Section]:
     """Why numbers are null, and how many units were left out of means or penalised."""
-    reasons = list(leaves_of(result.metrics["undefined"]))
+    reasons = [path for path, _ in leaves_of(result.metrics["undefined"])]
     if result.details is None and not reasons:
         return []
     blocks: list[Block] = [Text(("Every number of metrics.json has a value.",))]
     if reasons:
-        rows = [[path, reason_in_words(reason)] for path, reason in reasons]
+        rows = [[path, result.why(path)] for path in reasons]
         titles, rest = ["path", "why it has no value"], "undefined values of metrics.json"
         blocks = [table_of("undefined-values", "Undefined values", titles, rows, rest=rest)]
     if result.details is not None:
@@ -367,14 +349,23 @@ def case_anchors(result: ResultDocuments) -> dict[str, str]:
 def worst_cases(result: ResultDocuments, number: int) -> list[Unit]:
     """The cases with the lowest main score, those without a value last; equal ones by name."""
     score = main_score(result)
+    return sorted(result.cases, key=lambda unit: badness(score, unit.value(score), unit.name))[:number]
 
-    def badness(unit: Unit) -> tuple[bool, float, str]:
-        value = unit.value(score)
-        if value is None:
-            return True, 0.0, unit.name
-        return False, -value if is_lower_better(score) else value, unit.name
 
-    return sorted(result.cases, key=badness)[:number]
+def badness(score: str, value: float | None, name: str) -> tuple[bool, float, str]:
+    """What puts the worst value of a score first, and what has none last."""
+    if value is None:
+        return True, 0.0, name
+    return False, -value if is_lower_better(score) else value, name
+
+
+def highest_and_lowest(what: str, values: Mapping[str, float | None]) -> str:
+    """Who has the highest and who the lowest value, in a sentence; nothing where all are the same."""
+    known = sorted((value, name) for name, value in values.items() if value is not None)
+    if not known or known[0][0] == known[-1][0]:
+        return ""
+    (low, lowest), (high, highest) = known[0], known[-1]
+    return f"{what} is highest for {highest} ({high:.3f}) and lowest for {lowest} ({low:.3f})."
 
 
 def main_score(result: ResultDocuments) -> str:
