@@ -93,7 +93,7 @@ def folder_of_pages(report: bool, output: Path | None) -> None:
 
 
 def together(name: str, *options: Decorator) -> Decorator:
-    """Options that a command only hands on: it gets their values as one dictionary of this name."""
+    """Join options that a command only hands on: the command gets their values as one dictionary of this name."""
 
     def decorate(command: Command) -> Command:
         def gathered(**values: Any) -> None:
@@ -128,13 +128,13 @@ Work = together(  # how submissions are scored
 
 
 def needed_beside(other: str, option: str, expected: str) -> WrongUsage:
-    """What is raised for an option without another one that it needs; ``expected``: which ones go together."""
+    """Make the error for an option that needs another one beside it; ``expected``: which options go together."""
     problem = fault("missing-option", option, wording="not-given-beside", expected=expected, option=option, given=other)
     return WrongUsage(problem)
 
 
 def not_both(option: str, other: str, reason: str) -> WrongUsage:
-    """What is raised for two options that cannot be given together."""
+    """Make the error for two options that cannot be given together."""
     return WrongUsage(fault("contradictory-rules", option, wording="only-one-option", other=other, reason=reason))
 
 

@@ -300,7 +300,7 @@ def audit(
 
 
 def show_audit(audit: Audit, output: Path, *, report: bool) -> None:
-    """Write an audit, and print what its page begins with."""
+    """Write an audit, and print the first sections of its page."""
     from evaluation.report.studies import audit_page
     from evaluation.study.audit import write_audit
     from evaluation.study.variants import audit_document

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Advance(Protocol):
-    """Moves a bar; ``words`` stand behind it."""
+    """Moves a progress bar; ``words`` stand behind the bar."""
 
     def __call__(self, done: int, total: int, words: str = "", /) -> None: ...
 
@@ -54,7 +54,7 @@ def progress_bar(label: str) -> Iterator[Advance | None]:
 
 
 def tell(line: str) -> None:
-    """A line that is no result."""
+    """Print a line that is no result to stderr."""
     click.echo(wrapped(line, sys.stderr), err=True)
 
 
@@ -88,7 +88,7 @@ def show_lines(lines: Iterable[str]) -> None:
 def keep_board(
     board: Board, output: Path, *, report: bool, metrics: Mapping[str, Path] | None = None
 ) -> Callable[[], None]:
-    """Write a leaderboard; what is returned prints what its page begins with, when all else is written.
+    """Write a leaderboard, and return a function that prints it, to be called when all files are written.
 
     metrics   the metrics.json of each team; None: those that ``leaderboard`` keeps
     """
@@ -229,7 +229,7 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def scoring(cluster: str | None, log: Path | None, workers: int | None) -> Iterator[dict[str, Any]]:
-    """What scores submissions as the options say, for those who take it; at the end a line about all that are done."""
+    """Yield executor, workers and progress for scoring submissions, as the options say; end with a line about all."""
     from evaluation.execution.executors import connect
 
     with ExitStack() as stack:

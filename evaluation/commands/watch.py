@@ -79,7 +79,7 @@ def handle(signals: Iterable[int], handler: object) -> None:
 
 
 def stop(number: int, _: object) -> None:
-    """End the program once: nothing disturbs what it does at its end."""
+    """Raise ``Stopped``, once: further signals are ignored while the program ends."""
     handle(STOPPING, signal.SIG_IGN)
     raise Stopped(number)
 

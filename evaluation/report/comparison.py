@@ -32,7 +32,7 @@ def comparison_page(
     title: str,
     unit: str,
 ) -> Page:
-    """The page of models: their scores, the images, and folded what else there is to know.
+    """Make the page of ``compare``: the scores of the models, the images, and folded below whatever else is known.
 
     results  of each model, with details.json
     board    the content of leaderboard.json, of several models
@@ -63,7 +63,7 @@ def comparison_page(
 
 
 def of_images(section: Section) -> Section:
-    """A section of a leaderboard whose cases are called images."""
+    """Call the cases in the title of a section images."""
     return replace(section, title=section.title.replace(" case", " image"))
 
 

@@ -38,7 +38,7 @@ def series_colour(index: int) -> str:
 
 
 def tabulate(figure: Figure) -> Table:
-    """The marks of a plot, row by row, for those who do not see it; columns without a text are left out."""
+    """List the marks of a plot in a table, for readers who cannot see the plot; columns without a text are left out."""
     names = {one.name or "–" for one in figure.series if not one.is_curve}
     marks = []
     for one in figure.series:
@@ -101,7 +101,7 @@ def svg_of(figure: Figure) -> str:
 
 
 class Tags:
-    """Tags of matplotlib become those of a page: its colours and letters, short numbers, only ids that are used."""
+    """Rewrites the tags of matplotlib's SVG: with the colours and letters of the page, short numbers, no unused ids."""
 
     def __init__(self) -> None:
         self.are_groups: list[bool] = []  # of those that are open, whether they say something
@@ -200,7 +200,7 @@ def draw_series(
     horizontal: bool,
     most: int,
 ) -> Any:
-    """Draw the dots, at most so many marks; what stands for them in the legend."""
+    """Draw the dots of a series, at most ``most`` of them. Returns what the legend shows for the series."""
     import numpy as np
 
     known = [(x, at(dot.y, names), dot) for x, dot in points if dot.y is not None]
@@ -245,7 +245,7 @@ def swapped(points: tuple[Any, Any], horizontal: bool) -> tuple[Any, Any]:
 
 
 def draw_box(axes: Axes, x: float, ys: Sequence[float], colour: str, *, horizontal: bool) -> None:
-    """The quartiles of values as a box, and lines to the lowest and the highest."""
+    """Draw the quartiles of the values as a box, with lines to the lowest and the highest value."""
     import numpy as np
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
@@ -262,7 +262,7 @@ def draw_box(axes: Axes, x: float, ys: Sequence[float], colour: str, *, horizont
 
 
 def draw_dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, width: float) -> Any:
-    """Many marks as one path of round dots: a tenth of the bytes of as many symbols."""
+    """Draw many marks as one path of round dots, which takes a tenth of the bytes of as many symbols."""
     import numpy as np
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
@@ -277,7 +277,7 @@ def draw_dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str,
 
 
 def set_axis(axes: Axes, name: str, axis: Axis, names: Sequence[str]) -> None:
-    """Ends, ticks and title of an axis, "x" or "y"; names along y begin on top."""
+    """Set the ends, ticks and title of an axis, "x" or "y"; names along y begin on top."""
     from matplotlib.ticker import MaxNLocator
 
     of_axes = axes.xaxis if name == "x" else axes.yaxis

@@ -1,4 +1,4 @@
-"""Pages of a folder of results, for the command ``report``; and of a leaderboard: the board, each team, each case."""
+"""Makes the page of a folder of results, and all pages of a leaderboard: the board, each team, each case."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What pictures are made from, beside a result: the folder of its challenge, and the submission.
+    """Names the files that pictures need beside a result: the folder of its challenge, and the submission.
 
     images    folder with the images of the cases; None: in the folder of the challenge
     overlays  folder that gets an overlay of every case
@@ -117,7 +117,7 @@ def page_of_document(folder: Path, name: str) -> Page:
 def read_again(
     folder: Path, sources: Sources | None, *, workers: int | None = None, progress: Progress | None = None
 ) -> submission.ReadResult:
-    """The result in a folder; with ``sources`` the submission is read once more."""
+    """Read the result in a folder; with ``sources`` the submission is scored once more for its pictures."""
     with reading("details.json"):
         result = read_result(folder)
         if sources is not None and result.details is None:
@@ -253,7 +253,7 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
 def look_again(
     result: ResultDocuments, sources: Sources, *, workers: int | None, progress: Progress | None
 ) -> tuple[SecondPass, Mapping[str, Any] | None]:
-    """Pictures of a submission, and what its errors cost, by scoring it once more.
+    """Score a submission once more, for its pictures and for what its errors cost.
 
     Raises WrongUsage if the result is not of this challenge, or not of this submission.
     """
@@ -297,7 +297,7 @@ def report_board(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> list[str]:
-    """Write all pages of a leaderboard that ``leaderboard`` made in ``output``; their names.
+    """Write all pages of the leaderboard in ``output``, and return their names.
 
     submissions   the folder that was scored
     """
@@ -342,7 +342,7 @@ def back(levels: int) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class TeamCases:
-    """What a team did in the cases that have a page, by their names."""
+    """Holds the results of a team in the cases that have a page, by the names of the cases."""
 
     units: Mapping[str, Unit]
     nuclei: NucleusTable | None

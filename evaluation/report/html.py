@@ -60,7 +60,7 @@ def require_extra(*packages: str) -> None:
 
 
 def load_environment() -> Environment:
-    """Templates that escape every value; a name that is not defined is an error."""
+    """Load the templates; they escape every value, and an undefined name in them is an error."""
     require_extra("jinja2")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup, escape
@@ -91,7 +91,7 @@ def load_environment() -> Environment:
 
 
 def security_policy(scripts: Iterable[str]) -> str:
-    """No request at all, and no script but these."""
+    """Make a Content-Security-Policy that allows no request and no script but these."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     return (
@@ -101,13 +101,13 @@ def security_policy(scripts: Iterable[str]) -> str:
 
 
 def embedded_json(value: Any) -> str:
-    """JSON that no text in it can end."""
+    """Write JSON for a script element; no text inside the JSON can end the element."""
     text = json.dumps(value, allow_nan=False, sort_keys=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def collect_anchors(page: Page) -> frozenset[str]:
-    """The anchors of the page."""
+    """Collect the anchors of all parts of the page. Raises ``ValueError`` if two parts have the same anchor."""
     anchors = [section.anchor for section in page.sections]
     for block in (block for section in page.sections for block in section.blocks):
         if isinstance(block, Table | Figure | Widget):

@@ -133,7 +133,7 @@ def verdict_section(document: Document) -> Section:
 
 
 def moves_section(document: Document) -> list[Section]:
-    """Whose rank differs from that on an older board, and whether the rules are the same; nothing without one."""
+    """List the teams whose rank differs from that on an older board, and say whether the rules are the same."""
     before = document.get("before")
     if before is None:
         return []
@@ -221,7 +221,7 @@ def standing_of(document: Document, name: str) -> list[Block]:
 
 
 def rank_figure(document: Document) -> Figure:
-    """In which share of the bootstrap samples each team has each rank, and its published rank."""
+    """Draw in which share of the bootstrap samples each team has each rank, beside its published rank."""
     teams = labelled(document, RANKS_UP_TO)
     discs = [
         Dot(label, entry["place"], f"in {percent(share, 1).replace('.0 %', ' %')} of the bootstrap samples", size=share)
@@ -248,7 +248,7 @@ def rank_figure(document: Document) -> Figure:
 
 
 def difference_section(document: Document) -> Section:
-    """What tests say of each column: a critical-difference diagram; and the differences of pairs."""
+    """Show what the tests found in each column: a critical-difference diagram, and the differences of pairs."""
     title, kind = "Significant differences", document["units"]["kind"]
     blocks, across = list[Block](), list[int]()
     for number, name in enumerate(column_titles(document), start=1):
@@ -281,7 +281,7 @@ def difference_section(document: Document) -> Section:
 
 
 def text_section(anchor: str, title: str, words: str) -> Section:
-    """A part of which nothing is known, and why."""
+    """Make a section that only says why nothing is known."""
     return Section(anchor, title, (Text((words,)),))
 
 
@@ -459,7 +459,7 @@ def ranking_rules_section(document: Document) -> Section:
 
 
 def common_section(document: Document) -> list[Section]:
-    """The second table, if the nuclei of teams are known."""
+    """Compare teams in pairs on the nuclei that both matched, if the nuclei of the teams are known."""
     common = document.get("common_nuclei")
     if not common:
         return []
@@ -503,7 +503,7 @@ def common_section(document: Document) -> list[Section]:
 
 
 def who_is_ahead(by: str, measure: Document) -> Cell:
-    """Which team of a pair is ahead and by how much, or that the number of matched nuclei decides."""
+    """Say which team of a pair is ahead and by how much, or that the number of matched nuclei decides."""
     ahead = "neither" if measure["ahead"] is None else write_name(measure["ahead"])
     if by == "matched":
         return Cell(ahead, f"{ahead}: matched more" if measure["ahead"] else "neither: matched as many")

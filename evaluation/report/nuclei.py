@@ -61,7 +61,7 @@ class NucleusTable:
 
 
 def disc_iou(area: Float64 | np.float64) -> Float64:
-    """IoU of discs of an area and the same discs drawn one pixel too small all around, (1 - 1/r)².
+    """Compute from a disc's area its IoU with the disc that is one pixel smaller all around, (1 - 1/r)².
 
     >>> disc_iou(math.pi * np.array([100.0, 1.0, 0.0])).round(2).tolist()
     [0.81, 0.0, 0.0]
@@ -115,7 +115,7 @@ def size_table(nuclei: NucleusTable) -> Table:
 
 
 def curve_sections(result: ResultDocuments) -> list[Section]:
-    """What the scores are at other thresholds, and over a part of the nuclei, as far as it is known."""
+    """Draw the scores at other IoU thresholds, and over the best share of the nuclei, as far as they are known."""
     return [*threshold_section(result), *coverage_section(result)]
 
 
@@ -139,7 +139,7 @@ def threshold_section(result: ResultDocuments) -> list[Section]:
 
 
 def curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[Series]:
-    """Lines through points, by what they show."""
+    """Make a line of each curve; a curve is a list of points, by its name."""
     return [
         Series(name, [Dot(*point) for point in points], series_colour(index), "lines")
         for index, (name, points) in enumerate(curves.items())
@@ -147,7 +147,7 @@ def curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[Se
 
 
 def measured_at_thresholds(result: ResultDocuments) -> dict[str, list[tuple[float, float]]]:
-    """(threshold, score) of what the family ``thresholds`` of metrics.json holds, by the name of the score."""
+    """Find the points (threshold, score) of the family ``thresholds`` in metrics.json, by the name of the score."""
     known = None if result.details is None else set(result.rules["metrics"]["iou_thresholds"])
     curves: dict[str, list[tuple[float, float]]] = {}
     for path in result.paths:

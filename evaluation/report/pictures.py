@@ -69,7 +69,7 @@ def own_files(challenge: Challenge, folder: Path, case: Case) -> list[Path]:
 
 @contextmanager
 def background_of(case: Case, path: Path | None, findings: list[Finding]) -> Iterator[Background]:
-    """The function from a view to the image in it, None without one; why it is not shown comes to the findings."""
+    """Yield a function that reads the image of a view, or returns None where there is none; findings get the reason."""
 
     def leave_out(got: str) -> None:
         height, width = case.shape_yx
@@ -266,7 +266,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class CaseWork:
-    """All that the pictures of a submission are made of; ``images`` by the name of the case.
+    """Holds what a worker needs to draw the cases of a submission; ``images`` by the name of the case.
 
     pixels  by name, how many may be shown of the cases whose scenes are wanted
     """
@@ -312,7 +312,7 @@ PIXELS = 20_000_000  # of all cases together that a page may show: some 4 MB
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SecondPass:
-    """What the second pass found.
+    """Holds what the second pass over a submission found.
 
     scenes     by name, of the cases that were asked for
     errors     of every case

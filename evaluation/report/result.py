@@ -127,7 +127,7 @@ class ResultDocuments:
 
     @property
     def main_in_words(self) -> str:
-        """Where every patient has one case, patients are not spoken of."""
+        """Name the main aggregation in words; where every patient has one case, the words say cases."""
         alone = self.main == "group_mean" and self.details is not None and not self.are_grouped
         return AGGREGATIONS["case_mean" if alone else self.main]
 

@@ -171,7 +171,7 @@ def choose_views(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) -> 
 
 
 def lost_in_rows(judged: JudgedCase, rows: tuple[Int64, Int64]) -> Int64:
-    """Pixels that each row costs, int64 (R,), as ``browser.lost_px`` has it of objects.csv; 0 for points."""
+    """Count the pixels that each row costs, int64 (R,), as ``nuclei.lost_px`` does from objects.csv; 0 for points."""
     pairs, table = next(iter(judged.matched.matches.values())), judged.matched.table
     areas = (table.reference_area_px, table.prediction_area_px)
     own = [np.append(area, 0)[index] for area, index in zip(areas, rows, strict=True)]  # the last one: no nucleus
@@ -259,7 +259,7 @@ def ring_texts(outlines: Outlines) -> list[str]:
 
 
 def letters_of(length: int) -> str:
-    """One letter, or more with zeros of the other direction between them.
+    """Write a step as one letter, or a long step as several, with steps of 0 px in the other direction between them.
 
     >>> letters_of(-3), letters_of(40)
     ('d', '_gp')

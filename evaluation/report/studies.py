@@ -69,7 +69,7 @@ def team_table(document: Document) -> Table:
 
 
 def rule_section(document: Document) -> Section:
-    """What a change of one rule alone changes, the one with the largest effect first; for leaderboards as well."""
+    """Show what changes with one rule alone, the rule of the largest effect first. Leaderboards have it too."""
     effects = [effect for effect in document["effects"] if effect["comparisons"]]
     effects.sort(key=itemgetter("dimension"))
     effects.sort(key=lambda effect: (-effect["pairs_changed"], -effect["first_changes"] / effect["comparisons"]))
@@ -81,7 +81,7 @@ def rule_section(document: Document) -> Section:
 
 
 def method_section(document: Document) -> Section:
-    """What was varied, and who is first then; who is not ranked; what is left out."""
+    """List what was varied and who is first under each value, who is not ranked, and what is left out."""
     rows: list[list[Value]] = []
     for dimension in document["dimensions"]:
         alike: dict[str, list[Document]] = {}
@@ -141,7 +141,7 @@ def sensitivity_page(document: Document) -> Page:
 
 
 def strata_of(document: Document) -> list[Document]:
-    """All nuclei, those of each class, if there are several, that has any, and those of each size."""
+    """List the strata that tables show: all nuclei, each class that has nuclei, if there are several, and each size."""
     classes = [stratum for stratum in document["strata"] if stratum["size_px"] is None and stratum["nuclei"]]
     sizes = [stratum for stratum in document["strata"] if stratum["class"] is None and stratum["size_px"] is not None]
     return [*classes[: 1 + CLASSES_UP_TO if len(classes) > 2 else 1], *sizes]

@@ -306,7 +306,7 @@ def mean_blocks(result: ResultDocuments) -> list[Block]:
 
 
 def findings_section(result: ResultDocuments, pictures: SecondPass) -> list[Section]:
-    """The findings about the files."""
+    """List what was found in the submitted files."""
     if result.details is None:
         return []
     lines = [*map(str, result.details["findings"]), *render_findings(pictures.findings)]
@@ -353,7 +353,7 @@ def worst_cases(result: ResultDocuments, number: int) -> list[Unit]:
 
 
 def badness(score: str, value: float | None, name: str) -> tuple[bool, float, str]:
-    """What puts the worst value of a score first, and what has none last."""
+    """Make a sort key that puts the worst value of a score first, and undefined values last."""
     if value is None:
         return True, 0.0, name
     return False, -value if is_lower_better(score) else value, name

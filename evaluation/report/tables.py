@@ -83,12 +83,12 @@ def digits_of(values: Sequence[Value]) -> int | None:
 
 
 def digits_for(number: float) -> int:
-    """The digits of a broken number of this size."""
+    """Choose how many decimals a number of this size is shown with, if it is not whole."""
     return 3 if number < 10 else 2 if number < 100 else 1
 
 
 def in_cell(value: Any) -> Value:
-    """A value of a document in a cell: names of a list, as far as there is room, and yes or nothing."""
+    """Write a value of a document in a cell: of a list the first names, True as "yes", False as nothing."""
     if isinstance(value, list | tuple):
         return name_some([str(in_cell(one)) for one in value])
     if isinstance(value, Mapping):
@@ -102,7 +102,7 @@ def in_cell(value: Any) -> Value:
 
 
 def leaf_table(anchor: str, caption: str, document: Mapping[str, Any], *, note: str = "") -> Table:
-    """All that a document sets, a row for each path; what is null or empty is left out."""
+    """List all values of a document, a row for each path; values that are null or empty are left out."""
     rows = []
     for path, value in leaves_of(document):
         if value is not None and value not in ([], ()):
@@ -112,7 +112,7 @@ def leaf_table(anchor: str, caption: str, document: Mapping[str, Any], *, note: 
 
 
 def leaves_of(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Paths and values of all that is no table."""
+    """Walk through nested tables, and yield the path and the value of each leaf."""
     for key, node in tree.items():
         if isinstance(node, Mapping):
             yield from leaves_of(node, f"{prefix}{key}.")
@@ -153,7 +153,7 @@ def percent_cell(share: float | None) -> Cell:
 
 
 def ends_cell(ends: tuple[float | None, float | None]) -> Cell:
-    """The interval of a difference."""
+    """Write the interval of a difference."""
     return Cell(ends[0], "too few" if None in ends else "{:.4f} to {:.4f}".format(*ends))
 
 
@@ -188,7 +188,7 @@ def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How a key of a document is shown: the title of its column, and the cell of a value."""
+    """Says how tables show a key of a document: the title of its column, and how a cell is made of a value."""
 
     title: str
     make: Callable[[Any], Value] = in_cell
@@ -241,7 +241,7 @@ def isolated(text: str, before: str = "\u2068", after: str = "\u2069") -> str:
 
 
 def name_ends(table: Table) -> tuple[int, int]:
-    """How much of the names in the first column is not shown at start and end; files and search have it."""
+    """Count the characters at the start and end of the names in the first column that a table does not show."""
     if table.columns[0].title in PATHS:
         return 0, 0
     return common_ends([shown_cell(row[0], table.columns[0]).text for row in table.rows])

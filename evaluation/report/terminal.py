@@ -1,4 +1,4 @@
-"""For people in a shell: a page with its tiles, tables and texts, and plots in words."""
+"""Prints a page in a shell: its tiles, tables and texts, and its plots in words."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ OF_OUTLINES = {  # what cannot happen to a reference that holds pixels
 
 
 def rasterisation_table(reports: Mapping[str, RasterisationReport], *, outlines: bool = True) -> Table:
-    """What happened when outlines became pixels; ``outlines`` False: the reference holds pixels."""
+    """Tabulate what happened when outlines became pixels; ``outlines`` False: the reference holds pixels."""
     fields = {"outlines" if outlines else "nuclei": "outlines", **RASTERISED, **(OF_OUTLINES if outlines else {})}
     rows = []
     for case, report in reports.items():

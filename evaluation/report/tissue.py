@@ -55,7 +55,7 @@ class Tissue:
         return np.concatenate([mean_of_blocks(self.pixels(low, x0, high, x1), step) for low, high in bands])
 
     def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
-        """``window`` of a checked place, of which every pixel is wanted."""
+        """Read every pixel of a window that lies inside the image."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ def open_tissue(path: Path) -> Tissue:
 
 @contextmanager
 def damage_told(path: Path) -> Iterator[None]:
-    """tifffile and imagecodecs tell damage in many ways; here it becomes one finding."""
+    """Turn the many exceptions of tifffile and imagecodecs about damaged files into one finding."""
     import tifffile
 
     of_files = (tifffile.TiffFileError, struct.error, ValueError, RuntimeError, OSError, MemoryError)
@@ -221,7 +221,7 @@ class TiffTissue(Tissue):
 
 
 def colours_of(samples: npt.NDArray[Any], page: Any) -> Rgb:
-    """Numbers as colours, as the page says."""
+    """Turn the numbers of a TIFF page into colours, by its photometric interpretation."""
     if samples.dtype == np.bool_:
         samples = samples * np.uint8(255)
     if page.photometric == PALETTE:
