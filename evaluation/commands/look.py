@@ -43,10 +43,8 @@ def families_in(_: click.Context, __: click.Parameter, names: str | None) -> lis
 
 
 @click.command()
-@options.page_option("Write compare.html as well, a page with all predictions.")
-@options.path_option(
-    "--output", "Folder for images.csv, metrics.json, details.json and objects.csv.", check=options.output_folder
-)
+@options.page_option("compare", "Write {}.html as well, a page with all predictions.")
+@options.output_option("Folder for images.csv, metrics.json, details.json and objects.csv.")
 @options.path_option("--save-challenge", "New folder for the challenge that is made, to go on with.")
 @click.option(
     "--classes",
@@ -146,9 +144,7 @@ def compare(
 @click.option("--classes", help="Names of the classes in order, with commas. [default: those in the file]")
 @click.option("--size", metavar="HEIGHTxWIDTH", help="Size of the image in px, where the file does not say it.")
 @click.option("--spacing", "spacing_um", type=float, help="Size of a pixel in um, for files in mm or um.")
-@options.path_option(
-    "--challenge", "Take all rules from here; SOURCE is a submission, or 'reference'.", check=options.challenge_folder
-)
+@options.challenge_option("Take all rules from here; SOURCE is a submission, or 'reference'.")
 @click.option("--origin", type=click.Choice(["pixel_corner", "pixel_centre"]), default="pixel_corner",
               help="Where whole coordinates lie in what is written.", show_default=True)  # fmt: skip
 @click.option("--overlap", type=click.Choice(["last", "first", "smallest", "class_order"]),
@@ -204,11 +200,7 @@ def convert(
     "--results", "Folder with metrics.json, leaderboard.json, audit.json or sensitivity.json.", required=True
 )
 @options.path_option("--output", "HTML file to write. [default: a summary on the terminal]")
-@options.path_option(
-    "--challenge",
-    "Folder of the challenge, for pictures, the cost of errors, what is public.",
-    check=options.challenge_folder,
-)
+@options.challenge_option("Folder of the challenge, for pictures, the cost of errors, what is public.")
 @options.path_option("--submission", "Folder or ZIP of the submission that was scored, for the same.")
 @options.path_option("--images", "Folder with the images of the cases. [default: images/]")
 @options.path_option("--overlays", "Folder for overlays of all cases: GeoJSON for QuPath, label images for napari.")
@@ -365,8 +357,8 @@ def schema_text(file: str) -> str:
 
 
 @click.command()
-@options.path_option("--output", "Folder to keep the made challenge and the results in.", check=options.output_folder)
-@options.page_option("Write pages as well; leaderboard.html leads to all of them.")
+@options.output_option("Folder to keep the made challenge and the results in.")
+@options.page_option("leaderboard", "Write pages as well; {}.html leads to all of them.")
 @options.Workers
 def demo(output: Path | None, report: bool, workers: int | None) -> None:
     """Make a challenge with three teams, score them, and see why one number is not enough."""

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +57,16 @@ def path_option(name: str, help: str, *, required: bool = False, check: Callable
     return click.option(name, type=FolderPath, required=required, callback=callback, help=help)
 
 
-RulesFolder = path_option(
-    "--challenge", "Folder with challenge.toml and cases.csv.", required=True, check=challenge_folder
-)
-ReferenceFolder = path_option(
-    "--challenge", "Folder with challenge.toml, cases.csv, reference.", required=True, check=challenge_folder
-)
+challenge_option = partial(path_option, "--challenge", check=challenge_folder)
+output_option = partial(path_option, "--output", check=output_folder)
+RulesFolder = challenge_option("Folder with challenge.toml and cases.csv.", required=True)
+ReferenceFolder = challenge_option("Folder with challenge.toml, cases.csv, reference.", required=True)
 Cluster = click.option("--cluster", metavar="ADDRESS", help="Scheduler of a Dask cluster that scores the cases.")
 Workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes to use; never changes a result.")
 Before = path_option("--before", "An older leaderboard (folder or leaderboard.json): whose rank changes?")
 
 
-def page_option(help: str) -> Decorator:
+def page_option(name: str, help: str = "Write {}.html as well, to be opened in a browser.") -> Decorator:
     """The option ``--report``. Raises WrongUsage, before anything is scored, if no page can be drawn."""
 
     def checked(_: click.Context, __: click.Parameter, wanted: bool) -> bool:
@@ -78,12 +76,7 @@ def page_option(help: str) -> Decorator:
             require_extra()
         return wanted
 
-    return click.option("--report", is_flag=True, callback=checked, help=help)
-
-
-def PageOf(name: str) -> Decorator:
-    """The option ``--report`` of a command that writes a document with this name."""
-    return page_option(f"Write {name}.html as well, to be opened in a browser.")
+    return click.option("--report", is_flag=True, callback=checked, help=help.format(name))
 
 
 def folder_of_pages(report: bool, output: Path | None) -> None:

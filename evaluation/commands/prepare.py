@@ -50,7 +50,7 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
 
 @click.command()
 @options.ReferenceFolder
-@options.path_option("--output", "Folder for label maps and the report.", required=True, check=options.output_folder)
+@options.output_option("Folder for label maps and the report.", required=True)
 @options.Workers
 def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     """Turn the reference into label images, and report overlapping, vanished and broken outlines."""
@@ -95,8 +95,8 @@ def thirds_of_areas(references: Sequence[Instances]) -> str:
 
 @click.command()
 @options.ReferenceFolder
-@options.path_option("--output", "Folder for sensitivity.json.", check=options.output_folder)
-@options.PageOf("sensitivity")
+@options.output_option("Folder for sensitivity.json.")
+@options.page_option("sensitivity")
 @options.Workers
 def sensitivity(challenge: Path, output: Path | None, workers: int | None, report: bool) -> None:
     """What does a pixel cost? Compare the reference with itself, a pixel or two larger, smaller, lower, or coarser.
@@ -122,7 +122,7 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
 
 @click.command()
 @options.RulesFolder
-@options.path_option("--output", "New folder for what participants get.", required=True, check=options.output_folder)
+@options.output_option("New folder for what participants get.", required=True)
 @click.option("--source", default="", help="What to install with pipx, for the guide. [default: this version]")
 def kit(challenge: Path, output: Path, source: str) -> None:
     """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""

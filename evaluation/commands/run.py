@@ -39,10 +39,9 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 
         findings = tuple(with_other_format(findings, submission, rules.submission.format))
     if as_json:
-        document = {
-            "valid": not errors,
-            "findings": [screen.finding_document(finding) for finding in sorted(set(findings))],
-        }
+        keys = ("code", "severity", "where", "got", "expected", "fix", "count")
+        listed = [{key: getattr(finding, key) for key in keys} for finding in sorted(set(findings))]
+        document = {"valid": not errors, "findings": listed}
         click.echo(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False))
     if errors:
         raise SubmissionRejected(*findings)
@@ -56,12 +55,10 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
 
 
 @click.command()
-@options.path_option(
-    "--challenge", "Folder with challenge.toml, cases.csv and the reference.", check=options.challenge_folder
-)
+@options.challenge_option("Folder with challenge.toml, cases.csv and the reference.")
 @options.path_option("--submission", "Folder or ZIP of the submission. [default: /input]")
-@options.path_option("--output", "Folder for metrics.json and details. [default: /output]", check=options.output_folder)
-@options.page_option("Write report.html as well, a page to look at; it shows the reference.")
+@options.output_option("Folder for metrics.json and details. [default: /output]")
+@options.page_option("report", "Write {}.html as well, a page to look at; it shows the reference.")
 @click.option("--team", help="Whose submission it is: its own stored result is no rival. [default: unknown]")
 @options.path_option("--images", "Folder with the images, for --report. [default: images/]")
 @click.option("--quiet", is_flag=True, help="Print no summary.")
@@ -155,14 +152,12 @@ def show_summary(challenge: Path, submission: Path, result: Result) -> None:
 @click.command()
 @options.ReferenceFolder
 @options.path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.", required=True)
-@options.path_option(
-    "--output", "Folder for the leaderboard, and results that are kept.", required=True, check=options.output_folder
-)
+@options.output_option("Folder for the leaderboard, and results that are kept.", required=True)
 @options.path_option(
     "--store", "Folder that gets the metrics.json of each ranked team, for the next phase.", check=options.output_folder
 )
 @options.Before
-@options.PageOf("leaderboard")
+@options.page_option("leaderboard")
 @options.Work
 def leaderboard(
     challenge: Path,
@@ -206,15 +201,13 @@ def leaderboard(
 
 
 @click.command()
-@options.path_option(
-    "--challenge", "Folder with challenge.toml and cases.csv; needed for --results.", check=options.challenge_folder
-)
+@options.challenge_option("Folder with challenge.toml and cases.csv; needed for --results.")
 @options.path_option("--results", "Folder with metrics.json (and details.json) of every team.")
 @options.path_option("--scores", "CSV with the columns team, case, group, metric, value.")
 @options.ScoreColumns
-@options.path_option("--output", "Folder for the leaderboard.", required=True, check=options.output_folder)
+@options.output_option("Folder for the leaderboard.", required=True)
 @options.Before
-@options.PageOf("leaderboard")
+@options.page_option("leaderboard")
 def rank(
     challenge: Path | None,
     results: Path | None,
@@ -238,15 +231,13 @@ def rank(
 
 
 @click.command()
-@options.path_option("--challenge", "Folder with challenge.toml, cases.csv, reference.", check=options.challenge_folder)
+@options.challenge_option("Folder with challenge.toml, cases.csv, reference.")
 @options.path_option("--submissions", "Folder with a folder, ZIP or CSV for each team.")
 @options.path_option("--scores", "Instead: a CSV of scores, with the options of rank.")
 @options.ScoreColumns
-@options.path_option(
-    "--output", "Folder for the audit, and scores that are kept.", required=True, check=options.output_folder
-)
+@options.output_option("Folder for the audit, and scores that are kept.", required=True)
 @click.option("--tricks", is_flag=True, help="Try to game the ranking with each submission; say what works.")
-@options.page_option("Write audit.html (tricks.html) as well, to be opened in a browser.")
+@options.page_option("audit", "Write {}.html (tricks.html) as well, to be opened in a browser.")
 @options.Work
 def audit(
     challenge: Path | None,

@@ -149,11 +149,6 @@ def show_findings(findings: Iterable[Finding]) -> None:
     show_lines(render_findings(findings))
 
 
-def finding_document(finding: Finding) -> dict[str, object]:
-    fields = ("code", "severity", "where", "got", "expected", "fix", "count")
-    return {name: getattr(finding, name) for name in fields}
-
-
 # --- progress while submissions are scored: a bar or a line every 30 s, and JSON lines on demand ----------------------
 
 
