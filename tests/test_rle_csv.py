@@ -118,6 +118,9 @@ READ = [
     ("or none of several", CODE, {"classes": TWO_CLASSES}, {"a": {"class_id": [0]}}, {}),
     ("probabilities are read", SCORES, {}, {"a": {"probability": [0.25]}, "b": {"probability": [1.0]}}, {}),
     ("and need not be there", CODE, {}, {"a": {"probability": None}}, {}),
+    ("probabilities of the classes are read, and name the class where no column does",
+     "id,rle,probability_Tumour,probability_stroma\na,1 1,0.25,0.5\na,3 1,0.5,0.5\n", {"classes": TWO_CLASSES},
+     {"a": {"class_probability": [[0.25, 0.5], [0.5, 0.5]], "class_id": [2, 1]}}, {}),
     ("sizes that fit are fine", "id,rle,Height,Width\na,1 1,3,5\nb,1 1,4,2\n", {},
      {"a": {"source_id": [2]}, "b": {"source_id": [3]}}, {}),
 ]  # fmt: skip
