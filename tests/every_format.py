@@ -7,7 +7,7 @@ is asked of the others can be asked of them. They have ``tests/test_counts.py``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,26 +84,43 @@ def rules_of(kind: str) -> dict[str, Any]:
 def challenge_document(kind: str, cases: tuple[Case, ...] = CASES) -> dict[str, Any]:
     """A whole challenge whose reference and submission have the same format."""
     side = rules_of(kind)
-    points = format_rules(**side).are_points
-    reference: dict[str, Any] = {**side, "files": side["files"].replace("*", "1")}
-    if not points:
-        reference |= {"overlap": "keep", "overlap_scope": "image"}
+    iou = {"name": "iou_above", "rule": "iou_above", "threshold": 0.5}
+    near = {"name": "near", "rule": "centroid_closest_first", "radius_px": 3.0}
+    families = ("detection", "classification", "segmentation", "panoptic")
+    rules = [near] if format_rules(**side).are_points else [iou, near]
+    document = small_document(side, *rules, name=f"Example of {kind}", classes=CLASSES, families=families, unit="group")
+    document["reference"]["files"] = document["reference"]["files"].replace("*", "1")
+    return {**document, "cases": cases}
+
+
+def small_document(
+    side: Mapping[str, Any],
+    *rules: Mapping[str, Any],
+    name: str = "Small",
+    classes: Sequence[str] = ("nucleus",),
+    families: Sequence[str] = ("detection",),
+    unit: str = "pooled",
+    border: str = "open",
+    **tables: Any,
+) -> dict[str, Any]:
+    """A challenge whose sides are in files of one form, matched by these rules; ``tables`` go before what is here."""
+    reference = dict(side)
     for key in ("files", "class_map", "class_table"):
         if key in reference:
             reference[key] = f"reference/{reference[key]}"
-    iou = {"name": "iou_above", "rule": "iou_above", "threshold": 0.5}
-    near = {"name": "near", "rule": "centroid_closest_first", "radius_px": 3.0}
-    rules = [{**rule, "class_aware": False, "ties": "first_pixel"} for rule in ([near] if points else [iou, near])]
+    if side["format"] != "counts_csv" and not format_rules(**side).are_points:
+        reference |= {"overlap": "keep", "overlap_scope": "image"}
+    matching = {"matching": {"rules": [{"class_aware": False, "ties": "first_pixel", **rule} for rule in rules]}}
     return {
         "format_version": 1,
-        "name": f"Example of {kind}",
-        "classes": [{"name": name} for name in CLASSES],
+        "name": name,
+        "classes": [{"name": of_class} for of_class in classes],
         "reference": reference,
         "submission": {**side, "missing_case": "worst", "missing_class_file": "empty"},
-        "matching": {"rules": rules},
-        "metrics": {"families": ["detection", "classification", "segmentation", "panoptic"], "boundary": "open"},
-        "aggregation": {"unit": "group", "undefined": "skip"},
-        "cases": cases,
+        **(matching if rules else {}),
+        "metrics": {"families": list(families), "boundary": border},
+        "aggregation": {"unit": unit, "undefined": "skip"},
+        **tables,
     }
 
 

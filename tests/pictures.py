@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
+from every_format import small_document
 
 from evaluation.challenge import Challenge
 from evaluation.instances.labels import instances_from_labels
@@ -107,27 +107,17 @@ def score_all(picture: str, *, confidence: Confidence | None = None, as_points: 
     return summarise(complete, measure_cases(complete, matched))
 
 
-@cache
 def challenge_of(as_points: bool, metrics: tuple[tuple[str, Any], ...]) -> Challenge:
     """The rules by which pictures are scored."""
-    points: dict[str, Any] = {"format": "points_csv", "files": "{case}.csv", "units": "px", "origin": "pixel_centre"}
-    masks: dict[str, Any] = {"format": "label_image", "files": "{case}/{class}.tif"}
+    side = {"format": "label_image", "files": "{case}/{class}.tif"}
     rule: dict[str, Any] = {"name": "iou_above", "rule": "iou_above", "threshold": 0.5}
     if as_points:
+        side = {"format": "points_csv", "files": "{case}.csv", "units": "px", "origin": "pixel_centre"}
         rule = {"name": "closest_first", "rule": "centroid_closest_first", "radius_px": 1.0}
-    reference: dict[str, Any] = {**points} if as_points else {**masks, "overlap": "keep", "overlap_scope": "image"}
-    return Challenge.build(
-        {
-            "format_version": 1,
-            "name": "pictures",
-            "classes": [{"name": name} for name in CLASSES],
-            "reference": {**reference, "ignore": {"policy": "clip"}},
-            "submission": {**(points if as_points else masks), "missing_case": "worst", "missing_class_file": "empty"},
-            "matching": {"rules": [{**rule, "class_aware": False, "ties": "first_pixel"}]},
-            "metrics": without_idle_keys({**METRICS, **dict(metrics)}),
-            "aggregation": {"unit": "pooled", "undefined": "skip"},
-        }
-    )
+    measured = without_idle_keys({**METRICS, **dict(metrics)})
+    document = small_document(side, rule, name="pictures", classes=CLASSES, metrics=measured)
+    document["reference"]["ignore"] = {"policy": "clip"}
+    return Challenge.build(document)
 
 
 def without_idle_keys(metrics: dict[str, Any]) -> dict[str, Any]:

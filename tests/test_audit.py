@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_format import challenge_document, toml, write_rules
+from every_format import challenge_document, small_document, toml, write_rules
 from frozen_demo import copy_frozen_demo
 
 import evaluation.leaderboard.teams as teams_module
@@ -65,25 +65,11 @@ TEAMS = {
 
 def document(**tables: Any) -> dict[str, Any]:
     """One class of label images, ranked by PQ."""
-    side = {"format": "label_image", "files": "{case}.tif"}
-    rule = {"rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
-    return {
-        "format_version": 1,
-        "name": "Squares",
-        "classes": [{"name": "nucleus"}],
-        "reference": side | {"files": "reference/{case}.tif", "overlap": "keep", "overlap_scope": "image"},
-        "submission": side | {"missing_case": "worst", "missing_class_file": "empty"},
-        "matching": {"rules": [{"name": "iou", **rule}]},
-        "metrics": {"families": ["detection", "panoptic"], "boundary": "open"},
-        "aggregation": {"unit": "group", "undefined": "skip"},
-        "ranking": {
-            "method": "sum_of_ranks",
-            "ties": "min",
-            "significance_level": 0.05,
-            "columns": [{"path": "panoptic.pq.group_mean", "direction": "descending"}],
-        },
-        **tables,
-    }
+    rule = {"name": "iou", "rule": "iou_above", "threshold": 0.5}
+    column = {"path": "panoptic.pq.group_mean", "direction": "descending"}
+    ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": [column]}
+    side, families = {"format": "label_image", "files": "{case}.tif"}, ("detection", "panoptic")
+    return small_document(side, rule, families=families, unit="group", **{"ranking": ranking, **tables})
 
 
 def write_images(folder: Path, drawn: Any, cases: Any = CASES) -> None:

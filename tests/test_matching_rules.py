@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import tomllib
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
 import pytest
+from every_format import small_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import boundary, directed_distances, images, instances_of, iou, pairs_of_images, points_of
@@ -873,36 +873,14 @@ def test_a_real_model_loses_most_of_its_pairs_if_the_cut_comes_afterwards(shared
 # --- in challenge.toml ----------------------------------------------------------------------------------------------
 
 
-POINTS = """
-format_version = 1
-name = "Cells"
-classes = [{ name = "lymphocyte" }]
-[reference]
-format = "points_json"
-files = "reference/{case}.json"
-units = "px"
-origin = "pixel_centre"
-[submission]
-format = "points_json"
-files = "{case}.json"
-units = "px"
-origin = "pixel_centre"
-missing_case = "worst"
-missing_class_file = "empty"
-[metrics]
-families = ["detection"]
-boundary = "open"
-[aggregation]
-unit = "case"
-undefined = "skip"
-"""
+POINTS = {"format": "points_json", "files": "{case}.json", "units": "px", "origin": "pixel_centre"}
 
 
 def challenge_with(*, points=False, spacing_um=None, **rule) -> Challenge:
     case = Case("a", "P1", 9, 9, spacing_um=spacing_um)
     matching = {"rules": [{"name": "a", "class_aware": False, "ties": "first_pixel", **rule}]}
     if points:
-        return Challenge.build({**tomllib.loads(POINTS), "matching": matching, "cases": (case,)})
+        return Challenge.build(small_document(POINTS, unit="case", matching=matching, cases=(case,)))
     return Challenge.from_preset("monusac2020", name="n", cases=[case], matching=matching)
 
 

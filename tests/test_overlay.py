@@ -16,7 +16,7 @@ import pytest
 import shapely
 import shapely.geometry
 import tifffile
-from every_format import toml
+from every_format import small_document, write_files, write_rules
 from findings.bench import Bench
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,21 +55,11 @@ def colour(state: State) -> tuple[int, ...]:
 def challenge_of(
     policy: str | None = None, rule: dict[str, Any] | None = None, files: dict[str, Any] | None = None
 ) -> Challenge:
-    masks = {"format": "label_image", "files": "{case}/{class}.tif"}
-    reference = files or {**masks, "overlap": "keep", "overlap_scope": "image"}
-    matching = rule or {"rule": "iou_above", "threshold": 0.5, "class_aware": False}
-    return Challenge.build(
-        {
-            "format_version": 1,
-            "name": "tiny",
-            "classes": [{"name": name} for name in CLASSES],
-            "reference": {**reference, **({"ignore": {"policy": policy}} if policy else {})},
-            "submission": {**(files or masks), "missing_case": "worst", "missing_class_file": "empty"},
-            "matching": {"rules": [{"name": "first", "ties": "first_pixel", **matching}]},
-            "metrics": {"families": ["detection"], "boundary": "closed"},
-            "aggregation": {"unit": "pooled", "undefined": "skip"},
-        }
-    )
+    matching = {"name": "first", **(rule or {"rule": "iou_above", "threshold": 0.5})}
+    side = files or {"format": "label_image", "files": "{case}/{class}.tif"}
+    document = small_document(side, matching, classes=CLASSES, border="closed")
+    document["reference"] |= {"ignore": {"policy": policy}} if policy else {}
+    return Challenge.build(document)
 
 
 def states_of(case: JudgedCase) -> dict[str, int]:
@@ -555,20 +545,9 @@ def rows_of_scene(seen: SecondPass) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def test_of_numbers_of_nuclei_there_are_no_pictures(tmp_path: Path) -> None:
     for folder in ("challenge/reference", "submission"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "counts.csv").write_text("case,small\na,3\n")
-    table = {"format": "counts_csv", "files": "counts.csv"}
-    rules = {
-        "format_version": 1,
-        "name": "numbers",
-        "classes": [{"name": "small"}],
-        "reference": {**table, "files": "reference/counts.csv"},
-        "submission": {**table, "missing_case": "worst", "missing_class_file": "empty"},
-        "metrics": {"families": ["counting"], "boundary": "closed"},
-        "aggregation": {"unit": "pooled", "undefined": "skip"},
-    }
-    (tmp_path / "challenge/challenge.toml").write_text(toml(rules))
-    (tmp_path / "challenge/cases.csv").write_text("case,height,width\na,9,9\n")
+        write_files(tmp_path / folder, {"counts.csv": "case,small\na,3\n"})
+    rules = small_document({"format": "counts_csv", "files": "counts.csv"}, classes=["small"], families=["counting"])
+    write_rules({**rules, "cases": [Case("a", "a", 9, 9)]}, tmp_path / "challenge")
     seen = illustrate_cases(tmp_path / "challenge", tmp_path / "submission", drawn=["a"], overlays=tmp_path / "o")
     assert seen.scenes == {} and seen.files == seen.errors == ()
 

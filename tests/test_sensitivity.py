@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import real_challenges as real
 import tifffile
-from every_format import toml
+from every_format import small_document, toml
 from hypothesis import given
 from hypothesis import strategies as st
 from literal import boundary, directed_distances, images, instances_of, iou, masks_of
@@ -68,17 +68,8 @@ def challenge_of(*classes: str, border: str = "open", **matching) -> Challenge:
     names = classes or ("a", "b", "c")
     labels = {"format": "label_image", "files": "{case}.tif", "class_map": "{case}_class.tif"}
     labels |= {"class_values": {name: number for number, name in enumerate(names, start=1)}}
-    document = {
-        "format_version": 1,
-        "name": "test",
-        "classes": [{"name": name} for name in names],
-        "reference": {**labels, "overlap": "keep", "overlap_scope": "image"},
-        "submission": {**labels, "missing_case": "worst", "missing_class_file": "empty"},
-        "matching": {"rules": ({"name": "own", "threshold": 0.5, **RULES, **matching},)},
-        "metrics": {"families": ("detection",), "boundary": border},
-        "aggregation": {"unit": "pooled", "undefined": "skip"},
-    }
-    return Challenge.build(document)
+    rule = {"name": "own", "threshold": 0.5, **RULES, **matching}
+    return Challenge.build(small_document(labels, rule, name="test", classes=names, border=border))
 
 
 def study(instances: Instances, challenge: Challenge | None = None, ignore: Region = NOTHING) -> CaseStudy:

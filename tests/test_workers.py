@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from every_format import toml, write_files
+from every_format import small_document, write_files, write_rules
 from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
@@ -429,26 +429,13 @@ def large_images(tmp_path_factory) -> tuple[Path, Path]:
     for index, row in enumerate(rows, start=1):
         labels[row : row + 12, 5:-5] = index
     content = image_bytes(labels, "labels.tif")
-    side_rules = {"format": "label_image", "files": "{case}/{class}.tif"}
-    reference = side_rules | {"files": "reference/{case}/{class}.tif", "overlap": "keep", "overlap_scope": "image"}
-    rule = {"name": "iou", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
-    document = {
-        "format_version": 1,
-        "name": "Large images",
-        "classes": [{"name": "nucleus"}],
-        "reference": reference,
-        "submission": side_rules | {"missing_case": "worst", "missing_class_file": "empty"},
-        "matching": {"rules": [rule]},
-        "metrics": {"families": ["detection"], "boundary": "open"},
-        "aggregation": {"unit": "case", "undefined": "skip"},
-    }
-    names = ["c1", "c2", "c3", "c4"]
-    for name in names:
-        for path in (folder / "challenge/reference" / name, folder / "submission" / name):
-            path.mkdir(parents=True)
-            (path / "nucleus.tif").write_bytes(content)
-    cases = "\n".join(["case,height,width", *(f"{name},{side},{side}" for name in names)])
-    write_files(folder, {"challenge/challenge.toml": toml(document), "challenge/cases.csv": cases})
+    rule = {"name": "iou", "rule": "iou_above", "threshold": 0.5}
+    cases = [Case(f"c{number}", f"c{number}", side, side) for number in range(1, 5)]
+    for case in cases:
+        for below in ("challenge/reference", "submission"):
+            write_files(folder / below / case.name, {"nucleus.tif": content})
+    document = small_document({"format": "label_image", "files": "{case}/{class}.tif"}, rule, unit="case")
+    write_rules({**document, "cases": cases}, folder / "challenge")
     return folder / "challenge", folder / "submission"
 
 
