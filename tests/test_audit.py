@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_format import challenge_document, small_document, toml, write_rules
+from every_format import small_document, toml, write_rules
 from frozen_demo import copy_frozen_demo
 
 import evaluation.leaderboard.teams as teams_module
@@ -332,14 +332,10 @@ def test_unknown_keys_of_the_audit_are_refused() -> None:
 
 
 def test_numbers_of_nuclei_have_nothing_to_match_or_overlap() -> None:
-    side = {"format": "counts_csv", "files": "counts.csv"}
-    rules = challenge_document("label_image by class")
-    del rules["matching"]
-    rules["reference"] = side | {"files": "reference/counts.csv"}
-    rules["metrics"] = {"families": ["counting"], "boundary": "open"}
-    rules["submission"] = side | {"missing_case": "worst", "missing_class_file": "empty"}
     column = {"path": "counting.r2.pooled", "direction": "descending"}
-    challenge = Challenge.build({**rules, "ranking": document()["ranking"] | {"columns": [column]}})
+    side, ranking = {"format": "counts_csv", "files": "counts.csv"}, document()["ranking"] | {"columns": [column]}
+    rules = small_document(side, classes=["a", "b"], families=["counting"], unit="group", ranking=ranking)
+    challenge = Challenge.build({**rules, "cases": challenge_of().cases})
     assert challenge.ranking is not None
     plan = plan_audit(challenge, challenge.ranking)
     assert [(run.overlap, run.ignore) for run in plan.runs] == [("none", "none")]

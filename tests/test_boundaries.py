@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import astuple
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -185,11 +184,6 @@ def test_a_band_without_width_is_refused(width_px):
         overlaps_of(full, full, [(0, 0)], width_px=width_px, border="open")
 
 
-def test_no_pairs_have_no_bands():
-    full = np.ones((1, 5, 7), bool)
-    assert overlaps_of(full, full, [], width_px=2, border="open") == []
-
-
 # --- surface Dice by length of contour, as surface-distance defines it ------------------------------------------------
 
 
@@ -273,7 +267,7 @@ def test_several_nuclei_of_an_image_have_the_contours_that_each_has_alone():
 # --- measures of outlines against their definitions -------------------------------------------------------------------
 
 
-TOLERANCES = [0.0, 0.9, 1.0, np.sqrt(2), 1.5, 2.0, np.sqrt(5), 3.7, 20.0]
+TOLERANCES = [0.0, 0.9, 1.0, np.sqrt(2), 1.5, 2.0, np.sqrt(5), 3.7, np.inf]
 
 
 def outlines_of(masks: np.ndarray) -> Boundaries:
@@ -354,11 +348,6 @@ def test_a_batch_a_pair_alone_and_trees_give_the_same_digits(monkeypatch):
         assert digits(everything(*sides)) == together
 
 
-def test_everything_is_within_an_endless_tolerance():
-    sides = many_pieces(6), many_pieces(7)
-    assert everything(*sides, np.inf).within_tolerance.tolist() == [1.0] * 200
-
-
 @pytest.mark.parametrize(
     "tolerance_px, inside", [(0.6 / 0.2, True), (np.sqrt(9 - 1e-9), False), (np.nextafter(3, 4), True)]
 )
@@ -375,14 +364,6 @@ def test_a_root_as_tolerance_reaches_its_square():
         assert set(surface_measures(*sides, tolerance_px=root).within_tolerance.tolist()) == {reached}
 
 
-def test_a_larger_tolerance_never_gives_less():
-    sides = many_pieces(3), many_pieces(4)
-    values = [everything(*sides, tolerance).within_tolerance for tolerance in TOLERANCES]
-    for smaller, larger in pairwise(values):
-        assert np.all(smaller <= larger)
-    assert np.any(values[0] < values[-1])
-
-
 @pytest.mark.parametrize("scale", [1, 40, 10_000, 1_000_000])
 def test_measures_are_exact_whatever_the_extent(scale):
     found = everything(outlines([(0, 0), (0, 3 * scale), (4 * scale, 0)]), outlines([(0, 0)]), 3.0 * scale)
@@ -390,20 +371,11 @@ def test_measures_are_exact_whatever_the_extent(scale):
     assert digits(found)[2:] == [[7.0 * scale / 4], [0.75]]
 
 
-def test_outlines_that_agree_are_nowhere_apart():
-    sides = many_pieces(5), many_pieces(5)
-    assert digits(everything(*sides, 0.0)) == [[0.0] * 200] * 3 + [[1.0] * 200]
-
-
 def test_only_what_is_asked_for_is_measured():
     found = surface_measures(outlines([(0, 0)]), outlines([(3, 4)]))
     assert found.hausdorff_px.tolist() == found.hausdorff95_px.tolist() == [5.0]
     assert found.mean_distance_px is None
     assert found.within_tolerance is None
-
-
-def test_no_pairs_have_no_measures():
-    assert digits(everything(outlines(), outlines())) == [[], [], [], []]
 
 
 def test_the_published_case_of_surface_distance_differs_by_where_the_surface_lies(shared_data):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_format import toml
+from every_format import small_document, toml
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from evaluation import Challenge, instances_from_labels, score_instances, score_submission
@@ -35,15 +35,7 @@ POINTS = {"format": "points_csv", "files": "reference/points.csv", "origin": "pi
 
 def document(**tables: Any) -> dict[str, Any]:
     """Rules of a challenge whose two sides are counts; ``tables`` are merged in."""
-    rules: dict[str, Any] = {
-        "format_version": 1,
-        "name": "Counts",
-        "classes": [{"name": name} for name in CLASSES],
-        "reference": {**COUNTS, "files": "reference/counts.csv"},
-        "submission": {**COUNTS, "files": "counts.csv", "missing_case": "worst", "missing_class_file": "empty"},
-        "metrics": {"families": ["counting"], "boundary": "open"},
-        "aggregation": {"unit": "pooled", "undefined": "skip"},
-    }
+    rules = small_document({**COUNTS, "files": "counts.csv"}, name="Counts", classes=CLASSES, families=["counting"])
     for name, table in tables.items():
         merged = isinstance(table, dict) and "format" not in table
         rules[name] = {**rules.get(name, {}), **table} if merged else table

@@ -20,7 +20,6 @@ from evaluation.ranking.significance import (
     Comparison,
     UnitRanks,
     compare_teams,
-    correct_holm,
     critical_difference,
     ex_aequo_positions,
     exact_tail,
@@ -112,12 +111,6 @@ def test_friedman_of_two_teams_is_the_sign_test(wins, losses, equal):
     assert found.p_value == pytest.approx(expected, abs=1e-12)
     assert found.distribution == "exact"
     assert approximately([first, second]).p_value == pytest.approx(2 * norm.sf(math.sqrt(statistic)), abs=1e-12)
-
-
-@pytest.mark.parametrize("units", [3, 30])
-def test_nemenyi_of_two_teams_is_friedman_if_nothing_is_tied(units):
-    found = compare(random_values(units, 2, units))
-    assert found.p_values[0, 1] == pytest.approx(found.p_value, abs=1e-12)
 
 
 def test_friedman_in_whole_numbers_does_not_overflow_for_a_large_board():
@@ -321,11 +314,6 @@ def test_wilcoxon_of_many_teams_is_that_of_scipy_for_each_pair():
             values[team][None], others, axis=1, alternative="greater", correction=True, method="asymptotic"
         )
         np.testing.assert_allclose(np.delete(found[team], team), expected.pvalue, rtol=1e-9)
-
-
-def test_holm_by_hand():
-    # 0.01 * 4, 0.015 * 3, 0.02 * 2 = 0.04 is raised to 0.045, 0.6 * 1
-    assert correct_holm(np.array([0.6, 0.02, 0.01, 0.015])) == pytest.approx([0.6, 0.045, 0.04, 0.045])
 
 
 def test_the_exact_distribution_of_fifty_ranks_adds_up():
