@@ -15,17 +15,22 @@ from evaluation.commands.main import run
 FROZEN = Path(__file__).parent / "golden" / "frozen"
 
 
+def first_cases(folder: Path, number: int, submissions: str) -> Path:
+    """The first cases of the frozen challenge, and what its teams submitted for them."""
+    shutil.copytree(FROZEN / "challenge", folder / "challenge")
+    lines = (folder / "challenge/cases.csv").read_text().splitlines()[: number + 1]
+    (folder / "challenge/cases.csv").write_text("\n".join(lines) + "\n")
+    for team in ("outliner", "finder", "namer"):
+        for case, group in (line.split(",")[:2] for line in lines[1:]):
+            path = Path(team, group, case)
+            shutil.copytree(FROZEN / "submissions" / path, folder / submissions / path)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two cases of two patients, three teams, and their board."""
-    folder = tmp_path_factory.mktemp("published")
-    shutil.copytree(FROZEN / "challenge", folder / "challenge")
-    lines = (folder / "challenge/cases.csv").read_text().splitlines()
-    (folder / "challenge/cases.csv").write_text("\n".join(lines[:3]) + "\n")
-    kept = [line.split(",")[:2] for line in lines[1:3]]
-    for team in ("outliner", "finder", "namer"):
-        for case, group in kept:
-            shutil.copytree(FROZEN / "submissions" / team / group / case, folder / "submissions" / team / group / case)
+    folder = first_cases(tmp_path_factory.mktemp("published"), 2, "submissions")
     assert run(["leaderboard", *sides(folder), "--output", str(folder / "out")]) == 0
     return folder
 
@@ -100,15 +105,19 @@ def test_without_a_board_before_nothing_is_scored(published: Path, tmp_path: Pat
     assert "'leaderboard.json'" in capfd.readouterr().err and not (tmp_path / "again").exists()
 
 
+def check_archive(challenge: Path, results: Path, archive: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The ranking of an archive that is made of results is computed again."""
+    packed = ["--challenge", str(challenge), "--results", str(results), "--output", str(archive), "--private"]
+    assert run(["archive", *packed, "--creator", "Doe, Jane", "--date", "2026-01-01"]) == 0
+    capfd.readouterr()
+    assert run(["verify", str(archive)]) == 0
+    assert "same to the byte: the ranking in leaderboard.json" in capfd.readouterr().out
+
+
 def test_an_archive_of_a_board_beside_an_older_one_is_computed_again(published: Path, tmp_path: Path, capfd) -> None:
     shutil.copytree(published, tmp_path / "a")
     scored_again(tmp_path / "a", "--store", str(tmp_path / "kept"))
-    packed = ["--challenge", str(tmp_path / "a/challenge"), "--results", str(tmp_path / "a/again")]
-    made = ["--output", str(tmp_path / "all.zip"), "--creator", "Doe, Jane", "--date", "2026-01-01", "--private"]
-    assert run(["archive", *packed, *made]) == 0
-    capfd.readouterr()
-    assert run(["verify", str(tmp_path / "all.zip")]) == 0
-    assert "same to the byte: the ranking in leaderboard.json" in capfd.readouterr().out
+    check_archive(tmp_path / "a/challenge", tmp_path / "a/again", tmp_path / "all.zip", capfd)
 
 
 # --- entries that are scored and shown, and not ranked: the board of the others is the one without them ---------------
@@ -120,13 +129,7 @@ HEAD = "team,case,group,metric,value"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    shutil.copytree(FROZEN / "challenge", tmp_path / "challenge")
-    lines = (tmp_path / "challenge/cases.csv").read_text().splitlines()
-    (tmp_path / "challenge/cases.csv").write_text("\n".join(lines[:4]) + "\n")
-    kept = [line.split(",")[:2] for line in lines[1:4]]
-    for team in ("outliner", "finder", "namer"):
-        for case, group in kept:
-            shutil.copytree(FROZEN / "submissions" / team / group / case, tmp_path / "teams" / team / group / case)
+    first_cases(tmp_path, 3, "teams")
     shutil.copytree(tmp_path / "teams", tmp_path / "all")
     shutil.copytree(tmp_path / "teams/namer", tmp_path / "all/pathologist 2")
     return tmp_path
@@ -200,12 +203,7 @@ def test_tricks_leave_it_out(folder: Path) -> None:
 def test_an_archive_of_the_board_is_computed_again(folder: Path, capfd) -> None:
     leave_unranked(folder, "pathologist 2")
     board_of(folder, "all", "out")
-    packed = ["--challenge", str(folder / "challenge"), "--results", str(folder / "out")]
-    made = ["--output", str(folder / "all.zip"), "--creator", "Doe, Jane", "--date", "2026-01-01", "--private"]
-    assert run(["archive", *packed, *made]) == 0
-    capfd.readouterr()
-    assert run(["verify", str(folder / "all.zip")]) == 0
-    assert "same to the byte: the ranking in leaderboard.json" in capfd.readouterr().out
+    check_archive(folder / "challenge", folder / "out", folder / "all.zip", capfd)
 
 
 def scores(folder: Path, name: str, lines: list[str]) -> Path:
