@@ -96,3 +96,13 @@ def examples_of(fixtures: Mapping[str, Fixture]) -> None:
     """The same for functions that are written in one line each."""
     for code, fixture in fixtures.items():
         example_of(code)(fixture)
+
+
+def told(files: Mapping[str, Any], command: str) -> Fixture:
+    """What a command says of files in the working directory."""
+
+    def fixture(bench: Bench) -> str:
+        write_files(Path(), files)
+        return bench.run(*command.split())
+
+    return fixture

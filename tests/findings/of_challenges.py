@@ -21,7 +21,7 @@ from evaluation.findings.errors import WrongUsage
 from evaluation.model import Case
 from evaluation.report.html import page_html
 from evaluation.report.page import Page
-from findings.bench import FOUR_CLASSES, Bench, example_of, examples_of
+from findings.bench import FOUR_CLASSES, Bench, example_of, examples_of, told
 
 # --- the command line, challenge.toml and cases.csv -------------------------------------------------------------------
 
@@ -56,24 +56,11 @@ def sensitivity_of_points(bench: Bench) -> str:
     return bench.run("sensitivity", "--challenge", "challenge")
 
 
-@example_of("file-exists")
-def second_init(bench: Bench) -> str:
-    bench.write("my_challenge/challenge.toml", "edited by hand")
-    return bench.run("init", "--preset", "monusac2020", "my_challenge")
-
-
 @example_of("cannot-write")
 def results_below_a_file(bench: Bench) -> str:
     bench.make("label_image by class")
     bench.write("results", "a file")
     return bench.run("score", "--challenge", "challenge", "--submission", "submission", "--output", "results/first_try")
-
-
-@example_of("unreadable-image")
-def text_as_svs(bench: Bench) -> str:
-    bench.write("my_challenge/reference/P1/P1_1.xml", "<Annotations/>")
-    bench.write("my_challenge/reference/P1/P1_1.svs", "not found")
-    return bench.run("init", "--preset", "monusac2020", "my_challenge")
 
 
 @example_of("missing-option")
@@ -124,6 +111,14 @@ examples_of(
         "invalid-cases": lambda bench: of_preset(bench, cases=CASES.replace("P1_2,P1,20", "P1_2,P1,0")),
         "unknown-format": lambda bench: bench.convert("P1_1.xml", to="geojsn"),  # misspelt target
         "unknown-code": lambda bench: bench.run("explain", "unknown-clas"),  # misspelt code
+        "file-exists": told(
+            {"my_challenge/challenge.toml": "edited by hand"}, "init --preset monusac2020 my_challenge"
+        ),
+        # text as svs
+        "unreadable-image": told(
+            {"my_challenge/reference/P1/P1_1.xml": "<Annotations/>", "my_challenge/reference/P1/P1_1.svs": "not found"},
+            "init --preset monusac2020 my_challenge",
+        ),
     }
 )
 
@@ -424,12 +419,6 @@ def slip_in_the_name_of_an_entry_without_a_place(bench: Bench) -> str:
     return leaderboard(bench)
 
 
-@example_of("wide-table")
-def column_for_each_team(bench: Bench) -> str:
-    Path("scores.csv").write_text("case,alpha,beta,age\na,0.5,0.4,61\nb,0.6,0.3,47\n")
-    return bench.run("rank", "--scores", "scores.csv", "--column", "score:descending", "--output", "board")
-
-
 @example_of("several-versions")
 def result_of_an_older_version(bench: Bench) -> str:
     metrics = one_result(bench)
@@ -460,6 +449,11 @@ examples_of(
         "invalid-score": lambda bench: ranked_scores(bench, *SCORES[:2], "beta,a,dice,NaN"),  # nan as text
         "incomplete-scores": lambda bench: ranked_scores(bench, *SCORES, "alpha,b,dice,0.1"),  # case left out
         "unused-metric": lambda bench: ranked_scores(bench, *SCORES, "alpha,a,time,3"),  # another metric
+        # column for each team
+        "wide-table": told(
+            {"scores.csv": "case,alpha,beta,age\na,0.5,0.4,61\nb,0.6,0.3,47\n"},
+            "rank --scores scores.csv --column score:descending --output board",
+        ),
     }
 )
 
@@ -475,73 +469,35 @@ for number, (top, left) in enumerate([(1, 12), (2, 5), (15, 2), (8, 17)], start=
     SQUARE[top : top + 3, left : left + 4] = number
 
 
-def compare(bench: Bench) -> str:
-    return bench.run("compare", "reference", "masks")
-
-
-@example_of("nothing-to-compare")
-def pictures_in_colour(bench: Bench) -> str:
-    bench.write("reference/a.png", MASK)
-    bench.write("photos/a.png", PICTURE)
-    return bench.run("compare", "reference", "photos")
-
-
-@example_of("nothing-to-ignore")
-def label_that_no_pixel_has(bench: Bench) -> str:
-    for side in ("reference", "masks"):
-        bench.write(f"{side}/a.png", MASK)
-    return bench.run("compare", "reference", "masks", "--ignore", "250")
-
-
 @example_of("no-class-map")
 def two_images_as_a_pair(bench: Bench) -> str:
     pair = (SQUARE, SQUARE)
     return "\n".join(render_findings(evaluation.compare(pair, pair).findings))
 
 
-@example_of("file-not-read")
-def picture_beside_the_labels(bench: Bench) -> str:
-    bench.write("reference/a.png", MASK)
-    bench.write("masks/a.png", MASK)
-    bench.write("masks/photo.png", PICTURE)
-    return compare(bench)
+RING = {"type": "Polygon", "coordinates": [[[1, 1], [29, 1], [29, 19], [1, 1]]]}
+OUTLINES = {"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": RING, "properties": {}}]}
+BOTH = {"reference/a.png": MASK, "masks/a.png": MASK}
+ONE_CLASS = (MASK > 0).astype(np.uint8)
+COMPARE = "compare reference masks"
 
-
-@example_of("not-paired")
-def image_without_prediction(bench: Bench) -> str:
-    for name in "ab":
-        bench.write(f"reference/{name}.png", MASK)
-    for name in "bc":
-        bench.write(f"masks/{name}.png", MASK)
-    return compare(bench)
-
-
-@example_of("sizes-differ")
-def transposed_image(bench: Bench) -> str:
-    bench.write("reference/a.png", MASK)
-    bench.write("masks/a.png", np.ascontiguousarray(MASK.T))
-    return compare(bench)
-
-
-@example_of("size-unknown")
-def outlines_without_an_image(bench: Bench) -> str:
-    ring = [[1, 1], [29, 1], [29, 19], [1, 1]]
-    feature = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": {}}
-    for side in ("reference", "masks"):
-        bench.write(f"{side}/a.geojson", json.dumps({"type": "FeatureCollection", "features": [feature]}))
-    return compare(bench)
-
-
-@example_of("classes-differ")
-def class_of_the_prediction_alone(bench: Bench) -> str:
-    for side, values in (("reference", (1, 1)), ("masks", (1, 2))):
-        bench.write(f"{side}/a.png", MASK)
-        bench.write(f"{side}/a_class.png", np.where(MASK > 2, values[1], (MASK > 0) * values[0]).astype(np.uint8))
-    return compare(bench)
-
-
-@example_of("nearly-nothing-matches")
-def rows_and_columns_are_swapped(bench: Bench) -> str:
-    bench.write("reference/a.png", SQUARE)
-    bench.write("masks/a.png", np.ascontiguousarray(SQUARE.T))
-    return compare(bench)
+examples_of(
+    {
+        "nothing-to-compare": told({"reference/a.png": MASK, "photos/a.png": PICTURE}, "compare reference photos"),
+        "nothing-to-ignore": told(BOTH, f"{COMPARE} --ignore 250"),  # no pixel has it
+        "file-not-read": told({**BOTH, "masks/photo.png": PICTURE}, COMPARE),
+        "not-paired": told(
+            dict.fromkeys(["reference/a.png", "reference/b.png", "masks/b.png", "masks/c.png"], MASK), COMPARE
+        ),
+        "sizes-differ": told({**BOTH, "masks/a.png": np.ascontiguousarray(MASK.T)}, COMPARE),  # transposed
+        "size-unknown": told({"reference/a.geojson": OUTLINES, "masks/a.geojson": OUTLINES}, COMPARE),  # no image
+        # class of the prediction alone
+        "classes-differ": told(
+            {**BOTH, "reference/a_class.png": ONE_CLASS, "masks/a_class.png": ONE_CLASS + (MASK > 2)}, COMPARE
+        ),
+        # rows and columns are swapped
+        "nearly-nothing-matches": told(
+            {"reference/a.png": SQUARE, "masks/a.png": np.ascontiguousarray(SQUARE.T)}, COMPARE
+        ),
+    }
+)
