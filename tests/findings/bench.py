@@ -106,3 +106,15 @@ def told(files: Mapping[str, Any], command: str) -> Fixture:
         return bench.run(*command.split())
 
     return fixture
+
+
+def after(make: Callable[..., object], *changes: Callable[[], object], run: Fixture = Bench.validate) -> Fixture:
+    """What is said of a challenge and a submission after changes."""
+
+    def fixture(bench: Bench) -> str:
+        make(bench)
+        for change in changes:
+            change()
+        return run(bench)
+
+    return fixture

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from evaluation.findings.errors import WrongUsage
 from evaluation.model import Case
 from evaluation.report.html import page_html
 from evaluation.report.page import Page
-from findings.bench import FOUR_CLASSES, Bench, example_of, examples_of, told
+from findings.bench import FOUR_CLASSES, Bench, after, example_of, examples_of, told
 
 # --- the command line, challenge.toml and cases.csv -------------------------------------------------------------------
 
@@ -36,24 +36,11 @@ def of_preset(bench: Bench, rules: str = "", cases: str | bytes = CASES, preset:
     return bench.validate()
 
 
-@example_of("missing-file")
-def no_list_of_cases(bench: Bench) -> str:
-    of_preset(bench)
-    Path("challenge/cases.csv").unlink()
-    return bench.validate()
-
-
 @example_of("missing-rule")
 def no_aggregation_unit(bench: Bench) -> str:
     bench.make("label_image by class")
     bench.replace("challenge/challenge.toml", 'unit = "group", ', "")
     return bench.validate()
-
-
-@example_of("no-outlines")
-def sensitivity_of_points(bench: Bench) -> str:
-    bench.make("points_json")
-    return bench.run("sensitivity", "--challenge", "challenge")
 
 
 @example_of("cannot-write")
@@ -110,6 +97,8 @@ examples_of(
         # image without height
         "invalid-cases": lambda bench: of_preset(bench, cases=CASES.replace("P1_2,P1,20", "P1_2,P1,0")),
         "unknown-format": lambda bench: bench.convert("P1_1.xml", to="geojsn"),  # misspelt target
+        "missing-file": after(of_preset, Path("challenge/cases.csv").unlink),
+        "no-outlines": lambda bench: bench.make("points_json") or bench.run("sensitivity", "--challenge", "challenge"),
         "unknown-code": lambda bench: bench.run("explain", "unknown-clas"),  # misspelt code
         "file-exists": told(
             {"my_challenge/challenge.toml": "edited by hand"}, "init --preset monusac2020 my_challenge"
@@ -126,14 +115,10 @@ examples_of(
 
 
 IMAGES = tuple(Case(f"P{1 + i // 2}_{1 + i % 2}", f"P{1 + i // 2}", 20, 30, 0.25, i) for i in range(4))
+P1_1, P1_2 = "submission/P1/P1_1", "submission/P1/P1_2"
+FIRST = f"{P1_1}/Epithelial/1.mat"
+WITHOUT_A_CASE = partial(shutil.rmtree, P1_2)
 NUCLEI = {"slug": "nuclei", "kind": "Multiple polygons", "super_kind": "File", "relative_path": "nuclei.json"}
-
-
-def changed_masks(bench: Bench, change: Callable[[], object], **submission: str) -> str:
-    """What is said about n-ary masks after a change."""
-    n_ary_masks(bench, **submission)
-    change()
-    return bench.validate()
 
 
 def n_ary_masks(bench: Bench, **submission: str) -> None:
@@ -196,25 +181,6 @@ def nuclei_outside_the_class_map(bench: Bench) -> str:
     return bench.validate()
 
 
-@example_of("no-submission")
-def misspelt_path(bench: Bench) -> str:
-    n_ary_masks(bench)
-    return bench.validate("predictons")
-
-
-@example_of("empty-submission")
-def empty_folder(bench: Bench) -> str:
-    n_ary_masks(bench)
-    Path("predictions").mkdir()
-    return bench.validate("predictions")
-
-
-@example_of("not-a-zip")
-def tar_file(bench: Bench) -> str:
-    n_ary_masks(bench)
-    return bench.validate(shutil.make_archive("predictions", "gztar", "submission").rpartition("/")[2])
-
-
 @example_of("too-many-files")
 def more_files_than_allowed(bench: Bench) -> str:
     one_array_a_case(bench, files_per_submission=100)
@@ -244,15 +210,6 @@ def two_members_of_the_same_bytes(bench: Bench) -> str:
     return bench.validate(str(bench.write("predictions.zip", bytes(data))))
 
 
-@example_of("unsafe-path")
-def link_out(bench: Bench) -> str:
-    n_ary_masks(bench)
-    path = Path("submission/P1/P1_1/Epithelial/1.mat")
-    path.rename("elsewhere.mat")
-    path.symlink_to("../../../../elsewhere.mat")
-    return bench.validate()
-
-
 @example_of("no-case-found")
 def other_folders(bench: Bench) -> str:
     n_ary_masks(bench)
@@ -262,29 +219,6 @@ def other_folders(bench: Bench) -> str:
     return bench.validate("predictions")
 
 
-@example_of("wrong-group")
-def case_of_another_patient(bench: Bench) -> str:
-    n_ary_masks(bench)
-    Path("submission/P2/P1_1").mkdir()
-    Path("submission/P1/P1_1/Epithelial").rename("submission/P2/P1_1/Epithelial")
-    return bench.validate()
-
-
-@example_of("duplicate-file")
-def two_files_of_a_class(bench: Bench) -> str:
-    n_ary_masks(bench)
-    folder = Path("submission/P1/P1_1/Epithelial")
-    shutil.copy(folder / "1.mat", folder / "2.mat")
-    return bench.validate()
-
-
-@example_of("incomplete-case")
-def no_class_map(bench: Bench) -> str:
-    one_array_a_case(bench)
-    Path("submission/case_017_classes.npy").unlink()
-    return bench.validate()
-
-
 examples_of(
     {
         # nuclei beyond the edge
@@ -292,10 +226,30 @@ examples_of(
         "everything-outside": lambda bench: points(
             bench, *["50007,70009,Epithelial"] * 401
         ),  # coordinates of the slide
-        # lower case
-        "unknown-case": lambda bench: changed_masks(
-            bench, lambda: Path("submission/P1/P1_1").rename("submission/P1/p1_1")
+        "unknown-case": after(n_ary_masks, partial(Path(P1_1).rename, "submission/P1/p1_1")),  # lower case
+        "no-submission": after(n_ary_masks, run=lambda bench: bench.validate("predictons")),  # misspelt path
+        "empty-submission": after(
+            n_ary_masks, Path("predictions").mkdir, run=lambda bench: bench.validate("predictions")
         ),
+        "not-a-zip": after(
+            n_ary_masks,
+            partial(shutil.make_archive, "predictions", "gztar", "submission"),
+            run=lambda bench: bench.validate("predictions.tar.gz"),
+        ),
+        # link out of the submission
+        "unsafe-path": after(
+            n_ary_masks,
+            partial(Path(FIRST).rename, "elsewhere.mat"),
+            partial(Path(FIRST).symlink_to, "../../../../elsewhere.mat"),
+        ),
+        # case of another patient
+        "wrong-group": after(
+            n_ary_masks,
+            Path("submission/P2/P1_1").mkdir,
+            partial(Path(P1_1, "Epithelial").rename, "submission/P2/P1_1/Epithelial"),
+        ),
+        "duplicate-file": after(n_ary_masks, partial(shutil.copy, FIRST, f"{P1_1}/Epithelial/2.mat")),
+        "incomplete-case": after(one_array_a_case, Path("submission/case_017_classes.npy").unlink),  # no class map
         "duplicate-case": lambda bench: list_of_jobs(bench, job(), job("job-2")),  # two jobs of a case
         "invalid-job": lambda bench: list_of_jobs(bench, job(inputs=job()["inputs"] * 2)),  # two inputs
         # path of another job
@@ -305,17 +259,13 @@ examples_of(
         # value in the database
         "unsupported-output": lambda bench: list_of_jobs(bench, job(output=NUCLEI | {"super_kind": "Value"})),
         # case that is asked for
-        "missing-case": lambda bench: changed_masks(
-            bench, lambda: shutil.rmtree("submission/P1/P1_2"), missing_case="reject"
-        ),
-        # case that is left out
-        "missing-case-worst": lambda bench: changed_masks(bench, lambda: shutil.rmtree("submission/P1/P1_2")),
+        "missing-case": after(partial(n_ary_masks, missing_case="reject"), WITHOUT_A_CASE),
+        "missing-case-worst": after(n_ary_masks, WITHOUT_A_CASE),  # case that is left out
         # class that is left out
-        "missing-class-file": lambda bench: changed_masks(
-            bench, lambda: shutil.rmtree("submission/P1/P1_2/Macrophage"), missing_class_file="reject"
+        "missing-class-file": after(
+            partial(n_ary_masks, missing_class_file="reject"), partial(shutil.rmtree, f"{P1_2}/Macrophage")
         ),
-        # notes
-        "unused-file": lambda bench: changed_masks(bench, lambda: bench.write("submission/README.md", "our method")),
+        "unused-file": after(n_ary_masks, lambda: Path("submission/README.md").write_text("our method")),  # notes
     }
 )
 
@@ -329,6 +279,7 @@ RANKING = {
     "significance_level": 0.05,
     "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
 }
+AS_ALPHA = partial(shutil.copytree, "submission", "submissions/alpha")
 SCORES = ("team,case,metric,value", "alpha,a,dice,0.5", "beta,a,dice,0.4")
 
 
@@ -364,33 +315,6 @@ def ranked_scores(bench: Bench, *rows: str) -> str:
     return bench.run("rank", "--scores", "scores.csv", "--column", "dice:descending", "--output", "board")
 
 
-@example_of("no-ranking")
-def challenge_that_ranks_nothing(bench: Bench) -> str:
-    bench.make(KIND)
-    shutil.copytree("submission", "submissions/alpha")
-    return leaderboard(bench)
-
-
-@example_of("no-teams")
-def board_of_an_empty_folder(bench: Bench) -> str:
-    make(bench)
-    Path("submissions").mkdir()
-    return leaderboard(bench)
-
-
-@example_of("invalid-team")
-def name_with_a_number_sign(bench: Bench) -> str:
-    one_submission(bench, "team#1")
-    return leaderboard(bench)
-
-
-@example_of("duplicate-team")
-def folder_and_archive_of_a_team(bench: Bench) -> str:
-    one_submission(bench)
-    shutil.make_archive("submissions/alpha", "zip", "submission")
-    return leaderboard(bench)
-
-
 @example_of("not-metrics")
 def another_json_file(bench: Bench) -> str:
     make(bench)
@@ -412,25 +336,12 @@ def means_only(bench: Bench) -> str:
     return ranked_results(bench)
 
 
-@example_of("unknown-entry")
-def slip_in_the_name_of_an_entry_without_a_place(bench: Bench) -> str:
-    make(bench, unranked=["alhpa"])
-    shutil.copytree("submission", "submissions/alpha")
-    return leaderboard(bench)
-
-
 @example_of("several-versions")
 def result_of_an_older_version(bench: Bench) -> str:
     metrics = one_result(bench)
     for team, version in (("alpha", "0.1.0"), ("beta", "0.0.9")):
         bench.write(f"results/{team}.json", {**metrics, "software": metrics["software"] | {"version": version}})
     return ranked_results(bench)
-
-
-@example_of("gameable-ranking")
-def ranking_by_matched_pairs(bench: Bench) -> str:
-    make(bench, columns=[{"path": "segmentation.iou.pooled", "direction": "descending"}])
-    return bench.run("phase", "--challenge", "challenge")
 
 
 @example_of("other-leaderboard")
@@ -444,6 +355,19 @@ def earlier_result_under_other_rules(bench: Bench) -> str:
 
 examples_of(
     {
+        "no-ranking": after(lambda bench: bench.make(KIND), AS_ALPHA, run=leaderboard),
+        "no-teams": after(make, Path("submissions").mkdir, run=leaderboard),
+        "invalid-team": after(partial(one_submission, name="team#1"), run=leaderboard),
+        # folder and archive of a team
+        "duplicate-team": after(
+            one_submission, partial(shutil.make_archive, "submissions/alpha", "zip", "submission"), run=leaderboard
+        ),
+        "unknown-entry": after(partial(make, unranked=["alhpa"]), AS_ALPHA, run=leaderboard),  # slip in a name
+        # by matched pairs alone
+        "gameable-ranking": after(
+            partial(make, columns=[{"path": "segmentation.iou.pooled", "direction": "descending"}]),
+            run=lambda bench: bench.run("phase", "--challenge", "challenge"),
+        ),
         # another name of the metric
         "missing-metric": lambda bench: ranked_scores(bench, *[row.replace("dice", "Dice score") for row in SCORES]),
         "invalid-score": lambda bench: ranked_scores(bench, *SCORES[:2], "beta,a,dice,NaN"),  # nan as text
