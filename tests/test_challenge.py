@@ -550,7 +550,7 @@ def test_a_number_that_is_no_class_is_told_with_all_that_are(tmp_path):
         score_submission(challenge, tmp_path / "submission", workers=1)
     line = render_findings(caught.value.findings)[0]
     assert "the value 9 for 2 nuclei" in line
-    assert "0 for no class, 1 ('Epithelial'), 3 ('Epithelial'), 4 ('Lymphocyte'), 2 ('Lymphocyte')" in line
+    assert "0 for no class, 1 ('Epithelial'), 2 ('Lymphocyte'), 3 ('Epithelial'), 4 ('Lymphocyte')" in line
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
