@@ -8,14 +8,15 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluation.aggregation.intervals import FEWEST_GROUPS
 from evaluation.authoring import source as sides
-from evaluation.authoring.source import ARRAYS, NAMELESS, Pairing, Size, Source, SourceCase, SourceFile
+from evaluation.authoring.source import ARRAYS, NAMELESS, Pairing, Size, Source, SourceCase
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
@@ -27,6 +28,7 @@ from evaluation.study.hints import hint_about_size
 IGNORED = "ambiguous"  # the class that the preset does not score
 UNNAMED = "description"  # ImageScope's name of a class that was given none, as in MoNuSeg's files
 UNUSED_NUMBER = 30_000
+Put = Callable[[Path, str], None]  # a file, under a name in the folder of a challenge
 Plan = list[tuple[str, list[str]]]  # names of the classes, and other spellings
 TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
@@ -333,14 +335,9 @@ class Party:
     foreign: tuple[str, ...] = ()
     are_points: bool = False
 
-    @property
-    def ranks_classes(self) -> bool:
-        """Whether classes have a part in the ranking: the reference has several."""
-        return len(self.plan) - len(self.foreign) > 1
-
     def ranks(self, other: Party) -> bool:
-        """Whether models of another party can have a place among these."""
-        return self.are_points == other.are_points and not self.ranks_classes
+        """Whether models of another party can have a place among these: classes have no part in the ranking."""
+        return self.are_points == other.are_points and len(self.plan) - len(self.foreign) <= 1
 
 
 def safe_name(name: str) -> str:
@@ -407,15 +404,15 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     ]
     if any(case.misfits() for case in cases.values()):
         folder = scratch
-    placing = Placing(folder, copy=folder != scratch)
+    put = placer(folder, copy=folder != scratch)
     of_reference = stage(
-        reference, plan, {case: one.name for case, one in cases.items()}, "reference", placing, wanted.ignore
+        reference, plan, {case: one.name for case, one in cases.items()}, "reference", put, wanted.ignore
     )
     rules = {}
     for model, side in models.items():
         pairs = pairings[model].pairs
         chosen = {case: pairs[one.name] for case, one in cases.items() if one.name in pairs}
-        table = stage(side, plan, chosen, f"submissions/{model}", placing, wanted.ignore)
+        table = stage(side, plan, chosen, f"submissions/{model}", put, wanted.ignore)
         rules[model] = document_of(reference, party, of_reference, table, wanted)
     groups = {case: safe_name(one.reference.group) if one.reference.group else case for case, one in cases.items()}
     indices = index_rows(cases)
@@ -620,32 +617,28 @@ def index_rows(cases: Mapping[str, PairedCase]) -> dict[str, list[int]]:
     return indices
 
 
-@dataclass(frozen=True, slots=True)
-class Placing:
-    """A folder for the files of a challenge, and whether they are copied or linked.
+def placer(folder: Path, *, copy: bool) -> Put:
+    """What puts a file under a name into a folder: as a copy, or as a link to the file itself.
 
-    placed   files that were put before: a second link to one would look like a submitted reference
+    A second link to one file would look like a submitted reference, so that it is copied.
     """
+    linked: set[Path] = set()
 
-    folder: Path
-    copy: bool
-    placed: set[Path] = field(default_factory=set)
-
-    def put(self, source: Path, name: str) -> None:
-        target = self.folder / name
+    def put(source: Path, name: str) -> None:
+        target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not self.copy and source.resolve() not in self.placed:
-            self.placed.add(source.resolve())
-            try:
+        if not copy and source.resolve() not in linked:
+            linked.add(source.resolve())
+            with suppress(OSError):  # another file system
                 os.link(source.resolve(), target)
                 return
-            except OSError:  # another file system
-                pass
         shutil.copyfile(source, target)
+
+    return put
 
 
 def stage(
-    side: Source, plan: Plan, cases: Mapping[str, str], below: str, placing: Placing, ignore: Sequence[str] = ()
+    side: Source, plan: Plan, cases: Mapping[str, str], below: str, put: Put, ignore: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
 
@@ -656,7 +649,7 @@ def stage(
     keys = keys_of(side, plan, f"{prefix}{{case}}{side.suffix}", ignore)
     if side.is_shared:
         keys["files"] = f"{prefix}all{side.suffix}"
-        placing.put(side.files()[0].path, f"{below}/all{side.suffix}")
+        put(side.files()[0].path, f"{below}/all{side.suffix}")
         if other := {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}:
             keys["case_key"] = other
         skipped = tuple(one.called for name, one in side.cases.items() if one.called and name not in cases.values())
@@ -674,7 +667,14 @@ def stage(
         keys[class_file.class_key] = f"{prefix}{{case}}{class_file.class_ending}"
     for case, name in cases.items():
         for file in side.cases[name].files:
-            put_file(file if class_file else replace(file, classes=None), case, plan, below, placing)
+            target = f"{below}/{case}"
+            if file.of_class:
+                own = file.of_class.casefold()
+                spelt = (name for name, aliases in plan if own in map(str.casefold, (name, *aliases)))
+                target += f"/{next(spelt, file.of_class)}"
+            put(file.path, f"{target}{file.suffix}")
+            if class_file is not None and file.classes is not None and not file.of_class:
+                put(file.classes, f"{target}{file.class_ending}")
     labels = [int(name) for name in ignore if is_number(name) and name not in side.classes]
     if below != "reference":  # where a number above 0 is the id of a nucleus
         labels = [label for label in labels if label < 0]
@@ -686,14 +686,3 @@ def stage(
 def is_number(name: str) -> bool:
     """Whether what is not scored may be a label of an image."""
     return name.removeprefix("-").isdecimal()
-
-
-def put_file(file: SourceFile, case: str, plan: Plan, below: str, placing: Placing) -> None:
-    if file.of_class:
-        own = file.of_class.casefold()
-        spelt = (name for name, aliases in plan if own in map(str.casefold, (name, *aliases)))
-        placing.put(file.path, f"{below}/{case}/{next(spelt, file.of_class)}{file.suffix}")
-        return
-    placing.put(file.path, f"{below}/{case}{file.suffix}")
-    if file.classes is not None:
-        placing.put(file.classes, f"{below}/{case}{file.class_ending}")
