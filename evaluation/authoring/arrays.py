@@ -1,6 +1,6 @@
 """``evaluation.compare``: scores of arrays, or of paths, in one line of Python.
 
-Each image is read once, into its nuclei and the class of each as it was given (``Image``). What a side holds is then a
+Each image is read once, into its nuclei and the class of each as it was given (``Nuclei``). What a side holds is then a
 ``Source``, as that of files is: classes are planned, models are put into parties and rules are made by the same
 functions. Nuclei stay in memory.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from evaluation.authoring import made_challenge as challenges
 from evaluation.authoring.compare import Comparison, compare_paths, comparison_of, model_names, parties_of
-from evaluation.authoring.made_challenge import Plan, Wanted, distinct, plan_classes, unpaired
+from evaluation.authoring.made_challenge import Plan, Wanted, distinct_names, plan_classes, unpaired
 from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, meaning_of
 from evaluation.authoring.source import Pairing, Size, Source, SourceCase
 from evaluation.challenge import Challenge, LimitRules, is_safe_name
@@ -91,14 +91,14 @@ def compare(
         )
     if isinstance(prediction, PATHS):
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
-    named_models = models_in(reference, prediction)
+    named_models = models_by_name(reference, prediction)
     numbers = {int(name) for name in ignored if name.removeprefix("-").isdecimal()}
-    images = Reading("reference", set().union(*map(sizes_of, named_models.values())), numbers).read(reference)
+    images = Reader("reference", set().union(*map(sizes_of, named_models.values())), numbers).read(reference)
     may_differ = isinstance(reference, Mapping) or len(images) < 2
     sizes = {name: image.instances.shape_yx for name, image in images.items()}
     below_0 = {number for number in numbers if number < 0}  # others are ids of nuclei in a prediction
     models = {
-        name: Reading(f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes).read(model)
+        name: Reader(f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes).read(model)
         for name, model in named_models.items()
     }
     if not (images and models):
@@ -125,14 +125,14 @@ def compare(
     findings += planned.findings
     results, parties = {}, parties_of(side, sides, planned)
     for party in parties:
-        tables = rules_of(party.plan, "reference/"), rules_of(party.plan, "")
+        tables = array_rules(party.plan, "reference/"), array_rules(party.plan, "")
         challenge = Challenge.build(resolve_preset(challenges.document_of(side, party, *tables, wanted)))
-        of_reference = {name: image.nuclei(party.plan, f"reference {name!r}") for name, image in images.items()}
+        of_reference = {name: image.with_ids(party.plan, f"reference {name!r}") for name, image in images.items()}
         for model in party.models:
-            check_names(model, models[model], images, named_models[model], may_differ=may_differ)
+            check_images(model, models[model], images, named_models[model], may_differ=may_differ)
             lacking = tuple(name for name in images if name not in models[model])
             findings += unpaired(Pairing({}, {}, lacking, ()), model)
-            made = {name: one.nuclei(party.plan, f"{model!r}, image {name!r}") for name, one in models[model].items()}
+            made = {name: one.with_ids(party.plan, f"{model!r}, image {name!r}") for name, one in models[model].items()}
             pairs = {name: (nuclei, made.get(name)) for name, nuclei in of_reference.items()}
             results[model] = result = score_instances(challenge, pairs, groups=groups, regions=regions)
             some = [Seen(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
@@ -176,7 +176,7 @@ def paths_in(prediction: Any) -> dict[str, Path]:
     return {name: Path(path) for name, path in paths.items()}
 
 
-def models_in(reference: Any, prediction: Any) -> dict[str, Any]:
+def models_by_name(reference: Any, prediction: Any) -> dict[str, Any]:
     """The models of a prediction by name: it is a table of what the reference is, or one such thing."""
     if isinstance(prediction, Mapping):
         several = isinstance(reference, Mapping) and any(isinstance(of, Mapping) for of in prediction.values())
@@ -204,8 +204,8 @@ def option_for_numbers(option: str | None, keys: Set[str]) -> str | None:
     return ",".join("=".join([name, *aliases]) for name, aliases in plan)
 
 
-def check_names(
-    model: str, read: Mapping[str, Image], images: Mapping[str, Image], given: Any, *, may_differ: bool
+def check_images(
+    model: str, read: Mapping[str, Nuclei], images: Mapping[str, Nuclei], given: Any, *, may_differ: bool
 ) -> None:
     """Refuse images that the reference has not, and lists of another length. Raises ValueError."""
     if strange := sorted(set(read) - set(images)):
@@ -223,7 +223,7 @@ def check_names(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Image:
+class Nuclei:
     """The nuclei of an image that was given as arrays.
 
     keys            the class of each nucleus, a name or a number as text; None if no classes are given
@@ -242,7 +242,7 @@ class Image:
     findings: tuple[Finding, ...] = ()
     has_ids: bool = False
 
-    def without(self, ignored: Collection[str]) -> Image:
+    def without(self, ignored: Collection[str]) -> Nuclei:
         """The image without the nuclei of classes that are not scored, whose pixels are not annotated."""
         names = {name.casefold() for name in ignored}
         scored = np.array([key.casefold() not in names for key in self.keys or ()], np.bool_)
@@ -257,7 +257,7 @@ class Image:
             region=join_regions([self.region, region], self.instances.shape_yx[1]),
         )
 
-    def nuclei(self, plan: Plan, where: str) -> Instances:
+    def with_ids(self, plan: Plan, where: str) -> Instances:
         """The nuclei with the ids of their classes. Raises ValueError if there are several classes, but none here."""
         if self.has_ids:
             return self.instances
@@ -268,7 +268,7 @@ class Image:
         return replace(self.instances, class_id=np.array(of_nuclei, np.int16))
 
 
-def with_regions(images: dict[str, Image], where: str) -> dict[str, Image]:
+def with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
     """The images of a side of masks with a nucleus for each region of touching pixels, which is told.
 
     The values of class maps are the classes. Of other sides, images that look like masks are told.
@@ -293,9 +293,9 @@ def with_regions(images: dict[str, Image], where: str) -> dict[str, Image]:
     return made
 
 
-def source_of(images: Mapping[str, Image]) -> Source:
+def source_of(images: Mapping[str, Nuclei]) -> Source:
     """What a side holds: names in the order in which they are met, numbers by size."""
-    keys = distinct(key for image in images.values() for key in image.classes)
+    keys = distinct_names(key for image in images.values() for key in image.classes)
     classes = sorted(keys, key=lambda key: int(key) if key.isdecimal() else 0)
     cases = {name: SourceCase((), size_yx=image.instances.shape_yx) for name, image in images.items()}
     return Source(Path("arrays"), "label_image", ".npy", {}, cases, tuple(classes))
@@ -306,7 +306,7 @@ def ids_of(plan: Plan) -> dict[str, int]:
     return {word.casefold(): index for index, (name, more) in enumerate(plan, start=1) for word in (name, *more)}
 
 
-def rules_of(plan: Plan, below: str) -> dict[str, Any]:
+def array_rules(plan: Plan, below: str) -> dict[str, Any]:
     """The rules of a side, as if its arrays were files with a class map each."""
     rules: dict[str, Any] = {"format": "label_image", "files": f"{below}{{case}}.npy"}
     if len(plan) > 1:
@@ -339,7 +339,7 @@ class Masks:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Reader:
     """How the images of a side are read.
 
     where    the side, before what is wrong
@@ -353,7 +353,7 @@ class Reading:
     void: Collection[int]
     shapes: Mapping[str, Size] = field(default_factory=dict)
 
-    def read(self, images: Any) -> dict[str, Image]:
+    def read(self, images: Any) -> dict[str, Nuclei]:
         """Images as a table; a single one is "image", those of a list or a stack "image_0", "image_1", …
 
         Raises ValueError for arrays that are neither labels nor masks.
@@ -374,14 +374,14 @@ class Reading:
             return {name: self.image(image, f"{self.where} {name!r}", name) for name, image in images.items()}
         return {"image": self.image(images, self.where, "image")}
 
-    def image(self, image: Any, where: str, name: Any) -> Image:
+    def image(self, image: Any, where: str, name: Any) -> Nuclei:
         """One image. Raises ValueError."""
-        labels, classes = parts_of(image)
+        labels, classes = labels_and_classes(image)
         are_two = isinstance(labels, list) and len(labels) == 2
         is_float = getattr(getattr(labels, "dtype", None), "kind", "") == "f"
         try:
             if isinstance(labels, Instances):
-                return Image(labels, has_ids=True)
+                return Nuclei(labels, has_ids=True)
             if isinstance(labels, list) and not labels and name in self.shapes:
                 labels, classes = np.zeros(self.shapes[name], np.uint8), None
             elif isinstance(labels, list) and (are_records(labels) or not are_rows(labels)):
@@ -398,18 +398,18 @@ class Reading:
             if not isinstance(labels, Masks):
                 return self.labels(labels, classes, where)
             if classes is None:
-                return Image(labels.instances)
+                return Nuclei(labels.instances)
             of_masks = as_array(classes, "classes")
             if isinstance(classes, Mapping) or of_masks.shape != (labels.number,):
                 raise ValueError(f"classes of shape {of_masks.shape} for {labels.number} masks; expected one for each")
             keys = [key_of(value) for value in of_masks.tolist()]
-            return Image(labels.instances, tuple(keys[n - 1] for n in labels.instances.source_id), tuple(sorted(keys)))
+            return Nuclei(labels.instances, tuple(keys[n - 1] for n in labels.instances.source_id), tuple(sorted(keys)))
         except ValueError as error:
             advice = "; labels with classes are a pair, (labels, classes)" * are_two
             advice += "; masks of single nuclei are arrays of True and False" * is_float
             raise ValueError(f"{where}: {error}{advice}") from None
 
-    def labels(self, labels: Any, classes: Any, where: str) -> Image:
+    def labels(self, labels: Any, classes: Any, where: str) -> Nuclei:
         """An image of labels; what is not annotated is no nucleus. Raises ValueError, of label 0 too."""
         array = as_array(labels, "labels")
         if 0 in self.void and classes is None:
@@ -422,7 +422,7 @@ class Reading:
         instances = dense.instances_of_values(runs, 0)
         region = union_region(dense.instances_of_values(runs_of(is_void.astype(np.uint8)), 1))
         void_labels = frozenset(str(number) for number in self.void if (array == number).any())
-        read = Image(instances, None, (), runs, region, void_labels)
+        read = Nuclei(instances, None, (), runs, region, void_labels)
         if classes is None:
             return read
         keys, met = keys_of_labels(instances, whole, classes)
@@ -572,7 +572,7 @@ def are_rows(parts: list[Any]) -> bool:
     return all(map(is_row, parts))
 
 
-def parts_of(image: Any) -> tuple[Any, Any]:
+def labels_and_classes(image: Any) -> tuple[Any, Any]:
     """The labels and the classes of an image."""
     if isinstance(image, tuple):
         if len(image) != 2:

@@ -58,12 +58,12 @@ SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou",
 AGGREGATION = "group_mean"
 NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
 Level = Literal["scores", "cases", "nuclei"]
-WORDS = r"(?:(?!\.(?:\s|$)).)*"  # of a sentence
+PHRASE = r"(?:(?!\.(?:\s|$)).)*"  # of a sentence
 PHRASES = (  # in this order
     (r"; organisers can raise limits\.\S+ in challenge\.toml", "; a challenge may have a higher limit"),
-    (rf", or raise limits\.{WORDS}", ", or use a challenge: it may have a higher limit"),
-    (rf"; the limit is limits\.{WORDS}", "; a challenge may have a higher limit"),
-    (rf"; organisers can {WORDS}", ""),
+    (rf", or raise limits\.{PHRASE}", ", or use a challenge: it may have a higher limit"),
+    (rf"; the limit is limits\.{PHRASE}", "; a challenge may have a higher limit"),
+    (rf"; organisers can {PHRASE}", ""),
     (r" \(limits\.\w+ in challenge\.toml\)", ""),
     (r"If the file has no header, its columns must be named in challenge\.toml \('columns'\)\.", "Write a header."),
     (r"; or name its group in skip_classes, or set other_shapes to 'skip', in challenge\.toml", ""),
@@ -81,7 +81,7 @@ PHRASES = (  # in this order
     (r"1,?048,?576 (rows )?x 1,?048,?576( columns| px)?", "the size of its image"),
     (r",? ?\b30,?0\d\d \('[^']*'\)", ""),
 )
-OF_ORGANISERS = re.compile(rf"\s*(?:^|(?<=\.\s))(?={WORDS}(?:[Oo]rganisers|challenge\.toml)){WORDS}\.")
+OF_ORGANISERS = re.compile(rf"\s*(?:^|(?<=\.\s))(?={PHRASE}(?:[Oo]rganisers|challenge\.toml)){PHRASE}\.")
 
 
 def compare_paths(
@@ -136,7 +136,7 @@ def compare_paths(
             scratch = workspace / f"challenge_{number}"
             target = scratch if number or folder is None else folder
             made = challenges.make_challenge(found, party, target, wanted, scratch)
-            if faults := challenges.size_faults(made):
+            if faults := challenges.faults_of_sizes(made):
                 raise WrongUsage(*faults)
             challenge = Challenge.load(made.folder)
             for model, document in made.documents.items():

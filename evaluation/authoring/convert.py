@@ -54,12 +54,12 @@ TARGET_OF_FORMAT: dict[str, Target] = {
     "nary_mat": "nary_mat",
     **dict.fromkeys(("polygons_json", "points_json"), "platform"),
 }
-SUFFIXES = {*TARGETS.values(), ".tiff"}  # of OUTPUT; another one is a part of its name
+OUTPUT_SUFFIXES = {*TARGETS.values(), ".tiff"}  # of OUTPUT; another one is a part of its name
 NOT_SAID = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}  # of formats without these keys
 SHIFT: Mapping[OriginRule, float] = {"pixel_centre": 0.0, "pixel_corner": 0.5}  # of the first pixel's centre
 DRAWN: tuple[Target, ...] = ("geojson", "platform")
 PAINTED: tuple[Target, ...] = ("label_tiff", "nary_mat")
-CLASS_PROBABILITIES = {
+PROBABILITY_WORDS = {
     **dict.fromkeys(("geojson", "polygons_json", "points_json"), b'"class_probabilities"'),
     **dict.fromkeys(("points_csv", "nucls_csv"), COLUMN_PREFIX.encode()),
 }
@@ -395,7 +395,7 @@ def convert_file(
         if not request.classes.names and tells_class_probabilities(source, name):
             lost = fault("left-out", request.where, wording="unnamed-probabilities")
             encoded = replace(encoded, findings=(*encoded.findings, lost))
-    base = output.with_suffix("") if output.suffix.lower() in SUFFIXES else output
+    base = output.with_suffix("") if output.suffix.lower() in OUTPUT_SUFFIXES else output
     return write_all(base.parent, [(base.name, encoded)], names, {original.resolve()}, request.where)
 
 
@@ -415,7 +415,7 @@ def refused_with(hints: Mapping[str, str], source: Path) -> Iterator[None]:
 
 def tells_class_probabilities(source: Path, format: str) -> bool:
     """Whether the text of a file has probabilities of classes, which cannot be read if no class is named."""
-    if (word := CLASS_PROBABILITIES.get(format)) is None:
+    if (word := PROBABILITY_WORDS.get(format)) is None:
         return False
     tail = b""
     with source.open("rb") as stream:

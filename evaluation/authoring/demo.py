@@ -30,7 +30,7 @@ LINE_COLOURS = (255, 65535, 16711680, 65280, 33023)
 
 TITLE = "Three teams, one made challenge: means over four patients"
 
-SKILLS = {
+SHOWN_SKILLS = {
     "best and worst at detection": "detection.f1",
     "at classification": "classification.balanced_accuracy",
     "at segmentation": "segmentation.iou_class_mean",
@@ -202,7 +202,7 @@ class DemoOutcome:
 
         quality = means("panoptic.pq").values()
         spread = math.ceil(round(1000 * (max(quality) - min(quality)), 3)) / 1000
-        skills = [(skill, means(path)) for skill, path in SKILLS.items()]
+        skills = [(skill, means(path)) for skill, path in SHOWN_SKILLS.items()]
         return [
             f"Panoptic quality puts the three within {spread:.3f} of each other. The skills that it mixes differ more:",
             *(

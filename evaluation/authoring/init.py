@@ -40,7 +40,7 @@ PUBLISH = """
 # docs/security.md.
 metrics = "ranked"
 """
-COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
+EXTRA_COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
     "spacing_um": "the size of a pixel in um",
     "index": "the position of the case, from 0, in arrays that hold all cases",
     "offset_x": "the left edge of the image in its slide, px",
@@ -116,7 +116,7 @@ def initialise_challenge(
     if not cases:
         lines.append(f"Next: put the reference files at {pattern} and list the cases in {CASES_FILE}.")
     unknown = [column for column in columns if column != "index" or not cases]
-    lines += [f"Fill in the column {column} of {CASES_FILE}: {COLUMNS[column]}." for column in unknown]
+    lines += [f"Fill in the column {column} of {CASES_FILE}: {EXTRA_COLUMNS[column]}." for column in unknown]
     if has_pixels:
         lines.append("Then: 'evaluation rasterise' shows what the overlap rules do to your reference.")
     return lines + render_findings([*findings, *gameable_ranking(challenge)])
@@ -190,7 +190,7 @@ def refresh_cases(folder: Path) -> list[str]:
 
 
 def needed_columns(challenge: Challenge, cases: Iterable[ListedCase]) -> tuple[str, ...]:
-    """The columns of ``COLUMNS`` that a challenge needs."""
+    """The columns of ``EXTRA_COLUMNS`` that a challenge needs."""
     sides, metrics = (challenge.reference, challenge.submission), challenge.metrics
     paths = [column.path for column in challenge.ranking.columns] if challenge.ranking else []
     paths += challenge.confidence.columns if challenge.confidence else ()
@@ -206,7 +206,7 @@ def needed_columns(challenge: Challenge, cases: Iterable[ListedCase]) -> tuple[s
         "stratum": any(path.endswith(OF_STRATA) for path in paths),
         "area_mm2": bool(metrics.false_positives) and metrics.per == "mm2",
     }
-    return tuple(column for column in COLUMNS if needed[column])
+    return tuple(column for column in EXTRA_COLUMNS if needed[column])
 
 
 # --- rules that follow from what is found -----------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def tables_of(reference: Source, submission: Source, plan: Plan, preset: str) ->
         entry = {"name": name, "aliases": aliases, "colour": colours.get(name)}
         tables["classes"].append({key: value for key, value in entry.items() if value})
     for name, side, before in (("reference", reference, f"{REFERENCE}/"), ("submission", submission, "")):
-        table = challenges.keys_of(side, plan, pattern_of(side, before))
+        table = challenges.keys_of_side(side, plan, pattern_of(side, before))
         is_asked = len(plan) > 1 or name == "reference"  # of one class, submissions need not say what is ambiguous
         if is_asked and challenges.needs_classes(side, plan) and (file := side.class_file) is not None:
             table[file.class_key] = pattern_of(side, before, of_classes=True)
@@ -307,7 +307,7 @@ def tables_of(reference: Source, submission: Source, plan: Plan, preset: str) ->
     if below["reference"].get("ignore", {}).get("classes") and not (challenges.has_ignored(reference) or points):
         tables["reference"]["ignore"] = {"classes": []}
     if preset == RECOMMENDED:
-        tables |= challenges.OF_POINTS if points else challenges.ONE_CLASS if len(plan) == 1 else {}
+        tables |= challenges.TABLES_OF_POINTS if points else challenges.ONE_CLASS if len(plan) == 1 else {}
     return tables
 
 
@@ -372,7 +372,7 @@ def request_of(challenge: Challenge, path: Path) -> Request:
     return Request(where=where, name=path.name, rules=rules, classes=classes, limits=challenge.limits)
 
 
-def reference_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
+def fitting_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
     """Files that fit the pattern of the reference, sorted, with the case and group that their path tells."""
     rules = challenge.reference
     spellings = {spelling.casefold(): spelling for spelling in challenge.class_spellings()}
@@ -394,7 +394,7 @@ def reference_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, 
 def own_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
     """The cases of a reference that has a file, or one for each class, for each of them."""
     files: dict[str, list[tuple[Path, Mapping[str, str]]]] = {}
-    for path, fields in reference_files(challenge, folder):
+    for path, fields in fitting_files(challenge, folder):
         files.setdefault(fields["case"], []).append((path, fields))
     for case, parts in files.items():
         first = parts[0][0]
@@ -403,7 +403,7 @@ def own_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
         if len(groups) > 1 or len(set(classes)) < len(classes):
             fix = "Keep one file for each case, and give cases of different groups different names."
             raise invalid_case(parts[-1][0], f"case {quote(case)} again", "every case once", fix)
-        check_names(first, case, groups[0], "Rename the file")
+        check_plain_names(first, case, groups[0], "Rename the file")
         sizes = (size_of(path, case, request_of(challenge, path)) for path, _ in parts)
         yield ListedCase(case, groups[0], next(filter(None, sizes), None))
 
@@ -424,7 +424,7 @@ def shared_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
     read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})
     are_results = challenge.submission.format in COCO_FORMATS
     names = set()
-    for path, _ in reference_files(challenge, folder):
+    for path, _ in fitting_files(challenge, folder):
         with path.open("rb") as stream:
             images = list_images(stream, request_of(challenge, path))
         digits = len(str(len(images)))
@@ -437,12 +437,12 @@ def shared_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
                 continue
             names.add(fields["case"])
             group = fields.get("group", fields["case"])
-            check_names(path, fields["case"], group, "Rename the image")
+            check_plain_names(path, fields["case"], group, "Rename the image")
             index = int(image.id) if are_results and image.id and re.fullmatch("[0-9]{1,9}", image.id) else image.index
             yield ListedCase(fields["case"], group, image.size_yx, index)
 
 
-def check_names(path: Path, case: str, group: str, what: str) -> None:
+def check_plain_names(path: Path, case: str, group: str, what: str) -> None:
     """Refuse a case, or group, that has no plain name. Raises ChallengeBroken."""
     if not (is_safe_name(case) and is_safe_name(group)):
         fix = f"{what}: letters, digits and any of ' _-.+@'."

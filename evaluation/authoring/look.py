@@ -44,7 +44,7 @@ from evaluation.model import Annotations, Case, ClassTable, LabelImage, LabelRun
 from evaluation.submission.by_pattern import NOTE, PLATFORM_LISTS
 from evaluation.submission.files import FolderFiles
 
-SUFFIXES = {
+SUFFIX_OF_FORMAT = {
     **dict.fromkeys(("aperio_xml", "asap_xml"), ".xml"),
     **dict.fromkeys(("nary_mat", "hovernet_mat"), ".mat"),
     **dict.fromkeys(("conic_array", "pannuke_masks"), ".npy"),
@@ -69,7 +69,7 @@ CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole
 UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
 UNKNOWN = "of no format that is known"
 OF_REGIONS = re.compile("_(tissue|tissues|regions?|rois?|compartments?)$")
-OF_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of a file that is told of before others
+NAMED_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of a file that is told of before others
 IN_NOTES = ("yolo_txt", "points_csv")  # formats that a .txt file is read in
 
 
@@ -91,7 +91,7 @@ def look(
     for name, file in named.items():
         is_list = PurePosixPath(name).name in PLATFORM_LISTS and (images or "/" not in name)
         if not is_list:
-            add_file(files, name, file, imports=imports)
+            add_to_side(files, name, file, imports=imports)
     unfold(files, sizes)
     if files.notes and not imports:
         raise WrongUsage(fault("nothing-to-compare", shown, got=files.notes[0].rstrip("."), wording="in-pieces"))
@@ -159,7 +159,7 @@ def without_mask_endings(source: Source) -> Source:
 # --- which files there are, and what each is --------------------------------------------------------------------------
 
 
-def add_file(files: Files, name: str, path: Path, *, imports: bool) -> None:
+def add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
     """Put a file among those that are read, or among those that are left out with what it is; notes are passed over."""
     is_note, import_kind = NOTE.fullmatch(PurePosixPath(name).name), kind_of(path)
     if import_kind and not imports:
@@ -226,7 +226,7 @@ def recognise(name: str, path: Path) -> SourceFile | str:
         if (detected := detect_format(path)) is None:
             return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
         if detected.format != "label_image":
-            return SourceFile(name, path, detected, SUFFIXES.get(detected.format, ".json"))
+            return SourceFile(name, path, detected, SUFFIX_OF_FORMAT.get(detected.format, ".json"))
         suffix = sides.image_suffix(path)
         if is_zip_of_others(path, suffix):
             return "a ZIP, which is not opened: name that one, or unpack it"
@@ -281,7 +281,7 @@ def nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsag
         return WrongUsage(*sides.placed_in(path, files.not_imported))
     got, fix = "notes only" if named else "no file", None
     if files.left_out:
-        name, what = next((one for one in files.left_out if OF_OBJECTS.search(one[0])), files.left_out[0])
+        name, what = next((one for one in files.left_out if NAMED_OBJECTS.search(one[0])), files.left_out[0])
         got = f"no labels, but {quote(name)}, {what}"
         image = SourceFile(name, named[name], Detected("label_image"), sides.image_suffix(named[name]))
         fix = remedy(image, what, path)
@@ -427,7 +427,7 @@ class Reading:
     def request(self, file: SourceFile, files: str = "{case}") -> Request:
         """How to read a file; classes that it names are added to those that were met, unless its path tells it."""
         keys = {"format": self.format, "files": files, **self.keys}
-        if self.format in sides.ARRAYS:  # their numbers are not known before they are read
+        if self.format in sides.ARRAY_FORMATS:  # their numbers are not known before they are read
             keys["class_values"] = {"any": 1}
         rules = FORMATS[self.format].model_validate(keys)
         name = (file.case or "all") + file.suffix
@@ -502,7 +502,7 @@ class Reading:
         extents: dict[str, Size | None] = {}
         request = self.request(file, f"all{self.suffix}")
         with file.path.open("rb") as stream:
-            if self.format in sides.ARRAYS:
+            if self.format in sides.ARRAY_FORMATS:
                 array = CaseArray(stream, request)
                 if self.format == "pannuke_masks" and len(array.shape) != 4:
                     return None

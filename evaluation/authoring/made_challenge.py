@@ -16,7 +16,7 @@ from typing import Any
 
 from evaluation.aggregation.intervals import FEWEST_GROUPS
 from evaluation.authoring import source as sides
-from evaluation.authoring.source import ARRAYS, NAMELESS, Pairing, Size, Source, SourceCase
+from evaluation.authoring.source import ARRAY_FORMATS, NAMELESS, Pairing, Size, Source, SourceCase
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.challenge.documents import RECOMMENDED, resolve_preset
 from evaluation.challenge.formats import FORMATS, PointRules
@@ -26,14 +26,14 @@ from evaluation.results.files import write_atomically
 from evaluation.study.hints import hint_about_size
 
 IGNORED = "ambiguous"  # the class that the preset does not score
-UNNAMED = "description"  # ImageScope's name of a class that was given none, as in MoNuSeg's files
+IMAGESCOPE_UNNAMED = "description"  # ImageScope's name of a class that was given none, as in MoNuSeg's files
 UNUSED_NUMBER = 30_000
 Put = Callable[[Path, str], None]  # a file, under a name in the folder of a challenge
 Plan = list[tuple[str, list[str]]]  # names of the classes, and other spellings
 TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0
-OF_POINTS: dict[str, Any] = {
+TABLES_OF_POINTS: dict[str, Any] = {
     "matching": {
         "rules": [
             {
@@ -54,7 +54,7 @@ OF_POINTS: dict[str, Any] = {
         "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
     },
 }
-FAMILIES = ("detection", "classification", "segmentation", "panoptic", "covered", "overall", "thresholds", "overlap")
+MEASURED = ("detection", "classification", "segmentation", "panoptic", "covered", "overall", "thresholds", "overlap")
 IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 OF_SIZE = {  # formats that mean nothing without the size of the image: how they tell places, and what helps
     "yolo_txt": ("shares of the image", ""),
@@ -150,7 +150,7 @@ def plan_classes(
 
     ignore  names of classes that are not scored, too
     """
-    everything = distinct(name for side in (reference, *models.values()) for name in side.classes)
+    everything = distinct_names(name for side in (reference, *models.values()) for name in side.classes)
     ignored = {name.casefold() for name in ignored_classes(reference, ignore)}
     one: Plan = [(NAMELESS, [*(name for name in everything if name.casefold() not in {NAMELESS, *ignored}), ""])]
     if is_none(option):
@@ -161,9 +161,9 @@ def plan_classes(
         if (word := next((word for word in words if word.casefold() in ignored), None)) is not None:
             raise WrongUsage(fault("nothing-to-compare", "--classes", wording="not-scored", what=word))
         return ClassPlan(plan, one)
-    if {name.casefold() for name in everything} == {UNNAMED}:
+    if {name.casefold() for name in everything} == {IMAGESCOPE_UNNAMED}:
         return ClassPlan(one, one)
-    reference_names = [name for name in distinct(reference.classes) if name.casefold() not in ignored]
+    reference_names = [name for name in distinct_names(reference.classes) if name.casefold() not in ignored]
     names_of_models = {
         model: [name for name in side.classes if name.casefold() not in ignored] for model, side in models.items()
     }
@@ -186,7 +186,7 @@ def plan_classes(
             got, example = f"the class {quote(name)} is not in the reference", f"{reference_names[0]}={name}"
             where = f"prediction {quote(model)}"
             findings.append(fault("classes-differ", where, got=got, known=reference_names, example=example))
-    foreign = distinct(name for model, names in own.items() if model not in without for name in names)
+    foreign = distinct_names(name for model, names in own.items() if model not in without for name in names)
     classes = [named_class(name) for name in [*reference_names, *foreign]]
     foreign = [name for name, _ in classes[len(reference_names) :]]
     return ClassPlan(classes, one, tuple(foreign), tuple(without), tuple(findings))
@@ -214,10 +214,10 @@ def is_none(option: str | None) -> bool:
     return option is not None and option.strip() == "none"
 
 
-def distinct(names: Iterable[str]) -> list[str]:
+def distinct_names(names: Iterable[str]) -> list[str]:
     """Names as they are written first; those that differ in capitals only are one.
 
-    >>> distinct(["Tumour", "stroma", "tumour"])
+    >>> distinct_names(["Tumour", "stroma", "tumour"])
     ['Tumour', 'stroma']
     """
     spellings: dict[str, str] = {}
@@ -234,7 +234,7 @@ def ignored_classes(reference: Source, ignore: Sequence[str]) -> list[str]:
     """What is not scored of a reference, as its files spell it: the names that are given, and what the preset names."""
     spelt = {name.casefold(): name for name in reference.classes}
     names = [*([IGNORED.capitalize()] if has_ignored(reference) else []), *(spelt.get(n.casefold(), n) for n in ignore)]
-    return distinct(names)
+    return distinct_names(names)
 
 
 def is_nameless(plan: Plan) -> bool:
@@ -269,23 +269,23 @@ def parsed_classes(option: str) -> Plan:
     for part in filter(str.strip, option.split(",")):
         name, *aliases = (word.strip() for word in part.split("="))
         plain, own = named_class(name)
-        plan.append((plain, distinct([plain, *own, *filter(None, aliases)])[1:]))
+        plan.append((plain, distinct_names([plain, *own, *filter(None, aliases)])[1:]))
     spellings = [word for name, aliases in plan for word in (name, *aliases)]
-    twice = next((word for n, word in enumerate(spellings) if len(distinct(spellings[: n + 1])) <= n), None)
+    twice = next((word for n, word in enumerate(spellings) if len(distinct_names(spellings[: n + 1])) <= n), None)
     if not plan or twice is not None:
         got = f"the classes {option!r}" + (f" with {twice!r} twice" if twice is not None else "")
         raise ValueError(f"{got}; expected names, each once, such as 'tumour=1,stroma=2'")
     return plan
 
 
-def keys_of(side: Source, plan: Plan, files: str, ignore: Sequence[str] = ()) -> dict[str, Any]:
+def keys_of_side(side: Source, plan: Plan, files: str, ignore: Sequence[str] = ()) -> dict[str, Any]:
     """The keys of the rules of a side whose files lie at ``files``, with the numbers of its classes where it has some.
 
     ignore  names of classes that are not scored
     """
     numbered = [(name, list[str]()) for name in ignore if name in side.numbers]
     keys = {"format": side.format, "files": files, **side.keys}
-    if side.format in ARRAYS or ((len(plan) > 1 or numbered) and side.numbers):
+    if side.format in ARRAY_FORMATS or ((len(plan) > 1 or numbered) and side.numbers):
         keys["class_values"] = class_values(side, [*plan, *numbered])
     return keys
 
@@ -316,7 +316,7 @@ class Wanted:
 
     def tables(self, classes: int, foreign: int = 0) -> dict[str, Any]:
         """The tables that differ from the preset; of the classes some are ``foreign`` to the reference."""
-        families = [name for name in (*FAMILIES, *self.families) if classes > 1 or name != "classification"]
+        families = [name for name in (*MEASURED, *self.families) if classes > 1 or name != "classification"]
         tables: dict[str, Any] = {
             "metrics": {"families": list(dict.fromkeys(families)), "iou_thresholds": list(IOU_THRESHOLDS)}
         }
@@ -437,7 +437,7 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
     return MadeChallenge(folder, resolved, tuple(notes), tuple(findings), cases)
 
 
-def size_faults(made: MadeChallenge) -> list[Finding]:
+def faults_of_sizes(made: MadeChallenge) -> list[Finding]:
     """That sizes differ, and what would match: it is tried on some images."""
     cases = Challenge.load(made.folder).cases
     faults = []
@@ -463,9 +463,9 @@ def document_of(
     ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
     if wanted.ignore:
         ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
-    special = OF_POINTS if points else wanted.tables(len(party.plan), foreign=len(party.foreign))
+    special = TABLES_OF_POINTS if points else wanted.tables(len(party.plan), foreign=len(party.foreign))
     if points and len(party.plan) == 1:
-        families = [name for name in OF_POINTS["metrics"]["families"] if name != "classification"]
+        families = [name for name in TABLES_OF_POINTS["metrics"]["families"] if name != "classification"]
         special = {**special, "metrics": {**special["metrics"], "families": families}}
     return {
         **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
@@ -646,7 +646,7 @@ def stage(
     ignore  names of classes that are not scored; numbers that are none are labels
     """
     prefix = "reference/" if below == "reference" else ""
-    keys = keys_of(side, plan, f"{prefix}{{case}}{side.suffix}", ignore)
+    keys = keys_of_side(side, plan, f"{prefix}{{case}}{side.suffix}", ignore)
     if side.is_shared:
         keys["files"] = f"{prefix}all{side.suffix}"
         put(side.files()[0].path, f"{below}/all{side.suffix}")

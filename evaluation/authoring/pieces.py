@@ -34,10 +34,10 @@ from evaluation.formats.detect import Detected
 
 Array = npt.NDArray[Any]
 
-MOST_PIXELS = 1 << 26  # of files whose pixels are looked at
+MOST_PIXELS_READ = 1 << 26  # of files whose pixels are looked at
 MOST_FOLDERS = 30  # that are compared with each other
 SAMPLE = 3  # files of each form of name whose pixels are looked at
-COLOURS = (3, 4)
+CHANNELS = (3, 4)
 PICTURE_VALUES, PICTURE_CHANGES = 16, 0.35  # touching labels of 3 x 3 px change at a third of their pixels
 WHOLE_SHARE, SHARED_PIXELS = 0.8, 0.1
 PICTURE_ENDING = re.compile(rf"(?:(?:^|[ _.-]+)(?:{'|'.join(sides.PICTURE_WORDS)}))+$", re.IGNORECASE)
@@ -166,7 +166,7 @@ def equal_channels(files: Files, folder: Path) -> list[SourceFile]:
 
 def grey_plane(array: Array | None) -> Array | None:
     """One of the channels (last axis), the last of two or four being opacity, if they are equal and no picture."""
-    if array is None or array.ndim != 3 or array.shape[2] not in (2, *COLOURS):
+    if array is None or array.ndim != 3 or array.shape[2] not in (2, *CHANNELS):
         return None
     plane: Array = array[..., 0]
     is_grey = (array[..., : 3 if array.shape[2] > 2 else 1] == plane[..., None]).all()
@@ -196,7 +196,7 @@ def pixels_of(one: SourceFile, *, as_colours: bool = True) -> Array | None:
     asked, limit = (one.suffix, quote(one.name, 120), as_colours), LimitRules().bytes_per_file
     try:
         with one.path.open("rb") as stream:
-            bounds = bounds_of(one.path.stat().st_size, MOST_PIXELS, limit)
+            bounds = bounds_of(one.path.stat().st_size, MOST_PIXELS_READ, limit)
             call = f"{__name__}:yield_pixels"
             (pixels,) = decode(call, [stream], asked, where=asked[1], owner=__name__, bounds=bounds)
     except InputFault:  # told where it is read
@@ -210,13 +210,13 @@ def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str, as_colour
     try:
         shape, read = look_at_pixels(stream, suffix, where, as_colours)
         is_long = suffix == ".npy" and len(shape) == 4  # the first image tells what they are
-        array = read() if shape and math.prod(shape[is_long:]) <= MOST_PIXELS else None
+        array = read() if shape and math.prod(shape[is_long:]) <= MOST_PIXELS_READ else None
         yield None if array is None or array.dtype.kind not in "biuf" else array
-    except (InputFault, *FAULTS):
+    except (InputFault, *UNREADABLE):
         yield None
 
 
-FAULTS = (CutOff, Damaged, ValueError, TypeError, LookupError, OSError)
+UNREADABLE = (CutOff, Damaged, ValueError, TypeError, LookupError, OSError)
 
 
 def look_at_pixels(
@@ -250,7 +250,7 @@ def has_planes(one: SourceFile) -> bool:
         with one.path.open("rb") as stream:
             shape, _ = look_at_pixels(stream, one.suffix, quote(one.name, 120))
             return sum(side > 1 for side in shape) > 2
-    except (InputFault, *FAULTS):
+    except (InputFault, *UNREADABLE):
         return False
 
 
@@ -263,7 +263,7 @@ def is_picture(array: Array | None) -> bool:
     """
     if array is None or array.ndim < 2:
         return False
-    plane = array[..., 0] if array.ndim == 3 and array.shape[2] in COLOURS else array.reshape(-1, array.shape[-1])
+    plane = array[..., 0] if array.ndim == 3 and array.shape[2] in CHANNELS else array.reshape(-1, array.shape[-1])
     values, counts = np.unique(plane, return_counts=True)
     if len(values) < PICTURE_VALUES:
         return False
@@ -288,7 +288,7 @@ def remedy(one: SourceFile, why: str, side: Path) -> str | None:
     if why != COLOURED:
         return None
     array = pixels_of(one)
-    if array is None or array.ndim != 3 or array.shape[2] not in COLOURS or array.dtype.itemsize > 1:
+    if array is None or array.ndim != 3 or array.shape[2] not in CHANNELS or array.dtype.itemsize > 1:
         return None
     ids = array[..., :3].astype(np.int64) @ np.array([1, 256, 65536])
     values = np.unique(ids[ids > 0])
@@ -454,21 +454,21 @@ def meaning_of(
     has_background = is_background_last(array)
     if axis is not None:
         return ("channels", None) if axis == 2 and has_background else ("masks", np.moveaxis(array, axis, 0))
-    is_grey = array.shape[2] in (2, *COLOURS) and (array[..., :1] == array).all()
+    is_grey = array.shape[2] in (2, *CHANNELS) and (array[..., :1] == array).all()
     if is_grey or (equal_too and len(array) == 2 and (array[0] == array[1]).all()):
         plane = array[..., 0] if is_grey else array[0]
         return ("nothing", GREY_PICTURE) if is_picture(plane) else ("labels", plane)
     if channel is not None:
         planes = np.moveaxis(array, channel[0], 0)
         return "classes", (planes[1 - channel[1]], planes[channel[1]])
-    if has_channels and (array.shape[2] not in COLOURS or array.dtype != np.uint8 or has_background):
+    if has_channels and (array.shape[2] not in CHANNELS or array.dtype != np.uint8 or has_background):
         return "channels", None
     signs: dict[str, Callable[[], bool]] = {
         FRACTIONS: lambda: not are_whole(array),
         GREY_PICTURE: lambda: is_picture(array),
-        COLOURED: lambda: array.shape[2] in COLOURS and array.shape[0] > COLOURS[1],
+        COLOURED: lambda: array.shape[2] in CHANNELS and array.shape[0] > CHANNELS[1],
         TWO_KINDS: lambda: are_two_kinds(array, 0) or are_two_kinds(array, 2),
-        VOLUME.format(planes=len(array)): lambda: goes_on(array, equal_too=equal_too),
+        VOLUME.format(planes=len(array)): lambda: is_volume(array, equal_too=equal_too),
     }
     why = next((why for why, is_so in signs.items() if is_so()), None)
     return ("images", list(array)) if why is None else ("nothing", why)
@@ -582,7 +582,7 @@ def class_channel(array: Array) -> tuple[int, int] | None:
     return None
 
 
-def goes_on(array: Array, *, equal_too: bool) -> bool:
+def is_volume(array: Array, *, equal_too: bool) -> bool:
     """Whether the labels of a plane lie where they lie in the plane before, as those of a volume do.
 
     equal_too  planes that are all the same are a volume, too: pages of a file, but not images of an array
@@ -651,7 +651,7 @@ def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path)
     for number, mask in enumerate(masks, start=1):
         height, width = mask.shape
         if mask.any():
-            segmentation = {"size": [height, width], "counts": counts_of(mask)}
+            segmentation = {"size": [height, width], "counts": coco_counts(mask)}
             annotations.append({"id": number, "image_id": 1, "category_id": 1, "segmentation": segmentation})
     document = {
         "images": [{"id": 1, "file_name": PurePosixPath(name).name, "height": height, "width": width}],
@@ -666,10 +666,10 @@ def write_masks(name: str, masks: Iterable[npt.NDArray[np.bool_]], folder: Path)
     )
 
 
-def counts_of(mask: npt.NDArray[np.bool_]) -> list[int]:
+def coco_counts(mask: npt.NDArray[np.bool_]) -> list[int]:
     """The lengths of runs of 0 and 1 in turn, column by column, as COCO counts them.
 
-    >>> counts_of(np.array([[False, True], [True, True]]))
+    >>> coco_counts(np.array([[False, True], [True, True]]))
     [1, 3]
     """
     flat = np.concatenate([[False], mask.ravel(order="F"), [False]])

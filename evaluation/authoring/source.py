@@ -28,11 +28,11 @@ from evaluation.submission.files import SubmissionFiles
 from evaluation.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
 
 Size = tuple[int, int]  # height and width, px
-ARRAYS = ("conic_array", "pannuke_masks")  # formats whose rules must name the numbers of classes
+ARRAY_FORMATS = ("conic_array", "pannuke_masks")  # formats whose rules must name the numbers of classes
 NAMELESS = "nucleus"  # what nuclei without a class are called
 CLASS_TABLE = ".csv"
 READER = "evaluation.formats.imports:read_import"
-PIXELS = 1 << 26  # for which memory is allowed, since the size of an image is not known before
+PIXELS_ALLOWED = 1 << 26  # for which memory is allowed, since the size of an image is not known before
 PICTURE_WORDS = ("img", "image", "im", "raw", "orig", "original", "photo", "input", "picture", "rgb", "tissue")
 # What tools and people put behind the name of an image.
 ENDINGS = (
@@ -243,7 +243,7 @@ def imported(path: Path, workspace: Path, *, name: str | None = None, dataset: s
         return path
     limit, shown = LimitRules().bytes_per_file, name or path.name
     with path.open("rb") as stream:
-        bounds = bounds_of(path.stat().st_size, PIXELS, limit)
+        bounds = bounds_of(path.stat().st_size, PIXELS_ALLOWED, limit)
         asked = (kind, shown, dataset, limit)
         (content,) = decode(READER, [stream], asked, where=quote(shown, 120), owner=READER, bounds=bounds)
     made = Path(tempfile.mkdtemp(dir=workspace)) / "imported"

@@ -23,7 +23,7 @@ ANGLES = 1024  # directions in which an outline may have a vertex
 COSINE = np.round(np.cos(2 * np.pi * np.arange(ANGLES) / ANGLES) * 2**20) / 2**20
 HARMONICS = (2, 3, 5)
 SMALLEST_AREA_PX = 40
-OVERLAP = 0.06  # how far neighbours in a crowd reach into each other, as a fraction of their radii
+CROWDING = 0.06  # how far neighbours in a crowd reach into each other, as a fraction of their radii
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def place_centres(rng: np.random.Generator, shape_yx: tuple[int, int], radius_px
     y = (np.arange(rows)[:, None] + 0.5 + 0.5 * (rng.random((rows, columns)) - 0.5)) * (height / rows)
     x = (np.arange(columns)[None] + 0.5 + 0.5 * (rng.random((rows, columns)) - 0.5)) * (width / columns)
     for _ in range(16):
-        push_apart(y, x, radius, 1 - OVERLAP)
+        push_apart(y, x, radius, 1 - CROWDING)
         np.clip(y, 0.4 * radius, height - 1 - 0.4 * radius, out=y)
         np.clip(x, 0.4 * radius, width - 1 - 0.4 * radius, out=x)
     return np.stack([y.ravel()[cell], x.ravel()[cell]], axis=1)
@@ -237,10 +237,10 @@ def whole_outlines(points_xy: Float64, owner: Int64, class_id: Int16, shape_yx: 
     np.clip(points, 0, [shape_yx[1] - 1, shape_yx[0] - 1], out=points)
     kept = np.ones(len(points), np.bool_)
     kept[1:] = (owner[1:] != owner[:-1]) | (points[1:] != points[:-1]).any(axis=1)
-    return outlines_of(points[kept], np.bincount(owner[kept], minlength=len(class_id)), class_id)
+    return ring_table(points[kept], np.bincount(owner[kept], minlength=len(class_id)), class_id)
 
 
-def outlines_of(points_xy: Float64, vertices: Int64, class_id: Int16) -> Outlines:
+def ring_table(points_xy: Float64, vertices: Int64, class_id: Int16) -> Outlines:
     """One ring an instance, from all vertices and their number in each ring."""
     count = len(class_id)
     return Outlines(
@@ -269,12 +269,12 @@ def centres_xy(outlines: Outlines) -> Float64:
 def select_outlines(outlines: Outlines, chosen: Bool) -> Outlines:
     """The outlines that are marked, in their order."""
     points = outlines.points_xy[chosen[owners(outlines)]]
-    return outlines_of(points, np.diff(outlines.ring_start)[chosen], outlines.class_id[chosen])
+    return ring_table(points, np.diff(outlines.ring_start)[chosen], outlines.class_id[chosen])
 
 
 def join_outlines(first: Outlines, second: Outlines) -> Outlines:
     """All outlines of both, one after the other."""
-    return outlines_of(
+    return ring_table(
         np.concatenate([first.points_xy, second.points_xy]),
         np.concatenate([np.diff(first.ring_start), np.diff(second.ring_start)]),
         np.concatenate([first.class_id, second.class_id]),
@@ -333,7 +333,7 @@ def confuse_classes(rng: np.random.Generator, outlines: Outlines, confusion: Seq
     """
     limits = np.array([[math.fsum(row[: k + 1]) for k in range(len(row) - 1)] for row in confusion])
     drawn = rng.random(len(outlines))[:, None] >= limits[outlines.class_id - 1]
-    return outlines_of(outlines.points_xy, np.diff(outlines.ring_start), (1 + drawn.sum(axis=1)).astype(np.int16))
+    return ring_table(outlines.points_xy, np.diff(outlines.ring_start), (1 + drawn.sum(axis=1)).astype(np.int16))
 
 
 def grow_outlines(
@@ -443,7 +443,7 @@ def merge_nuclei(rng: np.random.Generator, outlines: Outlines, fraction: float) 
 def outlines_from_rings(rings: Sequence[Float64], class_id: Sequence[int]) -> Outlines:
     """Outlines from a list of rings (V, 2), one an instance, and their classes."""
     vertices = np.array([len(ring) for ring in rings], np.int64)
-    return outlines_of(np.concatenate([np.empty((0, 2)), *rings]), vertices, np.array(class_id, np.int16))
+    return ring_table(np.concatenate([np.empty((0, 2)), *rings]), vertices, np.array(class_id, np.int16))
 
 
 # --- label maps -----------------------------------------------------------------------------------------------------
