@@ -757,6 +757,20 @@ def test_where_the_page_goes_is_told_to_those_who_name_one(place: str, capsys) -
     )
 
 
+@pytest.mark.parametrize(("names", "damaged", "told"), [
+    (("a.png", "b.tif"), "b.tif", "case 'b', 'b.tif'"),  # written as arrays, since they have two suffixes
+    (("a.png", "b.png"), "b.png", "case 'b', 'b.png'"),  # a TIFF by its content
+    (("a_masks.png", "b_masks.tif"), "b_masks.tif", "case 'b_masks', 'b_masks.tif'"),
+])  # fmt: skip
+def test_a_fault_names_the_file_that_lies_there(names, damaged: str, told: str, capsys) -> None:
+    for name in names:
+        put(f"ref/{name}", R)
+        put(f"pred/{name}", P)
+    put("pred/below_0.tif", np.where(P.max() == P, -1, P.astype(np.int32)))
+    Path("pred/below_0.tif").replace(f"pred/{damaged}")
+    assert f"[negative-label] {told}: " in compared(capsys)
+
+
 # --- init looks by the same reader ------------------------------------------------------------------------------------
 
 

@@ -142,7 +142,8 @@ def compare_paths(
             for model, document in made.documents.items():
                 own = Challenge.build({**document, "cases": challenge.cases})
                 submitted = made.folder / "submissions" / model
-                with told_of(model if len(of_models) > 1 else "", classes):
+                real_names = names_of_files(made, model)
+                with told_of(model if len(of_models) > 1 else "", classes, real_names):
                     result = score_submission(
                         made.folder,
                         submitted,
@@ -161,7 +162,7 @@ def compare_paths(
                 hints = hints_about_files(made.folder, submitted, result)
                 hints = [about_um(hint, of_models[model]) for hint in hints]
                 findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
-                asked = for_files(map(about_labels, result.findings))
+                asked = for_files(with_real_name(about_labels(one), real_names) for one in result.findings)
                 results[model] = replace(result, challenge=challenge, findings=asked)
                 for words in filter(None, (about_overlaps(own, result), about_empty(result))):
                     lost.setdefault(words, []).append(model)
@@ -258,18 +259,40 @@ def told_without_challenge() -> Iterator[None]:
 
 
 @contextmanager
-def told_of(model: str, classes: str | None) -> Iterator[None]:
+def told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> Iterator[None]:
     """Put the name of one of several models, "" for the only one, before what is wrong with its files, and what
     ``--classes``, whose value is ``classes``, can do behind what is wrong with the classes of nuclei."""
     try:
         yield
     except (SubmissionRejected, ChallengeBroken) as error:
-        findings = [about_labels(finding) for finding in error.findings]
+        findings = [with_real_name(about_labels(finding), real_names) for finding in error.findings]
         findings = findings if challenges.is_none(classes) else [with_advice(finding) for finding in findings]
         if model and isinstance(error, SubmissionRejected):
             findings = [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in findings]
         error.findings = tuple(findings)
         raise
+
+
+def names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str]:
+    """What the files of a made challenge are called in messages, and their own names, for those of another suffix.
+
+    The suffix is that of their content: ``a.png`` that holds a TIFF, or that was written as an array, is another one.
+    """
+    names = {}
+    for name, case in made.cases.items():
+        for below, side in (("reference/", case.reference), ("", case.predictions.get(model))):
+            for file in side.files if side else ():
+                if not file.name.lower().endswith(file.suffix):
+                    names[quote(f"{below}{name}{file.suffix}")] = quote(f"{below}{file.name}")
+    return names
+
+
+def with_real_name(finding: Finding, real_names: Mapping[str, str]) -> Finding:
+    """A finding with the names that the files have where they lie."""
+    where = finding.where
+    for made, real in real_names.items():
+        where = where.replace(made, real) if made in where else where
+    return finding if where == finding.where else replace(finding, where=where)
 
 
 def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
