@@ -245,9 +245,9 @@ class Nuclei:
     def without(self, ignored: Collection[str]) -> Nuclei:
         """The image without the nuclei of classes that are not scored, whose pixels are not annotated."""
         names = {name.casefold() for name in ignored}
-        scored = np.array([key.casefold() not in names for key in self.keys or ()], np.bool_)
-        if scored.all():
+        if names.isdisjoint(map(str.casefold, self.classes)):
             return self
+        scored = np.array([key.casefold() not in names for key in self.keys or ()], np.bool_)
         region = union_region(select_instances(self.instances, ~scored))
         return replace(
             self,
@@ -412,7 +412,7 @@ class Reader:
     def labels(self, labels: Any, classes: Any, where: str) -> Nuclei:
         """An image of labels; what is not annotated is no nucleus. Raises ValueError, of label 0 too."""
         array = as_array(labels, "labels")
-        if 0 in self.void and classes is None:
+        if 0 in self.void:
             raise ValueError("ignore: 0 is the background of labels; mark what is not annotated with another number")
         is_void = np.isin(array, sorted(self.void))
         whole = dense.whole_labels(np.where(is_void, 0, array) if is_void.any() else array)
