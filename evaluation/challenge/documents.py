@@ -92,9 +92,8 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise ChallengeBroken(fault("invalid-text", path.name, position=error.start)) from None
     except OSError as error:
-        raise ChallengeBroken(
-            fault("invalid-text", path.name, wording="cannot-read", got=str(error.strerror))
-        ) from None
+        finding = fault("invalid-text", path.name, wording="cannot-read", got=str(error.strerror))
+        raise ChallengeBroken(finding) from None
 
 
 def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
@@ -108,9 +107,8 @@ def resolve_preset(document: dict[str, Any]) -> dict[str, Any]:
         return document
     name = document["preset"]
     if name not in preset_names():
-        raise ChallengeBroken(
-            fault("unknown-preset", f"{CHALLENGE_FILE}: preset", name=str(name), known=preset_names())
-        )
+        finding = fault("unknown-preset", f"{CHALLENGE_FILE}: preset", name=str(name), known=preset_names())
+        raise ChallengeBroken(finding)
 
     def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         merged = dict(below)
@@ -195,9 +193,8 @@ def read_cases(text: str) -> tuple[Case, ...]:
     try:
         header = [name.strip() for name in rows.fieldnames or []]
     except csv.Error as error:
-        raise ChallengeBroken(
-            fault("invalid-cases", f"{CASES_FILE}, line 1", got=str(error), expected="comma-separated values")
-        ) from None
+        finding = fault("invalid-cases", f"{CASES_FILE}, line 1", got=str(error), expected="comma-separated values")
+        raise ChallengeBroken(finding) from None
     rows.fieldnames = header
     faults: list[Finding] = []
 

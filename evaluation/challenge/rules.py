@@ -252,9 +252,8 @@ class MetricRules(Rules):
         for name in self.families:
             family = name.partition(".")[0]
             if family not in FAMILIES:
-                raise RuleFault(
-                    fault("invalid-rule", "families", wording="unknown-family", name=family, known=FAMILIES)
-                )
+                finding = fault("invalid-rule", "families", wording="unknown-family", name=family, known=FAMILIES)
+                raise RuleFault(finding)
             if name != family and family in self.families:
                 raise contradiction("families", f"'{name}' beside '{family}'", "the family, or metrics of it")
         families = self.family_names

@@ -89,9 +89,8 @@ def run_packed(version: str, packed: bytes, beside: int) -> Any:
     from evaluation.decoding.guard import of_thread
 
     if version != __version__:
-        raise WorkersLost(
-            fault("no-cluster", "a worker", wording="other-program", version=__version__, own_version=version)
-        )
+        finding = fault("no-cluster", "a worker", wording="other-program", version=__version__, own_version=version)
+        raise WorkersLost(finding)
     function, task = pickle.loads(packed)
     for path in paths_of(task):
         if not path.exists():  # or its files would seem to be missing
@@ -190,9 +189,8 @@ def connect(address: str | None, say: Callable[[str], None] = print) -> Iterator
         from distributed import Client
         from distributed.comm.addressing import get_address_host_port
     except ImportError as error:
-        raise WrongUsage(
-            fault("missing-extra", "--cluster", package=error.name or "distributed", extra="cluster")
-        ) from None
+        finding = fault("missing-extra", "--cluster", package=error.name or "distributed", extra="cluster")
+        raise WrongUsage(finding) from None
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE_TASK}), silenced():
         problem = partial(fault, "no-cluster", wording="no-address")
         try:

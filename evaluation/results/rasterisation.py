@@ -39,20 +39,13 @@ def write_rasterisation(
         try:
             write_atomically(path, label_pages(instances))
         except MemoryError:
-            raise WrongUsage(
-                fault(
-                    "too-large", f"case {quote(case.name)}", wording="label-map", height=case.height, width=case.width
-                )
-            ) from None
+            where, (height, width) = f"case {quote(case.name)}", case.shape_yx
+            raise WrongUsage(fault("too-large", where, wording="label-map", height=height, width=width)) from None
+        columns = (instances.source_id, instances.class_id, instances.areas_px())
         rows += [
-            (case.name, case.group, index + 1, source, names[class_id], area)
-            for index, (source, class_id, area) in enumerate(
-                zip(
-                    instances.source_id.tolist(),
-                    instances.class_id.tolist(),
-                    instances.areas_px().tolist(),
-                    strict=True,
-                )
+            (case.name, case.group, label, source, names[class_id], area)
+            for label, (source, class_id, area) in enumerate(
+                zip(*map(np.ndarray.tolist, columns), strict=True), start=1
             )
         ]
     header = ["case", "group", "label", "source_id", "class", "area_px"]

@@ -307,10 +307,8 @@ def count_together(
                 sums |= count_objects(cases, runs)
             except TooManyPairs as error:
                 largest = max(matched, key=lambda case: len(case.prediction))
-                where = f"case {quote(largest.case.name)}, family 'objects'"
-                raise refused(
-                    "case-too-costly", where, wording="too-many-distant", predictions=len(largest.prediction)
-                ) from error
+                where, predictions = f"case {quote(largest.case.name)}, family 'objects'", len(largest.prediction)
+                raise refused("case-too-costly", where, wording="too-many-distant", predictions=predictions) from error
         if "curves" in families and thresholds:
             hits = np.split(hits_by_confidence(cases, thresholds), cases.prediction_bound[1:-1])
         if "sizes" in families:

@@ -448,10 +448,8 @@ def check_class_probabilities(parts: Sequence[Part], where: str) -> None:
         if isinstance(part, LabelImage) or len(part)
     ]
     if any(has_them) and not all(has_them):
-        having, files = sum(has_them), len(has_them)
-        raise refused(
-            "missing-probability", where, wording="some-files-without-probabilities", having=having, files=files
-        )
+        having, files, wording = sum(has_them), len(has_them), "some-files-without-probabilities"
+        raise refused("missing-probability", where, wording=wording, having=having, files=files)
 
 
 def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Finding]:
@@ -464,14 +462,12 @@ def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Fin
 def check_instances(instances: Instances, limits: LimitRules, where: str) -> None:
     """Raise InputFault if there are too many instances, or some without a class."""
     if len(instances) > limits.instances_per_case:
-        raise refused(
-            "too-large", where, wording="too-many-nuclei", nuclei=len(instances), limit=limits.instances_per_case
-        )
+        nuclei, limit = len(instances), limits.instances_per_case
+        raise refused("too-large", where, wording="too-many-nuclei", nuclei=nuclei, limit=limit)
     nameless = np.flatnonzero(instances.class_id == 0)
     if len(nameless):
-        raise refused(
-            "instance-without-class", where, count=len(nameless), first_ids=instances.source_id[nameless[:3]].tolist()
-        )
+        first_ids = instances.source_id[nameless[:3]].tolist()
+        raise refused("instance-without-class", where, count=len(nameless), first_ids=first_ids)
 
 
 # --- kept references --------------------------------------------------------------------------------------------------

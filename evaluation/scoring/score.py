@@ -384,18 +384,15 @@ def check_columns(challenge: Challenge) -> None:
 def wrong_directions(where: str, columns: Iterable[RankingColumn], better: Mapping[str, Better]) -> list[Finding]:
     """The columns that would put the worst team first, by which direction is better at the paths of known metrics."""
     expected = {"higher": "descending", "lower": "ascending"}
-    return [
-        fault(
-            "contradictory-rules",
-            where,
-            wording="wrong-direction",
-            path=column.path,
-            direction=column.direction,
-            right=expected[better[column.path]],
-            better=better[column.path],
-        )
+    wording = "wrong-direction"
+    wrong = [
+        (column.path, column.direction, better[column.path], expected[better[column.path]])
         for column in columns
         if expected.get(better.get(column.path, ""), column.direction) != column.direction
+    ]
+    return [
+        fault("contradictory-rules", where, wording=wording, path=path, direction=direction, better=end, right=right)
+        for path, direction, end, right in wrong
     ]
 
 
