@@ -343,8 +343,9 @@ def test_memory_that_runs_out_is_told_with_the_estimate(pool, where):
 
 
 def test_other_errors_of_a_worker_are_raised_as_they_are():
-    with pytest.raises(ZeroDivisionError):
-        outcomes_of(divmod, [(1, 1), (1, 0)], ALONE)
+    for calls in ([(1, 1), (1, 0)], [(1, 0), (1, 1)]):
+        with pytest.raises(ZeroDivisionError):
+            outcomes_of(divmod, calls, ALONE)
 
 
 # --- copies of this process -------------------------------------------------------------------------------------------

@@ -384,15 +384,16 @@ def check_columns(challenge: Challenge) -> None:
 def wrong_directions(where: str, columns: Iterable[RankingColumn], better: Mapping[str, Better]) -> list[Finding]:
     """The columns that would put the worst team first, by which direction is better at the paths of known metrics."""
     expected = {"higher": "descending", "lower": "ascending"}
-    wording = "wrong-direction"
     wrong = [
         (column.path, column.direction, better[column.path], expected[better[column.path]])
         for column in columns
         if expected.get(better.get(column.path, ""), column.direction) != column.direction
     ]
     return [
-        fault("contradictory-rules", where, wording=wording, path=path, direction=direction, better=end, right=right)
-        for path, direction, end, right in wrong
+        fault(
+            "contradictory-rules", where, wording="wrong-direction", path=path, direction=way, better=end, right=right
+        )
+        for path, way, end, right in wrong
     ]
 
 
