@@ -100,8 +100,8 @@ def write_archive(
     Raises ChallengeBroken, WrongUsage.
     """
     challenge = Challenge.load(challenge_folder)
-    found = ResultFolder(results)
-    found.find()  # raises if there is nothing
+    folder = ResultFolder(results)
+    folder.find()  # raises if there is nothing
     paths = {f"challenge/{CHALLENGE_FILE}": challenge_folder / CHALLENGE_FILE}
     if private or challenge.submission.case_names != "hidden":
         paths[f"challenge/{CASES_FILE}"] = challenge_folder / CASES_FILE
@@ -140,7 +140,7 @@ def sha256(data: bytes) -> str:
 
 def made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
     """What the results were made with, as far as this machine tells."""
-    packages = sorted(f"{of.metadata['Name']}=={of.version}" for of in distributions())
+    packages = sorted(f"{package.metadata['Name']}=={package.version}" for package in distributions())
     software = {"version": __version__, "python": platform.python_version(), "packages": packages, "image": image}
     return {"date": date, "left_out": list(left_out), "software": software}
 
@@ -162,7 +162,7 @@ def datacite(challenge: Challenge, date: str, creators: Sequence[str], program: 
 def citation(challenge: Challenge, date: str, creators: Sequence[str]) -> str:
     """CITATION.cff 1.2.0 of the results; its values are JSON, which is YAML."""
     named = [dict(zip(("family-names", "given-names"), name.split(", ", 1), strict=False)) for name in creators]
-    authors = [of if len(of) == 2 else {"name": name} for of, name in zip(named, creators, strict=True)]
+    authors = [parts if len(parts) == 2 else {"name": name} for parts, name in zip(named, creators, strict=True)]
     keys = {
         "cff-version": "1.2.0",
         "message": "Cite these results by this file.",
@@ -266,13 +266,13 @@ def check_metadata(folder: Path) -> Iterator[Checked]:
         made, cited = (orjson.loads((folder / name).read_bytes()) for name in ("archive.json", "datacite.json"))
         date, creators = made["date"], [each["name"] for each in cited["creators"]]
         challenge, version = Challenge.load(folder / "challenge"), made["software"]["version"]
-        found = (citation(challenge, date, creators), *(
-            as_json(of(challenge, date, creators, version)) for of in (datacite, zenodo)
+        expected = (citation(challenge, date, creators), *(
+            as_json(document_of(challenge, date, creators, version)) for document_of in (datacite, zenodo)
         ))  # fmt: skip
     except (OSError, EvaluationError, KeyError, TypeError, AttributeError, orjson.JSONDecodeError):
         yield Checked(what, "cannot be checked", "archive.json or a file of the challenge is missing or damaged")
         return
-    other = [name for name, text in zip(names, found, strict=True) if stored[name] != text.encode()]
+    other = [name for name, text in zip(names, expected, strict=True) if stored[name] != text.encode()]
     yield Checked(what, "differs" if other else "same to the byte", ", ".join(other))
     believed = f"software, image and date in archive.json, and the key in every {KEY_FILE}"
     yield Checked(believed, "cannot be checked", "nothing else tells them")
@@ -284,7 +284,9 @@ def check_content(folder: Path) -> Iterator[Checked]:
     try:
         challenge = Challenge.load(folder / "challenge")
         files = results.find()[0]
-        hashes = {read_metrics(of.metrics, where=results.where(of.metrics))["challenge"]["hash"] for of in files}
+        hashes = {
+            read_metrics(result.metrics, where=results.where(result.metrics))["challenge"]["hash"] for result in files
+        }
     except EvaluationError as error:
         yield Checked("the rules, the ranking and the scores", "cannot be checked", str(error.findings[0]))
         return
@@ -314,11 +316,11 @@ def check_scores(folder: Path, submissions: Path | None, again: Path, workers: i
         challenge, rules = load_ranked(folder / "challenge")
         files, rejected = results.find()
         columns = plan_columns(challenge, rules.columns)
-        found = score_teams(folder / "challenge", challenge, columns, submissions, again, workers=workers)
+        rescored = score_teams(folder / "challenge", challenge, columns, submissions, again, workers=workers)
     except ChallengeBroken as error:
         yield Checked(what, "cannot be checked", str(error.findings[0]))
         return
-    scored, refused = {of.name for of in found.scores}, {of.name: of for of in found.unranked}
+    scored, refused = {team.name for team in rescored.scores}, {team.name: team for team in rescored.unranked}
     for file in files:
         of_team = f"scores of {file.name}, from its submission"
         if file.name in scored:
@@ -337,16 +339,16 @@ def check_scores(folder: Path, submissions: Path | None, again: Path, workers: i
             yield Checked(of_team, "same to the byte" if now == one else "differs", "" if now == one else now.reason)
 
 
-def check_results(what: str, stored: Path, found: Path) -> Checked:
+def check_results(what: str, stored: Path, again: Path) -> Checked:
     """The files of a result, those that the archive has, against the same files of today."""
     names = [name for name in RESULT_FILES if (stored / name).is_file()]
-    other = [name for name in names if (stored / name).read_bytes() != (found / name).read_bytes()]
+    other = [name for name in names if (stored / name).read_bytes() != (again / name).read_bytes()]
     if not other:
         return Checked(what, "same to the byte", ", ".join(names))
     for name in other:
         read = orjson.loads if name.endswith(".json") else rows_of
         try:
-            before, after = (read((of / name).read_bytes()) for of in (stored, found))
+            before, after = (read((folder / name).read_bytes()) for folder in (stored, again))
             different = first_difference(before, after)
         except (orjson.JSONDecodeError, UnicodeDecodeError, csv.Error, RecursionError):
             return Checked(what, "differs", f"{name} is damaged")
@@ -381,9 +383,9 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
     try:
         before: Any = read_board(folder / BOARD_FILE)
         board = rank_folder(folder / "challenge", results, {})
-        found = leaderboard_json(replace(board, before=before.get("before"))).encode()  # an older board is not here
-        after = orjson.loads(found)
-        if stored == found:
+        again = leaderboard_json(replace(board, before=before.get("before"))).encode()  # an older board is not here
+        after = orjson.loads(again)
+        if stored == again:
             return Checked(what, "same to the byte")
         why = f"{' and '.join(NOT_COMPARED)} are not compared"
         if all(file.details is None for file in results.find()[0]):
@@ -399,16 +401,20 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
 
 def without_details(board: Mapping[str, Any]) -> dict[str, Any]:
     """What of a board the rules and metrics.json of the teams decide."""
-    kept = {
+    kept_keys = {
         "columns": ("path", "direction", "weight"),
         "teams": ("name", "position", "combined", "equal", "floors", "below_floor"),
         "not_ranked": ("name", "code", "reason"),
         "shown": ("name",),
     }
-    found = {name: [{key: of.get(key) for key in keys} for of in board[name]] for name, keys in kept.items()}
-    cells = [[{key: cell[key] for key in ("path", "value", "rank")} for cell in of["columns"]] for of in board["teams"]]
+    shortened = {
+        name: [{key: entry.get(key) for key in keys} for entry in board[name]] for name, keys in kept_keys.items()
+    }
+    cells = [
+        [{key: cell[key] for key in ("path", "value", "rank")} for cell in entry["columns"]] for entry in board["teams"]
+    ]
     rules = {key: value for key, value in board["ranking"].items() if key != "in_words"}
-    return {"challenge": board["challenge"], "ranking": rules, "cells": cells, **found}
+    return {"challenge": board["challenge"], "ranking": rules, "cells": cells, **shortened}
 
 
 def first_difference(before: Any, after: Any, path: str = "") -> str | None:
@@ -418,11 +424,15 @@ def first_difference(before: Any, after: Any, path: str = "") -> str | None:
         pairs = [(f"{path}.{key}".lstrip("."), before.get(key), after.get(key)) for key in sorted(keys)]
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(zip(before, after, strict=True))]
-    elif all(isinstance(of, int | float) for of in (before, after)) and math.isclose(before, after, abs_tol=DIGITS):
+    elif all(isinstance(value, int | float) for value in (before, after)) and math.isclose(
+        before, after, abs_tol=DIGITS
+    ):
         return None
     else:
         return None if before == after else f"{path}: {str(before)[:60]} in the archive, {str(after)[:60]} now"
-    return next((found for where, one, other in pairs if (found := first_difference(one, other, where))), None)
+    return next(
+        (difference for where, one, other in pairs if (difference := first_difference(one, other, where))), None
+    )
 
 
 def check_key(name: str, folder: Path) -> Checked:
@@ -446,18 +456,18 @@ def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path 
         columns, every = every_column(challenge), all_metrics(stored, cases)
         tables, once = stored_tables(challenge, cases, metrics.with_name("objects.csv")), len(groups_of(challenge))
         values = partial(values_of_units, challenge, cases)
-        found = columns_in_samples(challenge, columns, values, tables, np.ones((1, once), np.int64))[0].tolist()
-        published, kept = ([number_at(of, column.path) for column in columns] for of in (stored, every))
+        recomputed = columns_in_samples(challenge, columns, values, tables, np.ones((1, once), np.int64))[0].tolist()
+        published, detailed = ([number_at(document, column.path) for column in columns] for document in (stored, every))
     except InputFault as error:
         return Checked(what, "cannot be checked", str(error))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         return Checked(what, "cannot be checked", "metrics.json or details.json has another form")
-    for column, *numbers in zip(columns, published, kept, found, strict=True):
+    for column, *numbers in zip(columns, published, detailed, recomputed, strict=True):
         known = [value for value in numbers if not math.isnan(value)]
         if known and not math.isclose(min(known), max(known), rel_tol=2 * DIGITS, abs_tol=2 * DIGITS):
             return Checked(what, "differs", f"{column.path}: {known[0]:g} in the archive, {known[-1]:g} now")
-    total = sum(not math.isnan(value) for value in kept)
-    again = sum(not math.isnan(one) and not math.isnan(other) for one, other in zip(kept, found, strict=True))
+    total = sum(not math.isnan(value) for value in detailed)
+    again = sum(not math.isnan(one) and not math.isnan(other) for one, other in zip(detailed, recomputed, strict=True))
     more = "" if again == total else "; what the others rest on is not in these files"
     return Checked(what, "same to the digit", f"{again:,} of {total:,}{more}")
 
@@ -471,9 +481,9 @@ def check_counts(what: str, table: Path, path: Path) -> Checked:
         for case, entry in details["cases"].items():
             for rule, of_rule in entry["rules"].items():
                 for outcome, name in COUNTS.items():
-                    stored, found = of_rule["counts"][name], rows[case, rule, outcome]
-                    if stored != found:
-                        why = f"{case}, {rule}: {stored} {outcome} in details.json, {found} rows"
+                    stored, counted = of_rule["counts"][name], rows[case, rule, outcome]
+                    if stored != counted:
+                        why = f"{case}, {rule}: {stored} {outcome} in details.json, {counted} rows"
                         return Checked(what, "differs", why)
     except InputFault as error:
         return Checked(what, "cannot be checked", str(error))

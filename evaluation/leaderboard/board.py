@@ -125,7 +125,7 @@ def score_and_rank(
     old = older_board(before)
     challenge, rules = load_ranked(challenge_folder)
     columns = plan_columns(challenge, rules.columns)
-    found = score_teams(
+    scored = score_teams(
         challenge_folder,
         challenge,
         columns,
@@ -136,7 +136,7 @@ def score_and_rank(
         note=note,
         executor=executor,
     )
-    board = board_of_challenge(challenge, rules, found.scores, found.unranked, found.findings)
+    board = board_of_challenge(challenge, rules, scored.scores, scored.unranked, scored.findings)
     objects = {team.name: output / RESULTS / team.name / "objects.csv" for team in board.teams}
     board = replace(board, tricks=stored_tricks(output / "tricks.json", board.identity, objects))
     board = with_moves(board, old)
@@ -187,42 +187,42 @@ def with_pairs(
     order = [team.name for team in board.teams]
     if not challenge.matching.rules or len(order) > PAIRS_UP_TO:
         return board
-    found = matched_nuclei(challenge, compared_measures(challenge, rules), {name: objects[name] for name in order})
-    if found.measures:
-        board = replace(board, common_nuclei=common_entry(challenge, rules, found, order))
-    return replace(board, alike=compare_outlines(*outlines_of(found))) if alike else board
+    matched = matched_nuclei(challenge, compared_measures(challenge, rules), {name: objects[name] for name in order})
+    if matched.measures:
+        board = replace(board, common_nuclei=common_entry(challenge, rules, matched, order))
+    return replace(board, alike=compare_outlines(*outlines_of(matched))) if alike else board
 
 
 def rank_scores(
-    found: ScoresInFile, rules: RankingRules, challenge: Challenge | None, progress: Progress | None = None
+    scores: ScoresInFile, rules: RankingRules, challenge: Challenge | None, progress: Progress | None = None
 ) -> Board:
     """Rank the teams of a CSV file. Raises WrongUsage ("missing-metric")."""
     return build_board(
-        table_in_file(found, rules, challenge),
+        table_in_file(scores, rules, challenge),
         rules,
         identity=identity_of(challenge, rules),
-        shown=found.shown,
-        unit_name=found.unit_name,
-        findings=[*found.findings, *unknown_entries(rules, found.names)],
+        shown=scores.shown,
+        unit_name=scores.unit_name,
+        findings=[*scores.findings, *unknown_entries(rules, scores.names)],
         progress=progress,
     )
 
 
-def table_in_file(found: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> ScoreTable:
+def table_in_file(scores: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> ScoreTable:
     """The table of a CSV file with its floors, which must be on columns. Raises WrongUsage ("missing-metric")."""
     columns, floors = [column.path for column in rules.columns], tuple(floor.path for floor in rules.require)
     for path in floors:
         if path not in columns:
             raise WrongUsage(fault("missing-metric", "ranking.require", wording="floor-without-scores", path=path))
     indices = [columns.index(path) for path in floors]
-    samples = found.table.samples
+    samples = scores.table.samples
     return replace(
-        found.table,
+        scores.table,
         samples=None if samples is None else np.concatenate([samples, samples[..., indices]], axis=2),
-        units=public_names(challenge, found.table.units, found.unit_name),
+        units=public_names(challenge, scores.table.units, scores.unit_name),
         floors=floors,
         at_least=tuple(floor.at_least for floor in rules.require),
-        floor_values=found.table.overall[:, indices] if indices else None,
+        floor_values=scores.table.overall[:, indices] if indices else None,
     )
 
 
@@ -345,23 +345,27 @@ def build_board(
     tests = compare_columns(table, rules, progress) if rules.method == "test_then_rank" else None
     full = apply_method(table, rules, tests) if table.teams else None
     is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
-    kept = select_teams(table, is_ranked)
-    if tests is None or kept is not table:
-        tests = compare_columns(kept, rules, progress)
-    common = common_values(kept)
-    claimed = tests if common is kept else compare_columns(common, rules, progress)
+    ranked_table = select_teams(table, is_ranked)
+    if tests is None or ranked_table is not table:
+        tests = compare_columns(ranked_table, rules, progress)
+    common = common_values(ranked_table)
+    claimed = tests if common is ranked_table else compare_columns(common, rules, progress)
     across = across_columns(claimed)
     rows: tuple[TeamRow, ...] = ()
     methods: tuple[dict[str, Any], ...] = ()
     stability = not_drawn(rules, "no-teams")
-    if full and kept.teams:
-        plain = full if kept is table else apply_method(kept, rules, tests)
-        drawn = draw_samples(kept, rules, plain)
-        rows = team_rows(kept, rules, share_places(kept, rules, tests) if rules.ex_aequo else plain, drawn)
-        stability = stability_entry(drawn, rules, kept)
+    if full and ranked_table.teams:
+        plain = full if ranked_table is table else apply_method(ranked_table, rules, tests)
+        drawn = draw_samples(ranked_table, rules, plain)
+        rows = team_rows(
+            ranked_table, rules, share_places(ranked_table, rules, tests) if rules.ex_aequo else plain, drawn
+        )
+        stability = stability_entry(drawn, rules, ranked_table)
         if len(rows) <= PAIRS_UP_TO:
-            at = [kept.teams.index(row.name) for row in rows]
-            methods = methods_entry({name: of[at] for name, of in places_by_methods(kept, rules, tests).items()})
+            at = [ranked_table.teams.index(row.name) for row in rows]
+            methods = methods_entry(
+                {name: places[at] for name, places in places_by_methods(ranked_table, rules, tests).items()}
+            )
     unit_names = table.units if rows and rows[0].by_unit else ()
     without = [
         Unranked(name, "no-value", full.why[name], optional(values))
@@ -380,12 +384,12 @@ def build_board(
                 column.weight,
                 test,
                 rules.margin_of(column),
-                differences_of(common, index, rules, kept.teams.index(rows[0].name) if rows else 0),
+                differences_of(common, index, rules, ranked_table.teams.index(rows[0].name) if rows else 0),
                 across[index],
             )
             for index, (column, test) in enumerate(zip(rules.columns, claimed, strict=True))
         ),
-        compared=kept.teams,
+        compared=ranked_table.teams,
         teams=rows,
         unranked=tuple(sorted([*without, *unranked], key=lambda row: row.name)),
         units=len(table.units),
@@ -396,7 +400,7 @@ def build_board(
             entry if unit_names else replace(entry, by_unit=()) for entry in sorted(shown, key=lambda entry: entry.name)
         ),
         unit_names=unit_names,
-        gaps=gaps_entry(kept, rules, unit_name),
+        gaps=gaps_entry(ranked_table, rules, unit_name),
         methods=methods,
     )
 
@@ -407,14 +411,14 @@ def rule_by_units(rules: RankingRules) -> str:
 
 def complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
     """``keep_complete_units``, also in samples."""
-    found = keep_complete_units(table)
-    if found.samples is None or found.gaps is None or found.by_unit is None:
-        return found
+    cut = keep_complete_units(table)
+    if cut.samples is None or cut.gaps is None or cut.by_unit is None:
+        return cut
     weights = sample_weights(len(table.units), rules.samples, rules.seed)
-    means = np.moveaxis(np.round(sample_means(found.by_unit, weights), 6), 0, 1)
-    samples, columns = found.samples.copy(), np.flatnonzero(found.gaps.left_out)
+    means = np.moveaxis(np.round(sample_means(cut.by_unit, weights), 6), 0, 1)
+    samples, columns = cut.samples.copy(), np.flatnonzero(cut.gaps.left_out)
     samples[..., columns] = means[..., columns]
-    return replace(found, samples=samples)
+    return replace(cut, samples=samples)
 
 
 def apply_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None) -> Ranking:
@@ -450,7 +454,7 @@ def rank_by_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Compa
 def better_matrix(table: ScoreTable, rules: RankingRules) -> npt.NDArray[np.int8]:
     """1 where the team of the row is better than that of the column by the paired difference, int8 (K, T, T)."""
     assert table.by_unit is not None
-    found = [
+    comparisons = [
         paired_differences(
             table.by_unit[:, index],
             higher_is_better=bool(table.higher_is_better[index]),
@@ -459,7 +463,7 @@ def better_matrix(table: ScoreTable, rules: RankingRules) -> npt.NDArray[np.int8
         )
         for index, column in enumerate(rules.columns)
     ]
-    return np.stack([of.verdict == BETTER for of in found]).astype(np.int8)
+    return np.stack([comparison.verdict == BETTER for comparison in comparisons]).astype(np.int8)
 
 
 def compare_columns(
@@ -525,7 +529,7 @@ def gaps_entry(table: ScoreTable, rules: RankingRules, unit_name: str) -> dict[s
         "values": values,
         "kind": unit_name if values == len(table.units) else "cases",
         "left_out": left_out,
-        "teams": [{"name": name, "lacking": of} for name, of in zip(table.teams, most, strict=True) if of],
+        "teams": [{"name": name, "lacking": gap} for name, gap in zip(table.teams, most, strict=True) if gap],
     }
 
 
@@ -552,15 +556,15 @@ def rank_table(
     position, combined = (np.full(len(table.teams), np.nan) for _ in range(2))
     if not table.teams:
         return position, combined
-    found = apply_method(table, rules, tests)
-    is_ranked = ~np.isnan(found.position)
+    placed = apply_method(table, rules, tests)
+    is_ranked = ~np.isnan(placed.position)
     if not is_ranked.any():
         return position, combined
     if rules.ex_aequo or not is_ranked.all():
-        kept = select_teams(table, is_ranked)
-        of_kept = tests if tests is not None and is_ranked.all() else compare_columns(kept, rules)
-        found = share_places(kept, rules, of_kept) if rules.ex_aequo else apply_method(kept, rules)
-    position[is_ranked], combined[is_ranked] = found.position, found.combined
+        ranked_table = select_teams(table, is_ranked)
+        of_kept = tests if tests is not None and is_ranked.all() else compare_columns(ranked_table, rules)
+        placed = share_places(ranked_table, rules, of_kept) if rules.ex_aequo else apply_method(ranked_table, rules)
+    position[is_ranked], combined[is_ranked] = placed.position, placed.combined
     return position, combined
 
 
@@ -573,7 +577,7 @@ def places_by_methods(
     tests where values stand in the place of missing ones, and where all teams share a place, as they do in too few
     units. All other rules stay.
     """
-    found: dict[RankingMethod, Float64] = {}
+    by_method: dict[RankingMethod, Float64] = {}
     replaced = has_replaced(table)
     for method in get_args(RankingMethod):
         if (needs_units(method) and table.by_unit is None) or (method == "absolute" and len(table.columns) > 1):
@@ -582,16 +586,20 @@ def places_by_methods(
             continue
         places, _ = rank_table(table, rules.model_copy(update={"method": method}), tests)
         if method == rules.method or method not in BY_MATRIX or np.nanmin(places) < np.nanmax(places):
-            found[method] = places
-    return found
+            by_method[method] = places
+    return by_method
 
 
-def methods_entry(found: Mapping[RankingMethod, Float64]) -> tuple[dict[str, Any], ...]:
+def methods_entry(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[dict[str, Any], ...]:
     """The table ``methods`` of leaderboard.json: places under each method, Kendall's tau-b to those under all."""
-    places = np.stack(list(found.values()))
+    places = np.stack(list(places_of_methods.values()))
     return tuple(
-        {"method": method, "places": list(map(number, of)), "kendall_tau": list(map(number, kendall_tau(of, places)))}
-        for method, of in found.items()
+        {
+            "method": method,
+            "places": list(map(number, place)),
+            "kendall_tau": list(map(number, kendall_tau(place, places))),
+        }
+        for method, place in places_of_methods.items()
     )
 
 
@@ -626,10 +634,10 @@ def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below:
     if below.all() or not below.any():
         return rank(values)
     first, last = rank(values[..., ~below, :]), rank(values[..., below, :])
-    found = np.empty(values.shape[:-1])
-    found[..., ~below] = first
-    found[..., below] = last + np.count_nonzero(~np.isnan(first), axis=-1)[..., None]
-    return found
+    positions = np.empty(values.shape[:-1])
+    positions[..., ~below] = first
+    positions[..., below] = last + np.count_nonzero(~np.isnan(first), axis=-1)[..., None]
+    return positions
 
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: Ranking) -> Stability:
@@ -652,8 +660,8 @@ def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
         pairs.append((table.floors, floors[0], table.floor_values))
     return [
         path
-        for paths, found, published in pairs
-        for path, one, other in zip(paths, found.T, published.T, strict=True)
+        for paths, recomputed, published in pairs
+        for path, one, other in zip(paths, recomputed.T, published.T, strict=True)
         if not np.allclose(one, other, rtol=SAME, atol=SAME, equal_nan=True)
     ]
 
@@ -678,8 +686,8 @@ def sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float6
     row_of = {weights.tobytes(): row for row, weights in enumerate(drawn)}
 
     def of_samples(weights: Int64) -> tuple[Float64, Float64]:
-        found = samples[[row_of[of.tobytes()] for of in weights.astype(np.int16)]]
-        return found[..., :number], found[..., number:]
+        chosen = samples[[row_of[draw.tobytes()] for draw in weights.astype(np.int16)]]
+        return chosen[..., :number], chosen[..., number:]
 
     return of_samples
 
@@ -723,18 +731,18 @@ def rank_in_samples(
     if not needs_units(rules.method):
         rank = position_ranker(table, rules, table.higher_is_better, rules.method)
         return lambda weights: positions_behind(values(weights)[0], rank, below)
-    found = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
+    unit_ranks = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
     if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
-        by_unit = np.empty_like(found.by_unit)
+        by_unit = np.empty_like(unit_ranks.by_unit)
         for part in (below, ~below):
             of_part = unit_values(
                 select_teams(table, part), method=rules.method, ties=rules.ties, missing=rules.missing_rank
             )
             by_unit[part] = of_part.by_unit
-        found = replace(found, by_unit=by_unit)
-    rank = position_ranker(table, rules, found.higher_is_better, rules.method)
+        unit_ranks = replace(unit_ranks, by_unit=by_unit)
+    rank = position_ranker(table, rules, unit_ranks.higher_is_better, rules.method)
     return rank_by_values(
-        found.by_unit, lambda values: positions_behind(values, rank, below), aggregate=rules.aggregate
+        unit_ranks.by_unit, lambda values: positions_behind(values, rank, below), aggregate=rules.aggregate
     )
 
 
@@ -902,8 +910,8 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
     rules = result.challenge.ranking
     if rules is None or not rules.columns:
         return result
-    kept = challenge_folder / EARLIER
-    if kept.is_dir() and not os.access(kept, os.R_OK | os.X_OK):
+    earlier_folder = challenge_folder / EARLIER
+    if earlier_folder.is_dir() and not os.access(earlier_folder, os.R_OK | os.X_OK):
         return without_place(
             replace(result, findings=(*result.findings, fault("other-leaderboard", quote(EARLIER), wording="closed")))
         )

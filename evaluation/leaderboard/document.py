@@ -176,7 +176,7 @@ def cells(paths: Sequence[str], row: TeamRow | Shown | Unranked) -> list[dict[st
     """What is known of an entry in each column; nothing of one that was not scored."""
     known = {key: values for key, field in OF_COLUMN.items() if (values := getattr(row, field, ()))}
     names = zip(paths, *known.values(), strict=True) if known else ()
-    return [dict(zip(("path", *known), of, strict=True)) for of in names]
+    return [dict(zip(("path", *known), cell_values, strict=True)) for cell_values in names]
 
 
 def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, Any]:
@@ -225,22 +225,22 @@ def column_entry(column: BoardColumn, names: Sequence[str], *, few: bool) -> dic
     return entry
 
 
-def difference_entries(names: Sequence[str], found: Differences) -> list[dict[str, Any]]:
+def difference_entries(names: Sequence[str], differences: Differences) -> list[dict[str, Any]]:
     """What the first of each pair of teams is ahead of the second."""
-    needed, rows = found.needed, found.rows.tolist()
+    needed, rows = differences.needed, differences.rows.tolist()
     every = len(rows) == len(names)
     return [
         {
             "first": names[rows[one]],
             "second": names[other],
-            "units": int(found.units[one, other]),
-            "mean": number(float(found.mean[one, other])),
-            "low": number(float(found.low[one, other])),
-            "high": number(float(found.high[one, other])),
-            "effect": finite(found.effect[one, other]),
-            "ahead": number(float(found.ahead[one, other])),
+            "units": int(differences.units[one, other]),
+            "mean": number(float(differences.mean[one, other])),
+            "low": number(float(differences.low[one, other])),
+            "high": number(float(differences.high[one, other])),
+            "effect": finite(differences.effect[one, other]),
+            "ahead": number(float(differences.ahead[one, other])),
             "needed": finite(needed[one, other]),
-            "verdict": VERDICTS[found.verdict[one, other]],
+            "verdict": VERDICTS[differences.verdict[one, other]],
         }
         for one, team in enumerate(rows)
         for other in range(team + 1 if every else 0, len(names))
@@ -278,8 +278,8 @@ def significant(value: float | None) -> float | int | None:
     """
     if value is None or math.isnan(value):
         return None
-    found = float(f"{value:.6g}")
-    return int(found) if found.is_integer() else found
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 # --- leaderboard.csv --------------------------------------------------------------------------------------------------

@@ -33,21 +33,23 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
     is_safe = any(metric.spurious == "worse" and metric.missed == "worse" for metric in required.values())
     copied = [path for path, metric in ranked.items() if metric.missed != "none" and metric.spurious == "none"]
     passed = [path for path, metric in required.items() if metric.spurious == "none"]
-    found = []
+    findings = []
     if blind:
-        found.append(fault("gameable-ranking", "challenge.toml: ranking.columns", paths=blind))
+        findings.append(fault("gameable-ranking", "challenge.toml: ranking.columns", paths=blind))
     if copied and not is_safe:
-        found.append(fault("gameable-ranking", "challenge.toml: ranking.columns", wording="copies-pay", paths=copied))
+        findings.append(
+            fault("gameable-ranking", "challenge.toml: ranking.columns", wording="copies-pay", paths=copied)
+        )
     if passed and not is_safe:
-        found.append(
+        findings.append(
             fault("gameable-ranking", "challenge.toml: ranking.require", wording="floor-for-copies", paths=passed)
         )
-    return found
+    return findings
 
 
 def against_tricks(document: Mapping[str, Any]) -> str:
     """Whether any attempt to game a ranking works, from tricks.json, without names of teams; "" if none was played."""
-    tricks = {of["name"]: of["words"] for of in document["tricks"]}
+    tricks = {trick["name"]: trick["words"] for trick in document["tricks"]}
     paying = Counter(play["trick"] for play in document["plays"] if play["pays"])
     if not document["plays"]:
         return ""

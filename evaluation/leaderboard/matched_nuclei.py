@@ -83,14 +83,14 @@ def matched_nuclei(
     return MatchedNuclei(rule, measures, list(index_of), teams, without)
 
 
-def outlines_of(found: MatchedNuclei) -> tuple[Float64, dict[str, Outlines]]:
+def outlines_of(matched: MatchedNuclei) -> tuple[Float64, dict[str, Outlines]]:
     """The areas of the reference nuclei, px, float64 (N,), and how each team outlined them."""
     teams = {}
-    for name, team in found.teams.items():
-        area, iou = np.full((2, len(found.nuclei)), np.nan)
+    for name, team in matched.teams.items():
+        area, iou = np.full((2, len(matched.nuclei)), np.nan)
         area[team.nucleus], iou[team.nucleus] = team.area, team.iou
         teams[name] = Outlines(area, iou)
-    return numbers_of([nucleus[-1] for nucleus in found.nuclei]), teams
+    return numbers_of([nucleus[-1] for nucleus in matched.nuclei]), teams
 
 
 def read_matched(

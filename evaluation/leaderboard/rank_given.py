@@ -54,7 +54,7 @@ def rank_given(
         return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
     assert scores is not None
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
-    found = read_scores(
+    in_file = read_scores(
         scores,
         rules.columns,
         unit=unit,
@@ -63,7 +63,7 @@ def rank_given(
         unranked=rules.unranked,
         draw=None if needs_units(rules.method) else (rules.samples, rules.seed),
     )
-    return with_moves(rank_scores(found, rules, challenge, progress), old)
+    return with_moves(rank_scores(in_file, rules, challenge, progress), old)
 
 
 def rules_of_scores(
@@ -128,14 +128,14 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     >>> parse_settings(["method=absolute", "samples=500", "ex_aequo=true"])
     {'method': 'absolute', 'samples': 500, 'ex_aequo': True}
     """
-    found: dict[str, Any] = {}
+    settings_by_key: dict[str, Any] = {}
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key or key == "columns":
             expected = "KEY=VALUE, with a key of [ranking] but 'columns'"
             raise WrongUsage(fault("invalid-rule", "--set", got=quote(text), expected=expected))
         try:
-            found[key] = tuples_for_lists(parse_toml(f"value = {value}")["value"])
+            settings_by_key[key] = tuples_for_lists(parse_toml(f"value = {value}")["value"])
         except ValueError:
-            found[key] = value
-    return found
+            settings_by_key[key] = value
+    return settings_by_key

@@ -65,7 +65,7 @@ def columns_in_samples(
     groups, strata = (
         np.unique([getattr(case, name) for case in cases], return_inverse=True)[1] for name in ("group", "stratum")
     )
-    found = np.full((len(weights), len(columns)), np.nan)
+    in_samples = np.full((len(weights), len(columns)), np.nan)
     for rule in dict.fromkeys(column.rule for column in columns):
         of_rule = [k for k, column in enumerate(columns) if column.rule == rule]
         units = {k: unit_of(challenge, columns[k]) for k in of_rule}
@@ -74,10 +74,10 @@ def columns_in_samples(
             continue
         known = [k for k in of_rule if units[k] and (units[k] != "pooled" or is_known(columns[k], table, challenge))]
         if known:
-            found[:, known] = score_known(
+            in_samples[:, known] = score_known(
                 challenge, {k: (columns[k], units[k]) for k in known}, values, table, weights, groups, strata
             )
-    return np.round(found, 6) + 0.0
+    return np.round(in_samples, 6) + 0.0
 
 
 def score_known(
@@ -164,13 +164,13 @@ def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Pat
         entries = [details["cases"][case.name] for case in cases]
         counts = [entry["rules"][rule]["counts"] for entry in entries]
         missing = [not entry["submitted"] for entry in entries]
-        empty = [entry["submitted"] and is_empty(of) for entry, of in zip(entries, counts, strict=True)]
+        empty = [entry["submitted"] and is_empty(count) for entry, count in zip(entries, counts, strict=True)]
         table = bare_table(cases, missing, empty)
-        more = [of.get("sums", {}) for of in counts]
-        sums = dict(table.sums) | {name: np.array([of[name] for of in more]) for name in more[0]}
+        more = [count.get("sums", {}) for count in counts]
+        sums = dict(table.sums) | {name: np.array([count[name] for count in more]) for name in more[0]}
         pairs = table.pairs
         if "confusion_matrix" in counts[0]:
-            sums["confusion"] = np.array([of["confusion_matrix"] for of in counts], np.int64)
+            sums["confusion"] = np.array([count["confusion_matrix"] for count in counts], np.int64)
             pairs = stored_pairs(challenge, cases, rule, objects) or pairs
             sums |= measure_sums(pairs, len(cases), len(challenge.class_names))
         areas = [challenge.area_mm2(case) for case in cases]

@@ -93,18 +93,18 @@ def read_scores(
     unranked  entries that are shown, with no value in a column where they lack one that another entry has
     """
     rows, findings = read_rows(path, columns, challenge)
-    found = table_of_rows(without_teams(rows, unranked), columns, unit=unit, missing=missing, draw=draw)
+    scores = table_of_rows(without_teams(rows, unranked), columns, unit=unit, missing=missing, draw=draw)
     shown: list[Shown] = []
     if set(unranked) & set(rows.teams):
         every = table_of_rows(rows, columns, unit=unit, missing="unranked").table
         assert every.by_unit is not None
-        at = [every.units.index(name) for name in found.table.units]
+        at = [every.units.index(name) for name in scores.table.units]
         shown = [
             Shown(name, optional(every.overall[team]), tuple(map(optional, every.by_unit[team][:, at])))
             for team, name in enumerate(every.teams)
             if name in unranked
         ]
-    return replace(found, findings=(*findings, *found.findings), shown=tuple(shown), names=rows.teams)
+    return replace(scores, findings=(*findings, *scores.findings), shown=tuple(shown), names=rows.teams)
 
 
 def without_teams(rows: ScoreRows, teams: Sequence[str]) -> ScoreRows:
@@ -114,21 +114,23 @@ def without_teams(rows: ScoreRows, teams: Sequence[str]) -> ScoreRows:
     """
     if not set(teams) & set(rows.teams):
         return rows
-    kept = ~np.isin(rows.team, [index for index, name in enumerate(rows.teams) if name in teams])
-    if not kept.any():
+    is_kept = ~np.isin(rows.team, [index for index, name in enumerate(rows.teams) if name in teams])
+    if not is_kept.any():
         raise WrongUsage(fault("no-teams", rows.table.where, wording="in-scores"))
-    (of_team, team), (of_case, case) = (np.unique(of[kept], return_inverse=True) for of in (rows.team, rows.case))
+    (of_team, team), (of_case, case) = (
+        np.unique(numbers[is_kept], return_inverse=True) for numbers in (rows.team, rows.case)
+    )
     of_group, group = np.unique(rows.group_of_case[of_case], return_inverse=True)
     return ScoreRows(
-        table=rows.table.take(kept),
+        table=rows.table.take(is_kept),
         teams=tuple(rows.teams[index] for index in of_team),
         cases=tuple(rows.cases[index] for index in of_case),
         groups=tuple(rows.groups[index] for index in of_group),
         team=team,
         case=case,
-        column=rows.column[kept],
+        column=rows.column[is_kept],
         group_of_case=group,
-        value=rows.value[kept],
+        value=rows.value[is_kept],
     )
 
 
@@ -174,7 +176,7 @@ def table_of_rows(
     values = settled.values
     units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
     means = [mean or aggregation_of(column.path, unit) for column in columns]
-    overall = np.stack([mean_of(values[:, index], rows, of) for index, of in enumerate(means)], axis=1)
+    overall = np.stack([mean_of(values[:, index], rows, kind) for index, kind in enumerate(means)], axis=1)
     ordered = ScoreTable(
         teams=rows.teams,
         columns=tuple(column.path for column in columns),
@@ -299,11 +301,13 @@ def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
         raise refused("too-large", table.where, wording="too-many-rows", limit=ROWS_LIMIT)
     made = melted(table, sorted(known - {*wide}), wide, lacking[0], {"metric": ONE_METRIC} if len(lacking) == 3 else {})
     names = listed((table.names[column] for column in wide), 5, last="and")
-    told = [] if lacking[0] == "metric" else [fault("wide-table", table.where, columns=names, what=lacking[0])]
-    return made, {name: made.find(NAMES[name]) or 0 for name in NAMES}, told
+    findings = [] if lacking[0] == "metric" else [fault("wide-table", table.where, columns=names, what=lacking[0])]
+    return made, {name: made.find(NAMES[name]) or 0 for name in NAMES}, findings
 
 
-def melted(table: Table, kept: Sequence[int], wide: Sequence[int], name: str, constant: Mapping[str, str]) -> Table:
+def melted(
+    table: Table, constant_columns: Sequence[int], wide: Sequence[int], name: str, constant: Mapping[str, str]
+) -> Table:
     """The table with a row for each cell of some columns.
 
     name      of the column in which their names are then; their cells are in the column "value"
@@ -317,12 +321,14 @@ def melted(table: Table, kept: Sequence[int], wide: Sequence[int], name: str, co
     def spread(cells: Int64, added: Int64) -> Int64:
         of_names = np.tile(added[: len(wide)], len(table))
         same = [np.full(rows, edge) for edge in added[len(wide) :]]
-        return np.column_stack([np.repeat(cells[:, kept], len(wide), axis=0), of_names, cells[:, wide].ravel(), *same])
+        return np.column_stack(
+            [np.repeat(cells[:, constant_columns], len(wide), axis=0), of_names, cells[:, wide].ravel(), *same]
+        )
 
     return Table(
         table.where,
         table.data + b"".join(texts),
-        (*(table.names[column] for column in kept), name, "value", *constant),
+        (*(table.names[column] for column in constant_columns), name, "value", *constant),
         spread(table.start, start),
         spread(table.stop, stop),
         np.repeat(table.line, len(wide)),
@@ -340,15 +346,15 @@ def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], wher
         if ending in MEANS:
             index_of.setdefault(metric, index)
         index_of[column.path] = index
-    found = np.array([index_of.get(metric, -1) for metric in metrics], np.int64)
+    matched = np.array([index_of.get(metric, -1) for metric in metrics], np.int64)
     lacking = [
         fault("missing-metric", where, name=column.path, known=metrics)
         for index, column in enumerate(columns)
-        if index not in set(found.tolist())
+        if index not in set(matched.tolist())
     ]
     if lacking:
         raise InputFault(*lacking)
-    return found
+    return matched
 
 
 def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
@@ -366,8 +372,8 @@ def beyond_worst(
     table: Table, column: int, columns: Sequence[RankingColumn], column_of_row: Int64, value: Float64
 ) -> list[Finding]:
     """Values that are worse than the worst which their metric can have: one that is missing would be better."""
-    worst = worst_by_name(of.path for of in columns)
-    ends = np.array([worst.get(of.path, -np.inf) for of in columns])
+    worst = worst_by_name(ranking_column.path for ranking_column in columns)
+    ends = np.array([worst.get(ranking_column.path, -np.inf) for ranking_column in columns])
     rows = np.flatnonzero(value < ends[column_of_row])
     named = []
     for row in rows[:FAULTS_NAMED].tolist():
@@ -480,10 +486,10 @@ def in_samples(
     if unit == "group":
         over_groups = sample_means(means_of_groups(values, of_case, groups), weights)
     else:
-        parts = [sample_means(values[..., of_case == of], by_case[:, of_case == of]) for of in range(groups)]
+        parts = [sample_means(values[..., of_case == group], by_case[:, of_case == group]) for group in range(groups)]
         over_groups = mean_of_known(np.stack(parts, axis=-1))
-    found: Float64 = np.where(np.array(means) == "case", over_cases, over_groups)
-    return np.moveaxis(np.round(found, 6), 0, 1)
+    means_in_samples: Float64 = np.where(np.array(means) == "case", over_cases, over_groups)
+    return np.moveaxis(np.round(means_in_samples, 6), 0, 1)
 
 
 def gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None:

@@ -250,17 +250,19 @@ def values_of_units(
     metric, cases = column.metric, ordered_cases(challenge)
     names = [case.name for case in cases] if kind == "case" else groups_of(challenge)
     entries = [details[f"{kind}s"][name]["rules"][column.rule] for name in names]
-    found = scores_of([(value_at(of["scores"], metric.path), value_at(of["undefined"], metric.path)) for of in entries])
+    scores = scores_of(
+        [(value_at(entry["scores"], metric.path), value_at(entry["undefined"], metric.path)) for entry in entries]
+    )
     of_cases = [details["cases"][case.name] for case in cases]
-    missing = [not of["submitted"] for of in of_cases]
-    counts = [of["rules"][column.rule]["counts"] for of in of_cases]
-    empty = [of["submitted"] and is_empty(counted) for of, counted in zip(of_cases, counts, strict=True)]
+    missing = [not entry["submitted"] for entry in of_cases]
+    counts = [entry["rules"][column.rule]["counts"] for entry in of_cases]
+    empty = [entry["submitted"] and is_empty(counted) for entry, counted in zip(of_cases, counts, strict=True)]
     rows: dict[str, list[int]] = {}
     for row, case in enumerate(cases):
         rows.setdefault(case.name if kind == "case" else case.group, []).append(row)
     units = unite(bare_table(cases, missing, empty), [rows[name] for name in names])
     undefined, counts_missed = challenge.aggregation.undefined, metric.counts_missed
-    return penalise(found, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
+    return penalise(scores, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
 
 
 def values_in_samples(
@@ -313,8 +315,8 @@ def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
         raise refused("not-metrics", where, got=(error.strerror or "not readable").lower()) from None
     except (ValidationError, RecursionError) as error:
         raise refused("not-metrics", where, got=why_invalid(error)) from None
-    found: dict[str, Any] = document
-    return found
+    metrics: dict[str, Any] = document
+    return metrics
 
 
 def unwrapped(document: Any) -> Any:

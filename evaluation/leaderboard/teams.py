@@ -215,22 +215,22 @@ def score_teams(
         scores = kept.read(folder, team.name) if kept.read else read_team(folder, team.name, challenge, columns)
         return scores, "kept" if is_kept else "scored"
 
-    found: dict[int, TeamScores | Unranked] = {}
+    results: dict[int, TeamScores | Unranked] = {}
 
     def advance() -> None:
         if progress:
-            progress(len(found), len(teams))
+            progress(len(results), len(teams))
 
     advance()
     needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
     outcomes = run_jobs(teams, score_one, needs=needs, workers=workers, executor=executor, idle=advance)
     with closing(outcomes):  # whatever happens: nobody works on
         for number, (of_team, outcome) in outcomes:
-            found[number] = of_team
+            results[number] = of_team
             if note:
                 note(teams[number].name, outcome)
             advance()
-    ordered = [found[number] for number in range(len(teams))]
+    ordered = [results[number] for number in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
     unranked = tuple(of_team for of_team in ordered if isinstance(of_team, Unranked))
     return ScoredTeams(scores, (*unranked, *folder_of_teams.unranked), tuple(folder_of_teams.findings))
@@ -436,9 +436,9 @@ class ResultFolder:
             try:
                 metrics = read_metrics(file.metrics, where=where)
                 details = read_details(file.details, where=beside) if file.details else None
-                found = metrics["challenge"]["hash"]
-                hashes.setdefault(found, []).append(file.name)
-                if found == challenge.hash:
+                hash_there = metrics["challenge"]["hash"]
+                hashes.setdefault(hash_there, []).append(file.name)
+                if hash_there == challenge.hash:
                     tables = stored_tables(challenge, details, file.objects) if details else None
                     scores.append(
                         team_of_documents(file.name, challenge, columns, metrics, details, tables=tables, where=beside)
@@ -446,7 +446,7 @@ class ResultFolder:
             except InputFault as error:
                 faults += error.findings
                 rejected.append(why_unranked(file.name, rejection(challenge, error.findings)))
-        others = {found: names for found, names in sorted(hashes.items()) if found != challenge.hash}
+        others = {hash_there: names for hash_there, names in sorted(hashes.items()) if hash_there != challenge.hash}
         if others:
             named = [f"{hash[:12]}… in {listed(names, 3, last='and')}" for hash, names in list(others.items())[:5]]
             named += [f"and {len(others) - 5} more"] if len(others) > 5 else []

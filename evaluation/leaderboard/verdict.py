@@ -132,7 +132,7 @@ def about_differences(document: Document, first: Sequence[str], who: str) -> lis
         than = f"significantly better than {lead}"
         parts.append(f"{names_of(worse)} {verb} {than}{in_columns(pairs, worse, columns, 'worse')}")
     if equal:
-        margin = "differ{s} from {lead} by no more than the margin" if any(of["margin"] for of in columns) else ""
+        margin = "differ{s} from {lead} by no more than the margin" if any(entry["margin"] for entry in columns) else ""
         words = margin or "{have} the same values as {lead}"
         s, have = ("", "have") if len(equal) > 1 else ("s", "has")
         words = words.format(lead=lead, s=s, have=have)
@@ -152,24 +152,30 @@ def compare_with(leader: str, columns: Sequence[Document], titles: Mapping[str, 
     """The other teams by their names, and what the differences of all columns say of each."""
     pairs: dict[str, Pair] = {}
     for column in columns:
-        for of in column["differences"]:
-            if leader not in (of["first"], of["second"]):
+        for difference in column["differences"]:
+            if leader not in (difference["first"], difference["second"]):
                 continue
-            is_first = of["first"] == leader
-            pair = pairs.setdefault(of["second"] if is_first else of["first"], Pair())
-            pair.common = max(pair.common, of["units"])
-            if of["units"] < FEWEST_UNITS:
+            is_first = difference["first"] == leader
+            pair = pairs.setdefault(difference["second"] if is_first else difference["first"], Pair())
+            pair.common = max(pair.common, difference["units"])
+            if difference["units"] < FEWEST_UNITS:
                 continue
             pair.tested += 1
-            if of["verdict"] == "equivalent":
+            if difference["verdict"] == "equivalent":
                 pair.equal += 1
-            elif of["verdict"] != "undecided":
-                (pair.better if (of["verdict"] == "better") == is_first else pair.worse).append(titles[column["path"]])
-            elif of["needed"] is not None and (of["mean"] > 0) == is_first and of["units"] >= FEWEST_TO_FORECAST:
-                pair.needed = min(pair.needed, of["needed"])
+            elif difference["verdict"] != "undecided":
+                (pair.better if (difference["verdict"] == "better") == is_first else pair.worse).append(
+                    titles[column["path"]]
+                )
+            elif (
+                difference["needed"] is not None
+                and (difference["mean"] > 0) == is_first
+                and difference["units"] >= FEWEST_TO_FORECAST
+            ):
+                pair.needed = min(pair.needed, difference["needed"])
             if len(columns) == 1:
-                ahead = of["ahead"] if is_first else 1 - of["ahead"]
-                pair.behind = round((1 - ahead) * of["units"], 3), of["units"]
+                ahead = difference["ahead"] if is_first else 1 - difference["ahead"]
+                pair.behind = round((1 - ahead) * difference["units"], 3), difference["units"]
     return pairs
 
 
@@ -277,18 +283,18 @@ def about_methods(document: Document, first: set[str], tricks: str) -> list[str]
         return [f"{tricks[0].upper()}{tricks[1:]}."] if tricks else []
     names = [team["name"] for team in document["teams"]]
     rankings: dict[tuple[int | None, ...], str] = {}
-    for of in methods:
-        rankings.setdefault(order_of(of["places"]), of["method"].replace("_", " "))
+    for entry in methods:
+        rankings.setdefault(order_of(entry["places"]), entry["method"].replace("_", " "))
     changed: dict[str, list[str]] = {}
     for places, method in rankings.items():
-        found = {name for name, place in zip(names, places, strict=True) if place == 0}
-        if found != first:
-            of_others = OTHERS_SHARE if found & first else OTHERS_FIRST
-            changed.setdefault(SOME_ARE_FIRST if found < first else of_others, []).append(method)
+        leaders = {name for name, place in zip(names, places, strict=True) if place == 0}
+        if leaders != first:
+            of_others = OTHERS_SHARE if leaders & first else OTHERS_FIRST
+            changed.setdefault(SOME_ARE_FIRST if leaders < first else of_others, []).append(method)
     end = f"; {tricks}." if tricks else "."
     if not changed:
         return [f"All {len(methods)} methods of ranking agree on the first rank{end}"]
-    parts = [f"{what} in {len(of)} ({in_words(of)})" for what, of in sorted(changed.items())]
+    parts = [f"{what} in {len(entry)} ({in_words(entry)})" for what, entry in sorted(changed.items())]
     return [f"The {len(methods)} methods of ranking give {len(rankings)} different orders: {', '.join(parts)}{end}"]
 
 

@@ -175,7 +175,7 @@ class Metric:
 
     def in_challenge(self, choice: MetricChoice) -> Iterable[Metric]:
         """The metric for each class, threshold, … of a challenge, without placeholders."""
-        evaluate = partial(of_outlines, of=self.evaluate) if self.outlines else self.evaluate
+        evaluate = partial(of_outlines, evaluate=self.evaluate) if self.outlines else self.evaluate
         name = ".".join(self.path)
         held = [each for placeholder, each in PLACEHOLDERS.items() if placeholder in name] if "<" in name else []
         for variants in product(*(each(choice) for each in (*self.each, *held))):
@@ -189,9 +189,9 @@ class Metric:
             yield replace(self, path=path, evaluate=formula, each=(), **properties)
 
 
-def of_outlines(units: Units, of: Evaluate, **arguments: Any) -> Scores:
+def of_outlines(units: Units, evaluate: Evaluate, **arguments: Any) -> Scores:
     """A score that compares outlines: undefined "points-only" where the nuclei of a case are points on a side."""
-    score, points = of(units, **arguments), units.sum("points") > 0
+    score, points = evaluate(units, **arguments), units.sum("points") > 0
     return Scores(np.where(points, np.nan, score.value), np.where(points, code("points-only"), score.reason))
 
 

@@ -68,7 +68,7 @@ def compare_on_common(
     """
     teams, kinds = len(matched), len(measures)
     first, second = np.triu_indices(teams, 1)
-    found, zeroed = np.full((3, len(first), kinds), np.nan), np.where(matched, measures, 0.0)
+    mean_difference, zeroed = np.full((3, len(first), kinds), np.nan), np.where(matched, measures, 0.0)
     number, common = matched.sum(axis=1), np.zeros(len(first), np.int64)
     compared = np.zeros(len(first), np.bool_)
     weights = draw(groups, samples=min(samples, SAMPLES_UP_TO), seed=seed) if groups > 1 else None
@@ -82,17 +82,17 @@ def compare_on_common(
         common[of_pair] = size.sum(axis=0).astype(np.int64)
         enough = 10 * common[of_pair, None] >= 7 * np.stack([number[team].repeat(len(of_pair)), number[others]], axis=1)
         compared[of_pair] = enough.all(axis=1) & (common[of_pair] >= LEAST)
-        kept = np.flatnonzero(compared[of_pair])
-        if len(kept) == 0:
+        rows = np.flatnonzero(compared[of_pair])
+        if len(rows) == 0:
             continue
-        difference = np.empty((len(kept), kinds, groups))
+        difference = np.empty((len(rows), kinds, groups))
         for kind in range(kinds):
             own = scipy.sparse.csr_array((zeroed[kind, team, mine], (group[mine], mine)), shape=in_group.shape)
             less = own @ by_nucleus[:, others] - in_group @ values[kind][:, others]
             mean = np.where(size > 0, less / np.maximum(size, 1), np.nan)
-            difference[:, kind] = mean[:, kept].T
-        found[:, of_pair[kept]] = describe(difference, weights)
-    return CommonPairs(first, second, common, compared, number, *found)
+            difference[:, kind] = mean[:, rows].T
+        mean_difference[:, of_pair[rows]] = describe(difference, weights)
+    return CommonPairs(first, second, common, compared, number, *mean_difference)
 
 
 def draw(groups: int, *, samples: int, seed: int) -> Any:

@@ -121,16 +121,16 @@ def units_that_decide(effect: Float64, level: float) -> Float64:
         fewest = ((normal + scipy.special.ndtri(POWER)) / size) ** 2  # Student's distribution asks for more
     needed: Float64 = np.maximum(np.ceil(fewest + normal**2 / 2), FEWEST_UNITS)
     few = fewest <= UNITS_WORKED_OUT
-    found, size = np.maximum(np.ceil(fewest[few]), FEWEST_UNITS), np.where(size[few] < 1e6, size[few], 1e6)
-    is_open = np.ones(len(found), np.bool_)
+    fewest_units, size = np.maximum(np.ceil(fewest[few]), FEWEST_UNITS), np.where(size[few] < 1e6, size[few], 1e6)
+    is_open = np.ones(len(fewest_units), np.bool_)
     while is_open.any():
-        units = found[is_open]
+        units = fewest_units[is_open]
         missed = scipy.special.nctdtr(
             units - 1, size[is_open] * np.sqrt(units), scipy.special.stdtrit(units - 1, 1 - level / 2)
         )
         is_open[is_open] = missed > 1 - POWER
-        found[is_open] += 1
-    needed[few] = found
+        fewest_units[is_open] += 1
+    needed[few] = fewest_units
     return needed
 
 
@@ -159,7 +159,7 @@ def better_in_samples(
 
     def count_better(weights: Int64) -> Float64:
         drawn = weights.astype(np.float64)
-        found = np.where(drawn @ known.T > 0, 0.0, np.nan)
+        better = np.where(drawn @ known.T > 0, 0.0, np.nan)
         of_team = drawn @ np.nan_to_num(values).T * (1.0 if higher_is_better else -1.0)
         for begin in range(0, len(first), TEAM_PAIRS_AT_ONCE):
             one, other = (of[begin : begin + TEAM_PAIRS_AT_ONCE] for of in (first, second))
@@ -179,8 +179,8 @@ def better_in_samples(
             mean, spread = (np.where(np.abs(of) <= least, 0.0, of) for of in (centre + mean, spread))
             half = half_width(units, mean, spread, level / len(first))
             beyond = np.abs(mean) + half > margin  # not inside ± margin
-            found += (beyond & (mean - half > 0)) @ each[other] + (beyond & (mean + half < 0)) @ each[one]
-        return found
+            better += (beyond & (mean - half > 0)) @ each[other] + (beyond & (mean + half < 0)) @ each[one]
+        return better
 
     return count_better
 
@@ -194,7 +194,7 @@ def across_columns(tests: list[Comparison | None]) -> list[int]:
     boards on which all teams are equal in all columns at most a share of ``level`` shows any difference. Untested
     columns have 0.
     """
-    found = [0] * len(tests)
+    counts = [0] * len(tests)
     tested = []
     for index, test in enumerate(tests):
         if test is None or test.undefined is not None:
@@ -208,5 +208,5 @@ def across_columns(tests: list[Comparison | None]) -> list[int]:
         least = level / (len(tested) - step)
         if smallest > least:
             break
-        found[index] = int((pairs <= least).sum())
-    return found
+        counts[index] = int((pairs <= least).sum())
+    return counts

@@ -168,12 +168,12 @@ def on_cycles(edges: Bool) -> Bool:
 
 def reach(edges: Bool) -> Bool:
     """Which team can be reached from which along edges."""
-    found = edges
+    reached = edges
     while True:
-        further = found | (found.astype(np.float32) @ found.astype(np.float32) > 0)
-        if np.array_equal(further, found):
-            return found
-        found = further
+        further = reached | (reached.astype(np.float32) @ reached.astype(np.float32) > 0)
+        if np.array_equal(further, reached):
+            return reached
+        reached = further
 
 
 # --- How teams are ranked: values in columns, ranks in each column, one number of them, and the rank of that number. --
@@ -418,8 +418,8 @@ def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing
     if missing == "unranked":
         values[find_gaps(table).any(axis=(1, 2))] = np.nan
     in_unit = np.moveaxis(values, 0, -1)
-    found = rank_values(in_unit, higher_is_better=False, ties=ties, missing=missing, tolerance=SCORE_ROUNDING)
-    ranks = np.where(np.isnan(in_unit).all(axis=-1, keepdims=True), np.nan, found)
+    unit_ranks = rank_values(in_unit, higher_is_better=False, ties=ties, missing=missing, tolerance=SCORE_ROUNDING)
+    ranks = np.where(np.isnan(in_unit).all(axis=-1, keepdims=True), np.nan, unit_ranks)
     return UnitValues(np.moveaxis(ranks, -1, 0), np.zeros(len(table.columns), np.bool_))
 
 
@@ -575,11 +575,11 @@ def settle_gaps(values: Float64, worst: Float64, missing: MissingValues) -> Sett
     in_units = gaps.any(axis=0)
     left_out = np.zeros(values.shape[1], np.int64)
     if missing == "complete_cases":
-        found = np.where(in_units, np.nan, values)
-        return Settled(found, found, lacking, np.asarray(in_units.sum(axis=1)))
-    found = np.where(gaps, worst[:, None], values)
-    found[gaps.any(axis=2) & (np.isnan(worst) | (missing == "unranked"))] = np.nan
-    return Settled(found, values, lacking, left_out)
+        settled = np.where(in_units, np.nan, values)
+        return Settled(settled, settled, lacking, np.asarray(in_units.sum(axis=1)))
+    settled = np.where(gaps, worst[:, None], values)
+    settled[gaps.any(axis=2) & (np.isnan(worst) | (missing == "unranked"))] = np.nan
+    return Settled(settled, values, lacking, left_out)
 
 
 def has_replaced(table: ScoreTable) -> bool:

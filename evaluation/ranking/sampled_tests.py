@@ -47,12 +47,12 @@ def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, leve
     cost = values[np.ix_(compared, used)] * (-1.0 if higher_is_better else 1.0)
 
     def wins(weights: Int64) -> Int64:
-        found = np.zeros((len(weights), len(values)), np.int64)
+        won = np.zeros((len(weights), len(values)), np.int64)
         drawn = weights[:, used]
         enough = drawn.sum(axis=1) >= 2
         if len(compared) >= 2 and enough.any():
-            found[np.ix_(enough, compared)] = of_compared(drawn[enough])
-        return found
+            won[np.ix_(enough, compared)] = of_compared(drawn[enough])
+        return won
 
     if len(compared) < 2 or len(used) == 0:
         return wins
@@ -83,7 +83,7 @@ def nemenyi_wins(doubled: Int64, ties: Int64, level: float, weights: Int64) -> I
             of_sample = int(((sums[index] - number[index] * (teams + 1)) ** 2).sum())
             differs[index] = chance.spread_tail(of_sample) <= level * AT_LEVEL
     else:
-        width = np.array([2 * of * critical_difference(teams, of, level) for of in number.tolist()])
+        width = np.array([2 * units * critical_difference(teams, units, level) for units in number.tolist()])
     return np.asarray(behind(sums, width) * differs[:, None])
 
 
@@ -174,7 +174,7 @@ class WilcoxonWins:
         limit[rejected == 0] = np.inf
         one, shape = np.ones(pairs), (pairs, len(self.cost))
         of_first, of_second = (
-            scipy.sparse.csr_array((one, (np.arange(pairs), of)), shape=shape) for of in (self.first, self.second)
+            scipy.sparse.csr_array((one, (np.arange(pairs), team)), shape=shape) for team in (self.first, self.second)
         )
-        found = (score >= limit) @ of_first + (score <= -limit) @ of_second
-        return np.asarray(np.rint(found), np.int64)
+        better = (score >= limit) @ of_first + (score <= -limit) @ of_second
+        return np.asarray(np.rint(better), np.int64)

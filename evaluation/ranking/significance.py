@@ -390,16 +390,16 @@ def rank_pairs(cost: Float64) -> SignedRanks:
     """Signed ranks of all pairs of teams, float64 (T, N); a unit is won by the lower cost."""
     teams, units = cost.shape
     rounding, at_once = rounding_of(cost), max(1, ENTRIES_AT_ONCE // units)
-    found = [
+    comparisons = [
         rank_differences(cost[other : other + at_once] - cost[first], rounding)
         for first in range(teams - 1)
         for other in range(first + 1, teams, at_once)
     ]
     return SignedRanks(
-        differing=np.concatenate([part.differing for part in found]),
-        doubled_won=np.concatenate([part.doubled_won for part in found]),
-        ties=np.concatenate([part.ties for part in found]),
-        pattern=np.concatenate([part.pattern for part in found]),
+        differing=np.concatenate([part.differing for part in comparisons]),
+        doubled_won=np.concatenate([part.doubled_won for part in comparisons]),
+        ties=np.concatenate([part.ties for part in comparisons]),
+        pattern=np.concatenate([part.pattern for part in comparisons]),
         units=units,
     )
 
@@ -422,7 +422,7 @@ def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
     ordered = (bits ^ won).view(np.float64)
     begins = begin_groups(ordered, rounding)
     tied = ~begins.all(axis=1) | (ordered[:, 0] <= rounding)
-    found = SignedRanks(  # the ranks are 1, 2, 3, …; floats hold the sums
+    ranks = SignedRanks(  # the ranks are 1, 2, 3, …; floats hold the sums
         differing=np.full(pairs, units),
         doubled_won=(won.astype(np.float64) @ np.arange(2.0, 2 * units + 1, 2)).astype(np.int64),
         ties=np.zeros(pairs, np.int64),
@@ -432,8 +432,8 @@ def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
     if tied.any():
         of_tied = rank_tied(won[tied].view(np.int64), ordered[tied], begins[tied], rounding)
         for name in ("differing", "doubled_won", "ties", "pattern"):
-            getattr(found, name)[tied] = getattr(of_tied, name)
-    return found
+            getattr(ranks, name)[tied] = getattr(of_tied, name)
+    return ranks
 
 
 def rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> SignedRanks:
@@ -575,8 +575,8 @@ class RankSums:
 
     def critical_width(self, level: float) -> int | None:
         """The smallest width whose probability is at most the level; None if there is none."""
-        found = np.unique(self.width)
-        enough = found[(self.width_tail(found) <= level * AT_LEVEL) & (found < LARGEST)]
+        widths = np.unique(self.width)
+        enough = widths[(self.width_tail(widths) <= level * AT_LEVEL) & (widths < LARGEST)]
         return int(enough[0]) if len(enough) else None
 
 
@@ -587,8 +587,8 @@ def tails(outcomes: Int64, probability: Float64, values: Int64) -> Float64:
     """Probability of an outcome that is at least each value, float64."""
     order = np.argsort(outcomes)
     above = np.append(np.cumsum(probability[order][::-1])[::-1], 0.0)
-    found = above[np.searchsorted(outcomes[order], values)]
-    return np.where(values <= outcomes.min(), 1.0, np.minimum(found, 1.0))
+    tail = above[np.searchsorted(outcomes[order], values)]
+    return np.where(values <= outcomes.min(), 1.0, np.minimum(tail, 1.0))
 
 
 def rank_sums(doubled: Int64, *, draws: int = DRAWS) -> RankSums | None:
@@ -609,7 +609,7 @@ def rank_sums(doubled: Int64, *, draws: int = DRAWS) -> RankSums | None:
     patterns = np.sort(doubled, axis=1)
     patterns = patterns[patterns[:, 0] < patterns[:, -1]]  # where all are equal every order is the same
     both_ways = patterns, 2 * (teams + 1) - patterns[:, ::-1]  # the same sums, whether higher or lower is better
-    first = min(np.ascontiguousarray(of[np.lexsort(of.T)]).tobytes() for of in both_ways)
+    first = min(np.ascontiguousarray(way[np.lexsort(way.T)]).tobytes() for way in both_ways)
     return distribution_of(first, len(patterns), teams, draws)
 
 
@@ -625,12 +625,12 @@ def distribution_of(patterns: bytes, units: int, teams: int, draws: int) -> Rank
         sums, probability = all_sums(ranks)
         return described("exact", sums, probability)
     sums = drawn_sums(ranks, draws)
-    found = described("monte_carlo", sums, np.full(draws, 1 / (draws + 1)))
+    distribution = described("monte_carlo", sums, np.full(draws, 1 / (draws + 1)))
     return RankSums(
         "monte_carlo",
-        np.append(found.spread, LARGEST),
-        np.append(found.width, LARGEST),
-        np.append(found.probability, 1 / (draws + 1)),
+        np.append(distribution.spread, LARGEST),
+        np.append(distribution.width, LARGEST),
+        np.append(distribution.probability, 1 / (draws + 1)),
     )
 
 

@@ -203,7 +203,9 @@ def sample_weights(units: int, samples: int, seed: int) -> Int16:
     [[1, 1], [0, 1], [1, 0], [0, 2]]
     """
     every = np.ones((1, units), np.int16)
-    drawn = (of.astype(np.int16) for of in draw_units(units, samples=samples, seed=seed, at_once=at_once(units)))
+    drawn = (
+        counts.astype(np.int16) for counts in draw_units(units, samples=samples, seed=seed, at_once=at_once(units))
+    )
     return np.concatenate([every, every - np.eye(units, dtype=np.int16), *drawn])
 
 
@@ -258,12 +260,12 @@ def rank_intervals(ranks: Float64, counts: Int32 | Int64) -> tuple[Float64, Floa
 
 def describe_taus(taus: Float64, same_order: float) -> TauDistribution:
     """The distribution of the values (S,) that are not NaN."""
-    found = np.sort(taus[~np.isnan(taus)])
-    defined = len(found) / len(taus)
-    if len(found) == 0:
+    ordered = np.sort(taus[~np.isnan(taus)])
+    defined = len(ordered) / len(taus)
+    if len(ordered) == 0:
         return TauDistribution(math.nan, math.nan, math.nan, defined, same_order)
-    low = float(found[OUTSIDE * len(found) // OF])
-    return TauDistribution(float(found.mean()), float(np.median(found)), low, defined, same_order)
+    low = float(ordered[OUTSIDE * len(ordered) // OF])
+    return TauDistribution(float(ordered.mean()), float(np.median(ordered)), low, defined, same_order)
 
 
 # --- ranking samples ------------------------------------------------------------------------------------------------
@@ -411,9 +413,9 @@ def number_values(values: Float64) -> Int64:
     """The distinct values of each row (…, T) numbered from 0, ascending; equal values have one number, int64 (…, T)."""
     order = np.argsort(values, axis=-1)
     ordered = np.take_along_axis(values, order, axis=-1)
-    found = np.empty(values.shape, np.int64)
-    np.put_along_axis(found, order, np.cumsum(starts_of_ties(ordered), axis=-1) - 1, axis=-1)
-    return found
+    numbers = np.empty(values.shape, np.int64)
+    np.put_along_axis(numbers, order, np.cumsum(starts_of_ties(ordered), axis=-1) - 1, axis=-1)
+    return numbers
 
 
 def count_ties(ordered: Int64) -> Int64:
@@ -450,10 +452,10 @@ def count_inversions(codes: Int64) -> Int64:
     size = -(-number // 2**merges)
     padding = np.full((*rows, size * 2**merges - number), number + 1, np.int32)  # above any code, and last
     blocks = np.concatenate([codes.astype(np.int32), padding], axis=-1).reshape(*rows, 2**merges, size)
-    found = np.zeros(rows, np.int64)
+    inversions = np.zeros(rows, np.int64)
     positions = np.ascontiguousarray(np.moveaxis(blocks, -1, 0))
     for apart in range(1, size):
-        found += np.count_nonzero(positions[:-apart] > positions[apart:], axis=(0, -1))
+        inversions += np.count_nonzero(positions[:-apart] > positions[apart:], axis=(0, -1))
     for _ in range(merges):
         marked = 2 * blocks
         marked[..., 1::2, :] += 1
@@ -461,6 +463,6 @@ def count_inversions(codes: Int64) -> Int64:
         merged = np.sort(marked.reshape(*rows, -1, size), axis=-1)
         in_order = int(np.arange(size // 2, size).sum())
         stand = (merged & 1).astype(np.float64) @ np.arange(float(size))  # whole numbers, exact
-        found += (in_order - stand).sum(axis=-1).astype(np.int64)
+        inversions += (in_order - stand).sum(axis=-1).astype(np.int64)
         blocks = merged >> 1
-    return found
+    return inversions

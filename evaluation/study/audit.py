@@ -84,11 +84,11 @@ def audit_views(
     methods = methods_of(own, audit, tests, left_out)
     views += weight_views(own, audit.weights)
     ranked = [{method: rank_view(view, method) for method in methods} for view in views]
-    kept = different_methods(ranked, left_out)
+    distinct_methods = different_methods(ranked, left_out)
     rows = [
         (dict(view.values) | {"method": method}, places[method])
         for view, places in zip(views, ranked, strict=True)
-        for method in kept
+        for method in distinct_methods
     ]
     published = {**own.values, "weights": AS_WRITTEN, "method": rules.method}
     dimensions = [
@@ -102,7 +102,10 @@ def audit_views(
     return audit_positions(
         tuple(name for name, is_in in named if is_in),
         dimensions,
-        [[of.values.index(values.get(of.name, of.published)) for of in dimensions] for values, _ in rows],
+        [
+            [dimension.values.index(values.get(dimension.name, dimension.published)) for dimension in dimensions]
+            for values, _ in rows
+        ],
         position[:, is_ranked],
         combined[:, is_ranked],
         published=0,
@@ -132,11 +135,11 @@ def methods_of(
             got = f"'absolute' with {len(rules.columns)} columns"
             raise contradictory("audit.methods", got, "methods for several columns")
         return own_first(rules.method, audit.methods)
-    found = board.places_by_methods(own.table, rules, tests) if own.table.teams else {}
-    unable = [name for name in get_args(RankingMethod) if name not in found and (name != "absolute" or not several)]
-    if found and unable:
+    places = board.places_by_methods(own.table, rules, tests) if own.table.teams else {}
+    unable = [name for name in get_args(RankingMethod) if name not in places and (name != "absolute" or not several)]
+    if places and unable:
         notes.append(f"Methods that cannot decide (all teams would share a rank) are left out: {', '.join(unable)}.")
-    return own_first(rules.method, tuple(found))
+    return own_first(rules.method, tuple(places))
 
 
 def different_methods(
@@ -158,12 +161,12 @@ def better_pairs(teams: Sequence[str], tests: Sequence[Comparison | None]) -> se
     None if nothing could be tested.
     """
     tested = [test for test in tests if test is not None and test.undefined is None]
-    found = {
+    pairs = {
         (teams[row], teams[column])
         for test in tested
         for row, column in np.argwhere((test.better == 1) & (test.p_values <= test.level / len(tested))).tolist()
     }
-    return found if tested else None
+    return pairs if tested else None
 
 
 def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
@@ -173,19 +176,23 @@ def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
     for index, factor in product(range(len(columns)) if len(columns) > 1 else (), tried):
         weights = table.weights.copy()
         weights[index] *= factor
-        left = np.flatnonzero(weights)
+        remaining = np.flatnonzero(weights)
         if gaps is not None:
-            lacking, left_out, by_unit = gaps.lacking[:, left], gaps.left_out[left], gaps.by_unit[:, left]
+            lacking, left_out, by_unit = (
+                gaps.lacking[:, remaining],
+                gaps.left_out[remaining],
+                gaps.by_unit[:, remaining],
+            )
         changed = replace(
             table,
-            columns=tuple(table.columns[place] for place in left),
-            higher_is_better=table.higher_is_better[left],
-            weights=weights[left],
-            overall=table.overall[:, left],
-            by_unit=None if table.by_unit is None else table.by_unit[:, left],
+            columns=tuple(table.columns[place] for place in remaining),
+            higher_is_better=table.higher_is_better[remaining],
+            weights=weights[remaining],
+            overall=table.overall[:, remaining],
+            by_unit=None if table.by_unit is None else table.by_unit[:, remaining],
             gaps=gaps and replace(gaps, lacking=lacking, left_out=left_out, by_unit=by_unit),
         )
-        rules = own.rules.model_copy(update={"columns": tuple(columns[place] for place in left)})
+        rules = own.rules.model_copy(update={"columns": tuple(columns[place] for place in remaining)})
         name = f"{columns[index].path} {f'x {factor:g}' if factor else 'without'}"
         yield View(changed, rules, {**own.values, "weights": name})
 
@@ -213,7 +220,7 @@ def audit_scores_in_file(
     rows = without_teams(rows, rules.unranked)
     own = table_of_rows(rows, rules.columns, unit=unit, missing=rules.missing)
     notes, missing = [NO_NUCLEI], (rules.missing,)
-    if any(of.code == "incomplete-scores" for of in own.findings):
+    if any(finding.code == "incomplete-scores" for finding in own.findings):
         missing = own_first(rules.missing, get_args(MissingValues))
     else:
         notes.append("The rule for missing values is not varied: no team lacks a value that another one has.")
@@ -227,8 +234,10 @@ def audit_scores_in_file(
     views = []
     for rule, (name, mean) in product(missing, means.items()):
         by_rule = rules.model_copy(update={"missing": rule})
-        found = table_of_rows(rows, rules.columns, unit=unit, missing=rule, mean=mean)
-        views.append(View(board.table_in_file(found, by_rule, challenge), by_rule, {"missing": rule, "unit": name}))
+        scores_of_view = table_of_rows(rows, rules.columns, unit=unit, missing=rule, mean=mean)
+        views.append(
+            View(board.table_in_file(scores_of_view, by_rule, challenge), by_rule, {"missing": rule, "unit": name})
+        )
     return audit_views(
         views,
         challenge.audit if challenge else AuditRules(),
@@ -354,10 +363,10 @@ def moved_path(challenge: Challenge, path: str, rule: AnyMatchingRule) -> str | 
     if path.startswith("alternatives."):
         return path
     metrics = metrics_of(challenge.metric_choice(), class_aware=rule.class_aware, primary=False)
-    found = {".".join(metric.path): metric for metric in metrics}.get(path.rpartition(".")[0])
-    if found is None:
+    moved = {".".join(metric.path): metric for metric in metrics}.get(path.rpartition(".")[0])
+    if moved is None:
         return path
-    return None if found.evaluate is class_aware_matching else f"alternatives.{rule.name}.{path}"
+    return None if moved.evaluate is class_aware_matching else f"alternatives.{rule.name}.{path}"
 
 
 def plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
@@ -370,20 +379,20 @@ def plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
     same = {"group_mean"}
     same |= {"pooled"} if groups == 1 else set()
     same |= {"case_mean"} if groups == len(challenge.cases) else set()
-    kept = own if own in same else "group_mean"
-    return own_first(own, [name for name in AGGREGATIONS if name not in same or name == kept])
+    shown = own if own in same else "group_mean"
+    return own_first(own, [name for name in AGGREGATIONS if name not in same or name == shown])
 
 
 def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: list[str]) -> tuple[Run, ...]:
     """The runs that need scores of their own; contradictory combinations are left out, with a note."""
-    reference, given = challenge.reference, challenge.audit
+    reference, audit = challenge.reference, challenge.audit
     areas = reference.overlap is not None and not (reference.dense and "{class}" not in reference.files)
-    overlaps = tried("overlap", reference.overlap, given.overlap, ("keep", "last") if areas else ())
+    overlaps = tried("overlap", reference.overlap, audit.overlap, ("keep", "last") if areas else ())
     ignored = ("clip", "drop_centroid") if reference.ignore.classes else ()
-    policies = tried("ignore", reference.ignore.policy, given.ignore, ignored)
-    found: list[Run] = []
+    policies = tried("ignore", reference.ignore.policy, audit.ignore, ignored)
+    runs: list[Run] = []
     for overlap, policy in product(overlaps, policies):
-        fraction = reference.ignore.fraction if policy == reference.ignore.policy else given.fraction
+        fraction = reference.ignore.fraction if policy == reference.ignore.policy else audit.fraction
         ignore = {"policy": policy, "fraction": fraction if policy in WITH_FRACTION else None}
         drawn = {key: getattr(reference, key) for key in type(reference).model_fields}
         drawn |= {"overlap": overlap, "ignore": reference.ignore.model_dump() | ignore}
@@ -392,12 +401,12 @@ def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: lis
         if rules:
             document["matching"] = challenge.matching.model_copy(update={"rules": tuple(rules)})
         try:
-            found.append(Run(overlap or "none", policy or "none", Challenge.build(document)))
+            runs.append(Run(overlap or "none", policy or "none", Challenge.build(document)))
         except ChallengeBroken as error:
-            if not found:
+            if not runs:
                 raise
             notes.append(f"Overlap {overlap} with ignore policy {policy} is left out: {error.findings[0].got}.")
-    return tuple(found)
+    return tuple(runs)
 
 
 def tried(key: str, own: str | None, wanted: Sequence[str] | None, suggested: Sequence[str]) -> tuple[str | None, ...]:
@@ -449,9 +458,9 @@ def audit_challenge(
         )
         for before, run in enumerate(plan.runs)
     ]
-    for name, found in sorted(outcomes.items()):
+    for name, reached in sorted(outcomes.items()):
         if note:
-            note(name, next(of for of in OUTCOMES if of in found))
+            note(name, next(kind for kind in OUTCOMES if kind in reached))
     unranked = {row.name: row for scored in runs for row in scored.unranked}
     left_out = {*unranked, *rules.unranked}
     scores = [[team for team in scored.scores if team.name not in left_out] for scored in runs]

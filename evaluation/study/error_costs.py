@@ -81,8 +81,8 @@ def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, 
     """
     ordered = sorted(cases, key=lambda errors: (errors.case.group, errors.case.name))
     choice, unit = challenge.metric_choice(), challenge.aggregation.unit
-    names = {"pooled": [""] * len(ordered), "group": [of.case.group for of in ordered]}
-    unit_of_case = np.unique(names.get(unit, [of.case.name for of in ordered]), return_inverse=True)[1]
+    names = {"pooled": [""] * len(ordered), "group": [case.case.group for case in ordered]}
+    unit_of_case = np.unique(names.get(unit, [case.case.name for case in ordered]), return_inverse=True)[1]
     members = np.split(np.argsort(unit_of_case, kind="stable"), np.cumsum(np.bincount(unit_of_case))[:-1])
     metrics = {
         ".".join(metric.path): metric
@@ -93,13 +93,13 @@ def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, 
     def scores_of(table: CaseTable) -> dict[str, float | None]:
         units = unite(table, members)
         scores = {path: penalised(metrics[path], units, challenge) for path in HEADLINES if path in metrics}
-        return {f"{path}.{aggregation}": rounded(mean_of_units(of).score.value) for path, of in scores.items()}
+        return {f"{path}.{aggregation}": rounded(mean_of_units(case).score.value) for path, case in scores.items()}
 
     measures = [name for name in choice.measures if name in OUTLINES]
-    areas_mm2 = [challenge.area_mm2(of.case) for of in ordered]
-    table = stack_cases([of.counts for of in ordered], (), measures=measures, areas_mm2=areas_mm2)
+    areas_mm2 = [challenge.area_mm2(case.case) for case in ordered]
+    table = stack_cases([case.counts for case in ordered], (), measures=measures, areas_mm2=areas_mm2)
     as_is = scores_of(table)
-    unmatched = np.stack([of.unmatched for of in ordered])
+    unmatched = np.stack([case.unmatched for case in ordered])
     kinds = []
     for kind, name in enumerate(KINDS[1:], start=1):
         corrected = scores_of(correct_table(table, kind, unmatched[:, 0, kind], unmatched[:, 1, kind]))
@@ -107,20 +107,20 @@ def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, 
         for path, value in as_is.items():
             changed = corrected[path] if OF_MATCHED_PAIRS.get(path.split(".")[0], kind) == kind else value
             cost[path] = None if value is None or changed is None else rounded(changed - value)
-        numbers = {"reference": sum(int(of.reference[kind]) for of in ordered)}
-        numbers["prediction"] = sum(int(of.prediction[kind]) for of in ordered)
+        numbers = {"reference": sum(int(case.reference[kind]) for case in ordered)}
+        numbers["prediction"] = sum(int(case.prediction[kind]) for case in ordered)
         kinds.append({"kind": name, **numbers, "cost": cost})
     return {"as_is": as_is, "kinds": kinds}
 
 
-def correct_table(table: CaseTable, kind: int, found: Int64, gone: Int64) -> CaseTable:
+def correct_table(table: CaseTable, kind: int, new_pairs: Int64, removed: Int64) -> CaseTable:
     """The cases with one kind of error corrected.
 
     Each nucleus of the kind is found, named right and outlined like the average matched nucleus of its class (over all
     cases; 1 if none of the class is matched), and the predictions of the kind that match nothing are gone. A poor
     outline becomes that of the reference instead, and so do those of all matched nuclei.
 
-    found, gone   reference nuclei and predictions of the kind without a match, by class, int64 (U, C + 1)
+    new_pairs, removed   reference nuclei and predictions of the kind without a match, by class, int64 (U, C + 1)
     """
     confusion = table.sums["confusion"].copy()
     classes = np.arange(1, confusion.shape[1])
@@ -128,9 +128,9 @@ def correct_table(table: CaseTable, kind: int, found: Int64, gone: Int64) -> Cas
     if kind == WRONG_CLASS:
         confusion[:, 1:, 1:] = 0
         confusion[:, classes, classes] = matched
-    confusion[:, classes, classes] += found[:, 1:]
-    confusion[:, :, 0] -= found
-    confusion[:, 0] = np.maximum(confusion[:, 0] - gone, 0)  # published faults of counting leave some out
+    confusion[:, classes, classes] += new_pairs[:, 1:]
+    confusion[:, :, 0] -= new_pairs
+    confusion[:, 0] = np.maximum(confusion[:, 0] - removed, 0)  # published faults of counting leave some out
     named_right = confusion[:, classes, classes]
     sums = {**table.sums, "confusion": confusion}
     for name in set(OUTLINES) & set(table.sums):
@@ -139,10 +139,10 @@ def correct_table(table: CaseTable, kind: int, found: Int64, gone: Int64) -> Cas
             named_wrong_sum, named_right_sum = np.zeros_like(named_wrong_sum), named_wrong_sum + named_right_sum
         number = matched.sum(axis=0)
         average = np.where(number, table.sums[name].sum(axis=(0, 2)) / np.maximum(number, 1), 1.0)
-        named_right_sum = named_right_sum + found[:, 1:] * average
+        named_right_sum = named_right_sum + new_pairs[:, 1:] * average
         if kind == POOR_OUTLINE:
-            named_wrong_sum, named_right_sum = matched + found[:, 1:] - named_right, named_right
+            named_wrong_sum, named_right_sum = matched + new_pairs[:, 1:] - named_right, named_right
         sums[name] = np.stack([named_wrong_sum, named_right_sum], axis=2).astype(np.float64)
     sums["missing"] = table.sums["missing"] * (kind != MISSED)
-    sums["empty"] = table.sums["empty"] * ~found.any(axis=1)
+    sums["empty"] = table.sums["empty"] * ~new_pairs.any(axis=1)
     return replace(table, sums=sums)

@@ -25,6 +25,7 @@ from evaluation.instances.rasterise import placed_vertices
 from evaluation.instances.runs import select_instances
 from evaluation.matching import match_centroid_closest_first, match_iou_above, overlap_table
 from evaluation.model import Annotations, Instances, Outlines, Part, Points
+from evaluation.model.intervals import expand
 from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import Result
@@ -94,30 +95,30 @@ class Change:
         grown = [(abs(scale) - 1) / 2 for scale in self.scale_xy]  # pixels grow about their corners
         return sides[0] + self.shift_xy[0] + grown[0], sides[1] + self.shift_xy[1] + grown[1]
 
-    def applied(self, seen: Seen) -> Instances:
-        offset = np.array(self.offset_xy(seen.shape_yx))
-        if seen.radius_px is not None:
-            made = seen.prediction()
+    def applied(self, image: Seen) -> Instances:
+        offset = np.array(self.offset_xy(image.shape_yx))
+        if image.radius_px is not None:
+            made = image.prediction()
             points_xy = made.centroids_yx()[:, :: 1 if self.swap else -1] * np.array(self.scale_xy) + offset
             return replace(made, point_yx=points_xy[:, ::-1])
-        if seen.parts and all(isinstance(part, Outlines) for part in seen.parts):
+        if image.parts and all(isinstance(part, Outlines) for part in image.parts):
             moved = []
-            for part in seen.parts:
+            for part in image.parts:
                 assert isinstance(part, Outlines)
-                origin = seen.origin or "pixel_centre"
+                origin = image.origin or "pixel_centre"
                 points = placed_vertices(part.points_xy, vertices="exact", origin=origin)  # type: ignore[arg-type]
                 points = points[:, ::-1] if self.swap else points
                 moved.append(replace(part, points_xy=points * np.array(self.scale_xy) + offset))
-            return seen.prediction(moved, "pixel_centre")
-        labels = painted(seen.prediction())
+            return image.prediction(moved, "pixel_centre")
+        labels = painted(image.prediction())
         labels = labels.T if self.swap else labels
         rows, columns = (
             np.rint((np.arange(size) - offset[axis]) / self.scale_xy[axis]).astype(np.int64)
-            for size, axis in zip(seen.shape_yx, (1, 0), strict=True)
+            for size, axis in zip(image.shape_yx, (1, 0), strict=True)
         )
         kept_rows = (rows >= 0) & (rows < labels.shape[0])
         kept_columns = (columns >= 0) & (columns < labels.shape[1])
-        changed = np.zeros(seen.shape_yx, labels.dtype)
+        changed = np.zeros(image.shape_yx, labels.dtype)
         changed[np.ix_(kept_rows, kept_columns)] = labels[np.ix_(rows[kept_rows], columns[kept_columns])]
         return instances_from_labels(changed, class_id=1)
 
@@ -157,10 +158,10 @@ def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Fi
 def hint_about_size(challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size]) -> str:
     """How the predictions that have sizes of their own, by case, would fit; "" if none was seen to."""
     try:
-        seen = read_some(challenge, folder, submission, own_sizes)
+        images = read_some(challenge, folder, submission, own_sizes)
     except (InputFault, OSError):
         return ""
-    return what_would_fit(seen) if seen else ""
+    return what_would_fit(images) if images else ""
 
 
 def hints_about(look: Callable[[], list[Seen]], result: Result) -> list[Finding]:
@@ -175,12 +176,12 @@ def hints_about(look: Callable[[], list[Seen]], result: Result) -> list[Finding]
     lies_well = not ious or sum(ious) > (1 - HALF_PIXEL_GAIN) * len(ious)
     if not nuclei or not (few or all_have_spurious or not lies_well):
         return []
-    seen = look()
-    if not seen:
+    images = look()
+    if not images:
         return []
-    if background := background_hint(seen):
+    if background := background_hint(images):
         return background
-    return (what_would_match(seen) if few else []) or half_pixel(seen)
+    return (what_would_match(images) if few else []) or half_pixel(images)
 
 
 def read_some(
@@ -195,7 +196,7 @@ def read_some(
     received = receive_submission(challenge, submission, folder)
     shared = read_shared_reference(challenge, folder)
     side = submission_side(challenge, received.files)
-    found: list[Seen] = []
+    images: list[Seen] = []
     for case in challenge.cases:
         content = received.contents.get(case.name)
         own_yx = None if own_sizes is None else own_sizes.get(case.name)
@@ -210,32 +211,32 @@ def read_some(
         if 0 < len(reference.instances) < NUCLEI_AT_MOST > nuclei:
             radius_px = rule.radius_in_px(case) if are_points and isinstance(rule, RadiusRule) else None
             outlines = side.rules.value("vertices"), side.rules.value("origin")
-            found.append(Seen(case.name, reference.instances, parts, *outlines, radius_px, own_yx))
-        if len(found) == IMAGES_TRIED:
+            images.append(Seen(case.name, reference.instances, parts, *outlines, radius_px, own_yx))
+        if len(images) == IMAGES_TRIED:
             break
-    return found
+    return images
 
 
 # --- what is tried ----------------------------------------------------------------------------------------------------
 
 
-def what_would_match(seen: Sequence[Seen]) -> list[Finding]:
+def what_would_match(images: Sequence[Seen]) -> list[Finding]:
     """The change under which by far the most nuclei match, as a warning; none if there is no such change."""
-    radius_px = seen[0].radius_px
-    now = share(seen, [image.prediction() for image in seen])
-    found = best_of(attempts(seen), seen)
+    radius_px = images[0].radius_px
+    now = share(images, [image.prediction() for image in images])
+    best = best_of(attempts(images), images)
     least = FEW if radius_px is not None else CLEARLY_MORE  # within a radius some match by chance
-    if found.share < max(least, min(3 * now, now + CLEARLY_MORE)):
+    if best.share < max(least, min(3 * now, now + CLEARLY_MORE)):
         return []
     what = "IoU > 0.5" if radius_px is None else f"a point within {radius_px:g} px"
     got = f"{what} for {percent(now)} of the nuclei"
-    return [fault("nearly-nothing-matches", "prediction", got=got, fix=found.advice("it is", len(seen)))]
+    return [fault("nearly-nothing-matches", "prediction", got=got, fix=best.advice("it is", len(images)))]
 
 
-def what_would_fit(seen: Sequence[Seen]) -> str:
+def what_would_fit(images: Sequence[Seen]) -> str:
     """How predictions of another size than their images would match, in a sentence; "" if they do not."""
-    found = best_of(fits(seen), seen)
-    return found.advice("IoU > 0.5 for", len(seen)) if found.share >= CLEARLY_MORE else ""
+    best = best_of(fits(images), images)
+    return best.advice("IoU > 0.5 for", len(images)) if best.share >= CLEARLY_MORE else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,34 +257,34 @@ class Tried:
 Attempts = Iterable[tuple[str, str, list[Instances]]]
 
 
-def best_of(attempts: Attempts, seen: Sequence[Seen]) -> Tried:
+def best_of(attempts: Attempts, images: Sequence[Seen]) -> Tried:
     """The attempt under which the most nuclei match, of those with as many the one under which they fit best."""
-    tried = [(share(seen, made), mean_fit(seen, made), words, question) for words, question, made in attempts]
+    tried = [(share(images, made), mean_fit(images, made), words, question) for words, question, made in attempts]
     of_nuclei, _, words, question = max(tried, key=lambda each: each[:2])
     return Tried(words, question, of_nuclei)
 
 
-def fits(seen: Sequence[Seen]) -> Attempts:
+def fits(images: Sequence[Seen]) -> Attempts:
     """Predictions of another size as labels of the size of their images: transposed, laid on them, resized."""
-    labels = [painted(image.prediction()) for image in seen]
-    if all(image.own_yx == image.shape_yx[::-1] for image in seen):
+    labels = [painted(image.prediction()) for image in images]
+    if all(image.own_yx == image.shape_yx[::-1] for image in images):
         swapped = [instances_from_labels(np.ascontiguousarray(own.T), class_id=1) for own in labels]
         yield "transposed", "height and width are swapped. Transpose the labels.", swapped
-    gaps = [np.subtract(image.shape_yx, own.shape).tolist() for image, own in zip(seen, labels, strict=True)]
+    gaps = [np.subtract(image.shape_yx, own.shape).tolist() for image, own in zip(images, labels, strict=True)]
     places = {
         "laid with its upper left corner on that of the reference": [(0, 0) for _ in gaps],
         "laid on the middle of the reference": [(y // 2, x // 2) for y, x in gaps],
         "laid with its lower right corner on that of the reference": [(y, x) for y, x in gaps],
     }
-    if shift := likely_shift(seen):
+    if shift := likely_shift(images):
         places[f"moved by {shift[0]:g} px in x and {shift[1]:g} px in y"] = [(int(shift[1]), int(shift[0]))] * len(gaps)
     question = "was the image cropped or padded? Cut or pad the labels so."
     for words, at in places.items():
-        laid = [laid_at(own, where, image.shape_yx) for own, where, image in zip(labels, at, seen, strict=True)]
+        laid = [laid_at(own, where, image.shape_yx) for own, where, image in zip(labels, at, images, strict=True)]
         yield words, question, [instances_from_labels(own, class_id=1) for own in laid]
     resized = []
-    for own, image in zip(labels, seen, strict=True):
-        rows, columns = (np.arange(to) * of // to for to, of in zip(image.shape_yx, own.shape, strict=True))
+    for own, image in zip(labels, images, strict=True):
+        rows, columns = (np.arange(to) * own_size // to for to, own_size in zip(image.shape_yx, own.shape, strict=True))
         resized.append(instances_from_labels(own[np.ix_(rows, columns)], class_id=1))
     yield "resized", "was the image resized? Resize the labels (nearest neighbour).", resized
 
@@ -297,46 +298,46 @@ def laid_at(labels: npt.NDArray[np.int32], at: tuple[int, int], shape_yx: Size) 
     return laid
 
 
-def attempts(seen: Sequence[Seen]) -> Attempts:
-    outlines = all(isinstance(part, Outlines) for image in seen for part in image.parts)
-    are_points = any(image.radius_px is not None for image in seen)
+def attempts(images: Sequence[Seen]) -> Attempts:
+    outlines = all(isinstance(part, Outlines) for image in images for part in image.parts)
+    are_points = any(image.radius_px is not None for image in images)
     for change in CHANGES:
-        square = all(image.shape_yx[0] == image.shape_yx[1] for image in seen)
+        square = all(image.shape_yx[0] == image.shape_yx[1] for image in images)
         if not change.swap or square or outlines or are_points:
-            yield change.words, change.question, [change.applied(image) for image in seen]
-    if shift := likely_shift(seen):
+            yield change.words, change.question, [change.applied(image) for image in images]
+    if shift := likely_shift(images):
         words = f"moved by {shift[0]:g} px in x and {shift[1]:g} px in y"
         question = "was the image cropped, or do coordinates count from another corner?"
         change = Change(words, question, shift_xy=shift)
-        yield words, question, [change.applied(image) for image in seen]
+        yield words, question, [change.applied(image) for image in images]
     if not are_points:
-        yield numbered(seen, outlines=outlines)
-    if len(seen) > 1 and len({image.shape_yx for image in seen}) == 1:
-        predictions = [image.prediction() for image in seen]
-        shares = np.array([[share([image], [made]) for made in predictions] for image in seen])
+        yield numbered(images, outlines=outlines)
+    if len(images) > 1 and len({image.shape_yx for image in images}) == 1:
+        predictions = [image.prediction() for image in images]
+        shares = np.array([[share([image], [made]) for made in predictions] for image in images])
         _, order = scipy.optimize.linear_sum_assignment(-shares)
-        if (order != np.arange(len(seen))).any():
-            pairs = [f"{seen[j].name} for {seen[i].name}" for i, j in enumerate(order.tolist()) if i != j]
+        if (order != np.arange(len(images))).any():
+            pairs = [f"{images[j].name} for {images[i].name}" for i, j in enumerate(order.tolist()) if i != j]
             question = f"are the names of the files mixed up ({', '.join(pairs[:2])})?"
             yield "given to each other's images", question, [predictions[j] for j in order.tolist()]
 
 
-def numbered(seen: Sequence[Seen], *, outlines: bool) -> tuple[str, str, list[Instances]]:
+def numbered(images: Sequence[Seen], *, outlines: bool) -> tuple[str, str, list[Instances]]:
     """Each region as a nucleus."""
-    labels = max(len(image.prediction()) for image in seen)
+    labels = max(len(image.prediction()) for image in images)
     question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
     if outlines:
         question = "is an outline of several parts several nuclei? Write one for each nucleus."
     elif labels <= CLASSES_AT_MOST:
         question = "are the labels classes, not nuclei? Number each nucleus, for example with scipy.ndimage.label."
-    made = [instances_from_labels(regions(painted(image.prediction())), class_id=1) for image in seen]
+    made = [instances_from_labels(regions(painted(image.prediction())), class_id=1) for image in images]
     return "with a number for each region", question, made
 
 
-def share(seen: Sequence[Seen], predictions: Sequence[Instances]) -> float:
+def share(images: Sequence[Seen], predictions: Sequence[Instances]) -> float:
     """The share of the reference nuclei that match at an IoU above 0.5."""
     matched = nuclei = 0
-    for image, prediction in zip(seen, predictions, strict=True):
+    for image, prediction in zip(images, predictions, strict=True):
         nuclei += len(image.reference)
         matched += len(matches_of(image, prediction)[0])
     return matched / max(nuclei, 1)
@@ -349,11 +350,11 @@ def matches_of(image: Seen, prediction: Instances) -> tuple[npt.NDArray[np.int64
         places = image.reference.centroids_yx()[near.reference_index], prediction.centroids_yx()[near.prediction_index]
         return np.asarray(near.reference_index), -np.hypot(*(places[0] - places[1]).T)
     table = overlap_table(image.reference, prediction)
-    found = match_iou_above(table, image.reference, prediction, threshold=0.5, class_aware=False)
-    return np.asarray(found.reference_index), np.asarray(found.intersection_px / found.union_px)
+    matches = match_iou_above(table, image.reference, prediction, threshold=0.5, class_aware=False)
+    return np.asarray(matches.reference_index), np.asarray(matches.intersection_px / matches.union_px)
 
 
-def background_hint(seen: Sequence[Seen]) -> list[Finding]:
+def background_hint(images: Sequence[Seen]) -> list[Finding]:
     """Whether a nucleus of each image covers more than half of it, as a background that is not 0 does, and nuclei match
     without it, or in its gaps. Outlines have no background.
     """
@@ -361,12 +362,16 @@ def background_hint(seen: Sequence[Seen]) -> list[Finding]:
     def largest(instances: Instances) -> float:
         return float(instances.areas_px().max(initial=0)) / (instances.shape_yx[0] * instances.shape_yx[1])
 
-    are_outlines = any(isinstance(part, Outlines) for image in seen for part in image.parts)
-    are_points = any(image.radius_px is not None for image in seen)
-    if are_outlines or are_points or max(largest(image.reference) for image in seen) > 0.5:
+    are_outlines = any(isinstance(part, Outlines) for image in images for part in image.parts)
+    are_points = any(image.radius_px is not None for image in images)
+    if are_outlines or are_points or max(largest(image.reference) for image in images) > 0.5:
         return []
-    least = min(largest(image.prediction()) for image in seen)
-    if least > 0.5 and not share(seen, list(map(without_largest, seen))) and not share(seen, list(map(inverted, seen))):
+    least = min(largest(image.prediction()) for image in images)
+    if (
+        least > 0.5
+        and not share(images, list(map(without_largest, images)))
+        and not share(images, list(map(inverted, images)))
+    ):
         return []  # with 0 there, nothing would match either
     if least <= 0.5:
         return []
@@ -383,40 +388,30 @@ def inverted(image: Seen) -> Instances:
     return instances_from_labels(regions((painted(image.prediction()) == 0).astype(np.int32)), class_id=1)
 
 
-def half_pixel(seen: Sequence[Seen]) -> list[Finding]:
+def half_pixel(images: Sequence[Seen]) -> list[Finding]:
     """Whether outlines are shifted by half a pixel, which another ``origin`` would correct."""
-    if not all(isinstance(part, Outlines) for image in seen for part in image.parts):
+    if not all(isinstance(part, Outlines) for image in images for part in image.parts):
         return []
-    now = mean_fit(seen, [image.prediction() for image in seen])
+    now = mean_fit(images, [image.prediction() for image in images])
     for shift in (0.5, -0.5):
-        moved = mean_fit(seen, [Change("", "", shift_xy=(shift, shift)).applied(image) for image in seen])
+        moved = mean_fit(images, [Change("", "", shift_xy=(shift, shift)).applied(image) for image in images])
         if moved > now + HALF_PIXEL_GAIN:
             other = "pixel_centre" if shift > 0 else "pixel_corner"
-            own, better, by = f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
-            where = "prediction"
-            return [
-                fault(
-                    "nearly-nothing-matches",
-                    where,
-                    wording="half-pixel-aside",
-                    now=own,
-                    moved=better,
-                    shift=by,
-                    other=other,
-                )
-            ]
+            means = {"now": f"{now:.2f}", "moved": f"{moved:.2f}"}
+            said = means | {"shift": f"{shift:+g}", "other": other}
+            return [fault("nearly-nothing-matches", "prediction", wording="half-pixel-aside", **said)]
     return []
 
 
-def mean_fit(seen: Sequence[Seen], predictions: Sequence[Instances]) -> float:
-    fit = np.concatenate([matches_of(image, made)[1] for image, made in zip(seen, predictions, strict=True)])
+def mean_fit(images: Sequence[Seen], predictions: Sequence[Instances]) -> float:
+    fit = np.concatenate([matches_of(image, made)[1] for image, made in zip(images, predictions, strict=True)])
     return float(fit.mean()) if len(fit) else 0.0
 
 
-def likely_shift(seen: Sequence[Seen]) -> tuple[float, float] | None:
+def likely_shift(images: Sequence[Seen]) -> tuple[float, float] | None:
     """The vector (x, y) by which most centroids of the prediction lie aside, whole px; None if there is none."""
     differences = []
-    for image in seen:
+    for image in images:
         left, right = image.reference.centroids_yx(), image.prediction().centroids_yx()
         left, right = (some[~np.isnan(some).any(axis=1)][:PAIRS_LOOKED_AT] for some in (left, right))
         differences.append((left[:, None] - right[None]).reshape(-1, 2))
@@ -435,25 +430,16 @@ def likely_shift(seen: Sequence[Seen]) -> tuple[float, float] | None:
 def painted(instances: Instances) -> npt.NDArray[np.int32]:
     """Instances as a label map (H, W); where they overlap the later one stays."""
     labels = np.zeros(instances.shape_yx[0] * instances.shape_yx[1], np.int32)
-    length = instances.run_stop - instances.run_start
-    first = np.cumsum(length) - length
-    pixels = np.arange(length.sum()) - np.repeat(first - instances.run_start, length)
-    labels[pixels] = np.repeat(instances.run_instance + 1, length)
+    lengths = instances.run_stop - instances.run_start
+    labels[expand(instances.run_start, instances.run_stop)] = np.repeat(instances.run_instance + 1, lengths)
     return labels.reshape(instances.shape_yx)
 
 
 def regions(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Each connected region of a label as a label of its own, by 4 neighbours."""
-    from scipy.ndimage import find_objects, label
+    from skimage.measure import label  # slow to import, and few need it
 
-    numbered = np.zeros_like(labels)
-    last = 0
-    for value, box in enumerate(find_objects(labels), start=1):
-        if box is not None:
-            parts, count = label(labels[box] == value)
-            numbered[box] = np.where(parts, parts + last, numbered[box])
-            last += count
-    return numbered
+    return np.asarray(label(labels, connectivity=1), np.int32)
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------

@@ -152,9 +152,9 @@ def study_reference(
             changed = apply_ignore_region(changed, reference.ignore, ignore.policy, ignore.fraction)
         sides = Sides(case, overlap_table(instances, changed), instances, changed, border)
         for number, rule in enumerate(rules):
-            found = rule.match(sides)
-            is_own = changed.source_id[found.prediction_index] == found.reference_index
-            lost[index, number, found.reference_index[is_own]] = False
+            matches = rule.match(sides)
+            is_own = changed.source_id[matches.prediction_index] == matches.reference_index
+            lost[index, number, matches.reference_index[is_own]] = False
     return CaseStudy(instances.class_id, instances.areas_px(), neighbour_distances(instances), values, lost)
 
 
@@ -183,15 +183,15 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
     union = before.areas_px()[index] + after.areas_px() - intersection
     pairs = Matches(index.astype(np.int32), np.arange(len(after), dtype=np.int32), intersection, union)
     image = outlined_image(before, after, [pairs])
-    found = overlap_measures(pairs)
+    measures = overlap_measures(pairs)
     for tolerance in TOLERANCES_PX:
         wanted = {*DISTANCES, "surface_dice"}
         ((measured,),) = measure_outlines([image], wanted, border=border, tolerances_px=[tolerance])
-        found |= {**measured, f"surface_dice_{tolerance}px": measured["surface_dice"]}
+        measures |= {**measured, f"surface_dice_{tolerance}px": measured["surface_dice"]}
     values = np.zeros((len(MEASURES), len(before)))
     for number, name in enumerate(MEASURES):
         values[number] = np.nan if name in DISTANCES else 0
-        values[number, index] = found[name]
+        values[number, index] = measures[name]
     return values
 
 
@@ -222,7 +222,13 @@ def summarise_studies(
             ends = (
                 None if index == -1 else dict(zip(("from", "below"), (*SIZES_PX, None)[index : index + 2], strict=True))
             )
-            strata.append({"class": name, "size_px": ends, **stratum_of(nuclei, chosen, [of.name for of in rules])})
+            strata.append(
+                {
+                    "class": name,
+                    "size_px": ends,
+                    **stratum_of(nuclei, chosen, [matching_rule.name for matching_rule in rules]),
+                }
+            )
     tried = [
         {**rule.model_dump(exclude_none=True), "words": rule.short, "is_own": index < len(challenge.matching.rules)}
         for index, rule in enumerate(rules)
@@ -273,7 +279,7 @@ def stratum_of(nuclei: CaseStudy, chosen: Bool, rules: Sequence[str]) -> dict[st
             {
                 "perturbation": name,
                 "vanished": int(vanished.sum()),
-                "measures": {of: spread_of(values[index, number]) for number, of in enumerate(MEASURES)},
+                "measures": {measure: spread_of(values[index, number]) for number, measure in enumerate(MEASURES)},
                 "lost": dict(zip(rules, map(rounded, lost.mean(axis=1).tolist()), strict=True)) if lost.size else {},
             }
         )
@@ -290,14 +296,14 @@ def stratum_of(nuclei: CaseStudy, chosen: Bool, rules: Sequence[str]) -> dict[st
 def spread_of(values: Float64) -> dict[str, float | None]:
     """The 10 % quantile, the median and the 90 % quantile; NaN are left out, None where all are."""
     known = values[~np.isnan(values)]
-    found = np.quantile(known, list(QUANTILES.values())).tolist() if len(known) else [None] * len(QUANTILES)
-    return dict(zip(QUANTILES, map(rounded, found), strict=True))
+    quantiles = np.quantile(known, list(QUANTILES.values())).tolist() if len(known) else [None] * len(QUANTILES)
+    return dict(zip(QUANTILES, map(rounded, quantiles), strict=True))
 
 
 def medians(effects: Sequence[Document], measure: str, perturbations: Iterable[str]) -> list[float]:
     """The medians of a measure under some perturbations, where they are defined."""
-    found = [of["measures"][measure]["median"] for of in effects if of["perturbation"] in perturbations]
-    return [median for median in found if median is not None]
+    values = [effect["measures"][measure]["median"] for effect in effects if effect["perturbation"] in perturbations]
+    return [median for median in values if median is not None]
 
 
 # --- advice -----------------------------------------------------------------------------------------------------------
@@ -321,7 +327,7 @@ def give_advice(document: Document) -> list[Advice]:
     if everything["nuclei"] == 0:
         return [("The reference has no nuclei, so there is nothing to advise.", True)]
     classes = classes_in(document)
-    judged = [of for of in classes if of["nuclei"] >= FEW] or [everything]
+    judged = [stratum for stratum in classes if stratum["nuclei"] >= FEW] or [everything]
     decisive = max(judged, key=cost_of)
     return [
         advise_on_size(document, decisive, several=len(classes) > 1),
@@ -329,12 +335,16 @@ def give_advice(document: Document) -> list[Advice]:
         *advise_on_classes(judged),
         advise_on_resolution(decisive),
         *advise_on_small_nuclei(document),
-        *advise_on_rare_classes([of for of in classes if of["nuclei"] < FEW]),
+        *advise_on_rare_classes([stratum for stratum in classes if stratum["nuclei"] < FEW]),
     ]
 
 
 def classes_in(document: Document) -> list[Document]:
-    return [of for of in document["strata"] if of["class"] is not None and of["size_px"] is None and of["nuclei"]]
+    return [
+        stratum
+        for stratum in document["strata"]
+        if stratum["class"] is not None and stratum["size_px"] is None and stratum["nuclei"]
+    ]
 
 
 def advised_radius(document: Document) -> int | None:
@@ -343,7 +353,7 @@ def advised_radius(document: Document) -> int | None:
     It is the radius that ``advise_on_size`` names.
     """
     everything = document["strata"][0]
-    judged = [of for of in classes_in(document) if of["nuclei"] >= FEW]
+    judged = [stratum for stratum in classes_in(document) if stratum["nuclei"] >= FEW]
     if not judged:
         return None
     decisive = max(judged, key=cost_of)
@@ -366,12 +376,12 @@ def cost_of(stratum: Document) -> float:
 
 
 def effects_of(stratum: Document, perturbations: Iterable[str]) -> list[Document]:
-    return [of for of in stratum["effects"] if of["perturbation"] in perturbations]
+    return [effect for effect in stratum["effects"] if effect["perturbation"] in perturbations]
 
 
 def most_lost(stratum: Document, rule: str, perturbations: Iterable[str]) -> float:
     """The largest share of nuclei that a rule loses under some perturbations."""
-    return float(max(of["lost"].get(rule, 0) for of in effects_of(stratum, perturbations)))
+    return float(max(effect["lost"].get(rule, 0) for effect in effects_of(stratum, perturbations)))
 
 
 def advise_on_size(document: Document, decisive: Document, *, several: bool) -> Advice:
@@ -400,11 +410,11 @@ def advise_on_size(document: Document, decisive: Document, *, several: bool) -> 
     return f"{start}: match by {how}, {outlines}.", cost >= COSTLY
 
 
-def advised_tolerance(of: Document) -> int | None:
+def advised_tolerance(stratum: Document) -> int | None:
     """The tolerance of surface Dice, px: the wider one that forgives a pixel and still sees what is an eighth off."""
     for tolerance in (2, 1):
-        kept = [effect["measures"][f"surface_dice_{tolerance}px"]["low"] for effect in effects_of(of, ONE_PIXEL)]
-        if tolerance <= WIDEST * of["diameter_px"]["median"] and min(kept) >= FORGIVEN:
+        lowest = [effect["measures"][f"surface_dice_{tolerance}px"]["low"] for effect in effects_of(stratum, ONE_PIXEL)]
+        if tolerance <= WIDEST * stratum["diameter_px"]["median"] and min(lowest) >= FORGIVEN:
             return tolerance
     return None
 
@@ -436,7 +446,7 @@ def advise_on_classes(judged: Sequence[Document]) -> Iterator[Advice]:
     """Whether a pixel costs some classes much more than others."""
     least, most = min(judged, key=cost_of), max(judged, key=cost_of)
     if cost_of(most) - cost_of(least) >= UNEQUAL:
-        costs = (f"{quote(of['class'])} {cost_of(of):.2f}" for of in (most, least))
+        costs = (f"{quote(stratum['class'])} {cost_of(stratum):.2f}" for stratum in (most, least))
         text = "a mean of IoU or PQ over classes compares sizes, so report them class by class."
         yield f"One pixel costs {' of IoU and '.join(costs)}: {text}", True
 
@@ -462,7 +472,7 @@ def advise_on_small_nuclei(document: Document) -> Iterator[Advice]:
 def advise_on_rare_classes(rare: Sequence[Document]) -> Iterator[Advice]:
     """Which classes are too rare to say anything about."""
     if rare:
-        names = [f"{quote(of['class'])} ({of['nuclei']})" for of in rare]
+        names = [f"{quote(stratum['class'])} ({stratum['nuclei']})" for stratum in rare]
         yield f"Too few nuclei to say much about {first_of(names)}.", False
 
 

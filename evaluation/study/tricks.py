@@ -115,20 +115,20 @@ def confidence(nuclei: Instances, case: TrickCase) -> Float64:
 
 def best_iou(nuclei: Instances, case: TrickCase) -> Float64:
     """The highest IoU of each prediction with a reference nucleus, float64 (N,)."""
-    found = np.zeros(len(nuclei))
+    highest = np.zeros(len(nuclei))
     table = overlap_table(case.reference, nuclei)
     iou = table.intersection_px / table.union_px()
-    np.maximum.at(found, table.prediction_index, iou)
-    return found
+    np.maximum.at(highest, table.prediction_index, iou)
+    return highest
 
 
 def partner_class(nuclei: Instances, case: TrickCase) -> Int64:
     """Class of the reference nucleus that each prediction overlaps by an IoU above 1/2, int64 (N,); 0 for none."""
-    found = np.zeros(len(nuclei), np.int64)
+    classes = np.zeros(len(nuclei), np.int64)
     table = overlap_table(case.reference, nuclei)
     above = 2 * table.intersection_px > table.union_px()
-    found[table.prediction_index[above]] = case.reference.class_id[table.reference_index[above]]
-    return found
+    classes[table.prediction_index[above]] = case.reference.class_id[table.reference_index[above]]
+    return classes
 
 
 def loneliness(nuclei: Instances, case: TrickCase) -> Float64:
@@ -151,10 +151,10 @@ def pseudo_random(nuclei: Instances, case: TrickCase) -> Float64:
 
 def one_of_each_class(nuclei: Instances, case: TrickCase) -> Instances:
     """The largest nucleus of each predicted class."""
-    size, kept = area(nuclei, case), np.zeros(len(nuclei), np.bool_)
+    size, chosen = area(nuclei, case), np.zeros(len(nuclei), np.bool_)
     for class_id in np.unique(nuclei.class_id):
-        kept[np.argmax(np.where(nuclei.class_id == class_id, size, -1))] = True
-    return select_instances(nuclei, kept)
+        chosen[np.argmax(np.where(nuclei.class_id == class_id, size, -1))] = True
+    return select_instances(nuclei, chosen)
 
 
 def nothing(nuclei: Instances) -> Instances:
@@ -185,14 +185,14 @@ def error_rate(case: TrickCase) -> float:
     """1 - F1 at an IoU of 1/2; 0 for a case without nuclei."""
     if case.prediction is None or not len(case.prediction) + len(case.reference):
         return 0.0
-    found = np.count_nonzero(partner_class(case.prediction, case))
-    return 1 - 2 * found / (len(case.prediction) + len(case.reference))
+    matched = np.count_nonzero(partner_class(case.prediction, case))
+    return 1 - 2 * matched / (len(case.prediction) + len(case.reference))
 
 
 def number_of_classes_predicted(cases: Sequence[TrickCase]) -> Int64:
     """How often each class is predicted, int64 (C + 1,)."""
-    given = [case.prediction for case in cases if case.prediction is not None]
-    counts = [np.bincount(nuclei.class_id, minlength=cases[0].classes + 1) for nuclei in given]
+    submitted = [case.prediction for case in cases if case.prediction is not None]
+    counts = [np.bincount(nuclei.class_id, minlength=cases[0].classes + 1) for nuclei in submitted]
     return np.asarray(np.sum([np.zeros(cases[0].classes + 1, np.int64), *counts], axis=0))
 
 
@@ -405,8 +405,8 @@ def rare_is_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -
 
 def classified_right(nuclei: Instances, case: TrickCase) -> Bool:
     """Not of a wrong class: spurious nuclei stay."""
-    found = partner_class(nuclei, case)
-    return np.asarray((found == 0) | (found == nuclei.class_id))
+    partner = partner_class(nuclei, case)
+    return np.asarray((partner == 0) | (partner == nuclei.class_id))
 
 
 def outlined_well(nuclei: Instances, case: TrickCase) -> Bool:
@@ -521,14 +521,14 @@ class Played:
 
     def plays(self) -> list[Play]:
         """What every trick does to every team."""
-        originals, found = self.originals, []
+        originals, all_plays = self.originals, []
         places = places_of(self.ranking, list(originals.values()))
         for (team, trick), scores in self.scores.items():
             if trick:
                 after = places_of(self.ranking, list((originals | {team: scores}).values()))
                 change = np.nan_to_num(self.judged[team, trick] - self.judged[team, ""])
-                found.append(Play(trick, team, places[team], after[team], *change.tolist()))
-        return found
+                all_plays.append(Play(trick, team, places[team], after[team], *change.tolist()))
+        return all_plays
 
 
 def play_all(
@@ -540,23 +540,23 @@ def play_all(
              rule it is known whether a submission became worse
     """
     judged: dict[tuple[str, str], Float64] = {}
-    played = [Played(asked_for(of, paths_of(of)), {}, judged) for of in rankings]
+    played = [Played(asked_for(ranking, paths_of(ranking)), {}, judged) for ranking in rankings]
     judge = asked_for(counted, JUDGED)
     for team, original in sorted(field.teams.items()):
         cases = field.trick_cases(team, len(counted.classes))
-        for name, predictions in [("", original), *((of.name, of.apply(cases)) for of in tricks)]:
+        for name, predictions in [("", original), *((ranking.name, ranking.apply(cases)) for ranking in tricks)]:
             results = count_predictions(counted, field, predictions)
-            told = summarise(judge, results)
-            values = [told.value(path) for path in JUDGED]
+            summary = summarise(judge, results)
+            values = [summary.value(path) for path in JUDGED]
             judged[team, name] = np.array(values, np.float64)
-            for of in played:
-                of.scores[team, name] = scores_of(of.ranking, results, team)
+            for ranking in played:
+                ranking.scores[team, name] = scores_of(ranking.ranking, results, team)
     return played
 
 
 def count_predictions(challenge: Challenge, field: Field, predictions: Predictions) -> list[CaseResult]:
     """Match and measure one submission under all rules of a challenge that has the cases of the field."""
-    challenge = with_sizes_of(challenge, [of.instances.areas_px() for of in field.references])
+    challenge = with_sizes_of(challenge, [reference.instances.areas_px() for reference in field.references])
     sides = zip(field.cases, field.references, predictions, strict=True)
     return measure_cases(challenge, [match_case(challenge, *of_case) for of_case in sides])
 
@@ -564,7 +564,7 @@ def count_predictions(challenge: Challenge, field: Field, predictions: Predictio
 def asked_for(challenge: Challenge, paths: Sequence[str]) -> Challenge:
     """The challenge without scores that nobody asks for: those at some paths of metrics.json are left."""
     parts = [path.split(".")[2 if path.startswith("alternatives.") else 0 : -1] for path in paths]
-    families = tuple(dict.fromkeys(".".join(of) for of in parts))
+    families = tuple(dict.fromkeys(".".join(keys) for keys in parts))
     return challenge.model_copy(update={"metrics": challenge.metrics.model_copy(update={"families": families})})
 
 
@@ -604,8 +604,8 @@ def as_recommended(challenge: Challenge) -> Challenge:
     """
     preset = resolve_preset({"preset": "recommended"})
     rules = RankingRules.model_validate(tuples_for_lists(preset["ranking"]))
-    columns = [of for of in rules.columns if not (are_points(challenge) and "class_mean" in of.path)]
-    columns = [of for of in columns if len(challenge.classes) > 1 or "macro_f1" not in of.path]
+    columns = [column for column in rules.columns if not (are_points(challenge) and "class_mean" in column.path)]
+    columns = [column for column in columns if len(challenge.classes) > 1 or "macro_f1" not in column.path]
     of_outlines = {"measures": ("iou", "hausdorff_px"), "distance_cap_px": preset["metrics"]["distance_cap_px"]}
     changed: dict[str, dict[str, Any]] = {
         "metrics": {"coverage": preset["metrics"]["coverage"], **({} if are_points(challenge) else of_outlines)},
@@ -642,7 +642,9 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
         "challenge": identity(challenge),
         "software": {"version": __version__},
         "first": first_of(places_of(own.ranking, list(own.originals.values()))),
-        "tricks": [{"name": of.name, "words": of.words, "by_reference": of.by_reference} for of in tricks],
+        "tricks": [
+            {"name": played.name, "words": played.words, "by_reference": played.by_reference} for played in tricks
+        ],
         "plays": [encoded(play) | {"pays": play.pays} for play in plays],
         "pay_under_recommended": None,
         "entries": entries_of(own, alike),
@@ -674,11 +676,11 @@ def read_field(
         except SubmissionRejected as error:
             left_out[name] = str(error).partition("\n")[0]
             continue
-        cases = [of.matched.case for of in read]
-        references = references or [of.matched.reference for of in read]
-        teams[name] = [of.prediction for of in read]
-        outlines[name] = outlines_of_cases([of.matched for of in read])
-    areas = [of.instances.areas_px() for of in references]
+        cases = [case.matched.case for case in read]
+        references = references or [case.matched.reference for case in read]
+        teams[name] = [case.prediction for case in read]
+        outlines[name] = outlines_of_cases([case.matched for case in read])
+    areas = [case.instances.areas_px() for case in references]
     alike = compare_outlines(np.concatenate([np.empty(0), *areas]), outlines)
     return Field(tuple(cases), tuple(references), teams), alike, left_out
 
@@ -710,15 +712,15 @@ def entries_of(played: Played, alike: Alike) -> list[dict[str, Any]]:
     """
     originals = played.originals
     first = first_of(places_of(played.ranking, list(originals.values())))
-    found = []
+    entries = []
     for team, scores in originals.items():
-        others = [of for name, of in originals.items() if name != team]
+        others = [other_scores for name, other_scores in originals.items() if name != team]
         without = first_of(places_of(played.ranking, others))
         partners = [{one, other} - {team} for one, other, _ in alike.pairs if team in (one, other)]
         second = replace(scores, name=f"{team}\N{NO-BREAK SPACE}again")
         twice = first_of(places_of(played.ranking, [*originals.values(), second]))
         twice = sorted({team if name == second.name else name for name in twice})
-        found.append(
+        entries.append(
             {
                 "team": team,
                 "first_without_it": without if team not in first and without != first else [],
@@ -726,7 +728,7 @@ def entries_of(played: Played, alike: Alike) -> list[dict[str, Any]]:
                 "first_if_it_is_there_twice": twice if twice != first else [],
             }
         )
-    return found
+    return entries
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------

@@ -210,8 +210,8 @@ def audit_positions(
             for index, dimension in enumerate(dimensions)
         ),
         varied=tuple(
-            Varied(of.name, of.published, value_shares(of, chosen[:, index], teams, first))
-            for index, of in enumerate(dimensions)
+            Varied(varied.name, varied.published, value_shares(varied, chosen[:, index], teams, first))
+            for index, varied in enumerate(dimensions)
         ),
         unranked=tuple(unranked),
         notes=tuple(notes),
@@ -262,28 +262,32 @@ def credits(first: Bool) -> Float64:
 
 def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> tuple[ValueShare, ...]:
     """The first ranks in the variants with each value of a dimension."""
-    found = []
+    shares_of_values = []
     for index, name in enumerate(dimension.values):
         of_value = first[value == index]
         if len(of_value):
             shares = credits(of_value).mean(axis=0)
-            ordered = sorted(map(Share, teams, shares.tolist()), key=lambda of: (-of.share, of.team))
-            found.append(ValueShare(name, len(of_value), tuple(of for of in ordered if of.share)))
-    return tuple(found)
+            ordered = sorted(
+                map(Share, teams, shares.tolist()), key=lambda team_share: (-team_share.share, team_share.team)
+            )
+            shares_of_values.append(
+                ValueShare(name, len(of_value), tuple(team_share for team_share in ordered if team_share.share))
+            )
+    return tuple(shares_of_values)
 
 
 def team_places(teams: Sequence[str], position: Float64, first: Bool, published: int | None) -> tuple[TeamPlaces, ...]:
     """Where every team stands, from the first rank to the last: as published, else by how often it is first."""
-    found = []
+    rows = []
     alone, credit = first & (first.sum(axis=1) == 1)[:, None], credits(first)
     for team, name in enumerate(teams):
         places = Counter(position[~np.isnan(position[:, team]), team].tolist())
         place = math.nan if published is None else float(position[published, team])
-        found.append(
+        rows.append(
             TeamPlaces(
                 name=name,
                 published=None if math.isnan(place) else place,
-                places=tuple(PlaceCount(*of) for of in sorted(places.items())),
+                places=tuple(PlaceCount(*count) for count in sorted(places.items())),
                 first=int(first[:, team].sum()),
                 first_alone=int(alone[:, team].sum()),
                 first_share=math.fsum(credit[:, team].tolist()) / len(position),
@@ -295,7 +299,7 @@ def team_places(teams: Sequence[str], position: Float64, first: Bool, published:
         best = team.places[0][0] if team.places else math.inf
         return math.inf if team.published is None else team.published, -team.first, best, team.name
 
-    return tuple(sorted(found, key=standing))
+    return tuple(sorted(rows, key=standing))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -395,7 +399,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
             "dimensions": audit.varied,
             "effects": audit.effects,
             "teams": audit.places,
-            "not_ranked": [{"name": of.name, "code": of.code, "reason": of.reason} for of in audit.unranked],
+            "not_ranked": [{"name": row.name, "code": row.code, "reason": row.reason} for row in audit.unranked],
             "notes": audit.notes,
         }
     )
