@@ -397,9 +397,11 @@ def half_pixel(images: Sequence[Seen]) -> list[Finding]:
         moved = mean_fit(images, [Change("", "", shift_xy=(shift, shift)).applied(image) for image in images])
         if moved > now + HALF_PIXEL_GAIN:
             other = "pixel_centre" if shift > 0 else "pixel_corner"
-            means = {"now": f"{now:.2f}", "moved": f"{moved:.2f}"}
-            said = means | {"shift": f"{shift:+g}", "other": other}
-            return [fault("nearly-nothing-matches", "prediction", wording="half-pixel-aside", **said)]
+            where, own, better, by = "prediction", f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
+            wording = "half-pixel-aside"
+            return [
+                fault("nearly-nothing-matches", where, wording=wording, now=own, moved=better, shift=by, other=other)
+            ]
     return []
 
 
