@@ -397,10 +397,18 @@ def half_pixel(images: Sequence[Seen]) -> list[Finding]:
         moved = mean_fit(images, [Change("", "", shift_xy=(shift, shift)).applied(image) for image in images])
         if moved > now + HALF_PIXEL_GAIN:
             other = "pixel_centre" if shift > 0 else "pixel_corner"
-            where, own, better, by = "prediction", f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
-            wording = "half-pixel-aside"
+            own, better, by = f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
+            where = "prediction"
             return [
-                fault("nearly-nothing-matches", where, wording=wording, now=own, moved=better, shift=by, other=other)
+                fault(
+                    "nearly-nothing-matches",
+                    where,
+                    wording="half-pixel-aside",
+                    now=own,
+                    moved=better,
+                    shift=by,
+                    other=other,
+                )
             ]
     return []
 
