@@ -354,12 +354,12 @@ METRICS = {
 
 @pytest.mark.parametrize("metrics, code, where, got", [
     ({"coverage": None}, "contradictory-rules", "metrics.coverage", "missing"),
-    ({"coverage": 0}, "contradictory-rules", "metrics.coverage", "0"),
-    ({"coverage": 1.5}, "contradictory-rules", "metrics.coverage", "1.5"),
+    ({"coverage": 0}, "invalid-rule", "metrics.coverage", "0"),
+    ({"coverage": 1.5}, "invalid-rule", "metrics.coverage", "1.5"),
     ({"coverage": 1 / 3}, "invalid-rule", "metrics.coverage", "0.333"),
     ({"families": ["overall"]}, "contradictory-rules", "metrics.coverage", "without the family"),
     ({"distance_cap_px": None}, "contradictory-rules", "metrics.distance_cap_px", "missing"),
-    ({"distance_cap_px": -1.0}, "contradictory-rules", "metrics.distance_cap_px", "-1"),
+    ({"distance_cap_px": -1.0}, "invalid-rule", "metrics.distance_cap_px", "-1"),
     ({"distance_cap_um": 3.0}, "contradictory-rules", "metrics.distance_cap_um", "without a distance in um"),
     ({"measures": ["iou"]}, "contradictory-rules", "metrics.distance_cap_px", "without a distance in px"),
 ])  # fmt: skip

@@ -152,7 +152,7 @@ def test_without_probabilities_nothing_is_defined():
 def test_points_have_no_average_precision_of_coco():
     for metric in EVERY_COCO:
         points = table_of([(0, 1, 1, 0.9)], points=True)
-        assert value(partial(of_outlines, of=metric), points) == "points-only", metric
+        assert value(partial(of_outlines, evaluate=metric), points) == "points-only", metric
 
 
 def test_points_have_the_other_curves():

@@ -543,7 +543,9 @@ def test_ids_of_strangers_are_harmless_in_the_table_of_objects(tmp_path, capsys)
 @pytest.mark.parametrize("address", ["s3://bucket/out", "gs://bucket/out", "file:///tmp/out", "https://a.example/out"])
 def test_an_address_is_no_place_to_write_to(tmp_path, monkeypatch, capsys, arguments, address):
     monkeypatch.chdir(tmp_path)
+    Path("c").mkdir()
+    Path("c/challenge.toml").touch()
     code, last = run(capsys, *arguments, "--output", address)
     assert code == 2
     assert last.startswith(f"Cannot run: [cannot-write] '{address}': an address of storage; expected a folder or file ")
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]

@@ -154,8 +154,8 @@ def test_a_table_of_scores_can_have_floors_on_its_columns_only() -> None:
 
 
 @pytest.mark.parametrize("floor, code, got", [
-    ({"path": "detection.f1.pooled", "at_least": 1.5}, "contradictory-rules", "1.5"),
-    ({"path": "detection.f1.pooled", "at_least": 0}, "contradictory-rules", "0"),
+    ({"path": "detection.f1.pooled", "at_least": 1.5}, "invalid-rule", "1.5"),
+    ({"path": "detection.f1.pooled", "at_least": 0}, "invalid-rule", "0"),
     ({"path": "detection.f2.pooled", "at_least": 0.5}, "invalid-rule", "detection.f2.pooled"),
     ({"path": "segmentation.hausdorff_px.pooled", "at_least": 0.5}, "contradictory-rules", "a minimum of"),
     ({"path": "detection.f1.pooled"}, "missing-rule", "missing"),

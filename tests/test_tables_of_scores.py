@@ -129,6 +129,7 @@ def test_what_needs_nuclei_is_left_out_and_said(tmp_path: Path, capsys: pytest.C
 ])  # fmt: skip
 def test_options_that_do_not_go_together_are_told(arguments, code, tmp_path, monkeypatch, capsys):
     table(tmp_path)
+    (tmp_path / "challenge.toml").touch()
     monkeypatch.chdir(tmp_path)
     assert cli.run(["audit", "--output", "out", *arguments]) == 2
     assert f"[{code}]" in capsys.readouterr().err
