@@ -33,7 +33,7 @@ from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.model import CaseTable, Float64, Int64, ScoreTable, Units
 from evaluation.ranking.differences import BETTER, EQUIVALENT, WORSE, across_columns, paired_differences
-from evaluation.ranking.significance import Comparison, Test, compare_teams
+from evaluation.ranking.significance import PairwiseTest, Test, compare_teams
 
 LEVEL = 0.05
 TEAMS, PATIENTS = (2, 3, 4, 5, 10, 20), (4, 6, 8, 10, 15, 25, 50, 51)
@@ -68,7 +68,7 @@ def any_difference_in_columns(
     random = np.random.default_rng([seed, teams, units, columns])
     each = together = 0
     for _ in range(boards):
-        tests: list[Comparison | None] = [
+        tests: list[PairwiseTest | None] = [
             compare_teams(equal_teams(random, teams, units, None), higher_is_better=True, test=test, level=LEVEL)
             for _ in range(columns)
         ]

@@ -46,7 +46,7 @@ from evaluation.study.tricks import (
     play_all,
     read_field,
     renamed,
-    together,
+    united,
 )
 
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
@@ -351,7 +351,7 @@ def copy_trick(chosen: str, change: str, as_class: str, number: int) -> Trick:
         for _ in range(number):
             copy = CHANGES[change](copies[-1])
             copies.append(renamed(copy, CLASSES_OF_COPIES[as_class](copy, case.classes)))
-        return together(nuclei, *copies[1:])
+        return united(nuclei, *copies[1:])
 
     words += f" {NUMBERS[number]} more, {change}{as_class}"
     return Trick(words, words, of_data_set(apply))

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from evaluation import model
-from evaluation.decoding.guard import SIZES
+from evaluation.decoding.guard import MESSAGE_SIZES
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 
@@ -146,7 +146,7 @@ def attempts(streams: Sequence[BinaryIO], path: str, address: tuple[str, int], p
 
 def packed_answer(*answer: Any) -> bytes:
     message = msgspec.msgpack.encode([["tuple", list(answer)], []])
-    return SIZES.pack(len(message), 0) + message
+    return MESSAGE_SIZES.pack(len(message), 0) + message
 
 
 def send(message: bytes) -> None:
@@ -166,7 +166,7 @@ def answer_twice(streams: Sequence[BinaryIO]) -> Iterator[Any]:
 
 def drip(streams: Sequence[BinaryIO]) -> Iterator[Any]:
     """One byte after the other, for ever: the beginning of a long answer."""
-    send(SIZES.pack(1 << 20, 0))
+    send(MESSAGE_SIZES.pack(1 << 20, 0))
     while True:
         send(b"a")
         time.sleep(0.05)

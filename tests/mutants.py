@@ -344,7 +344,7 @@ MUTANTS: Sequence[Mutant] = [
          "~np.isnan(one + other)"),
         ("shares[max(1, len(shares) // 10) :]", "shares[1:]"),
         ("max([ALIKE, *(2 * share for share in ordinary)])", "ALIKE"),
-        ("if number >= LEAST else None", "if number else None"),
+        ("if number >= FEWEST_COMPARED else None", "if number else None"),
         ("(known == 1).mean()", "(known > 0.5).mean()"),
     ),
     *of(
@@ -463,7 +463,7 @@ MUTANTS: Sequence[Mutant] = [
         ("pairs.class_id[:, 0] == pairs.class_id[:, 1]", "pairs.class_id[:, 0] >= pairs.class_id[:, 1]")),
     *of("summary", "pipeline golden",
         ("key=lambda result: (result.case.group, result.case.name)", "key=lambda result: result.case.name[::-1]"),
-        ('kind = "strata" if unit == "pooled" else KINDS[unit]', 'kind = KINDS["group"]')),
+        ('kind = "strata" if unit == "pooled" else KINDS_OF_UNITS[unit]', 'kind = KINDS_OF_UNITS["group"]')),
     *of("metrics_json", "golden", ("DECIMALS = 6", "DECIMALS = 5")),
     *of("cases", "challenge", ("key=lambda case: (case.group, case.name)", "key=lambda case: case.name"),
         ("SMALLEST <= number <= LARGEST", "0 < number <= LARGEST"),

@@ -24,7 +24,7 @@ from evaluation.metrics.errors import KINDS
 from evaluation.model import Region
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
-from evaluation.study.error_costs import HEADLINES, CaseErrors, count_errors, error_costs, sort_case
+from evaluation.study.error_costs import HEADLINES, CaseErrors, count_error_kinds, error_costs, sort_case
 
 IOU_RULE = {"name": "iou", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
 RADIUS_RULE = {**IOU_RULE, "rule": "centroid_closest_first", "threshold": None, "radius_px": 6}
@@ -57,7 +57,7 @@ def score_and_sort(challenge: Challenge, images: Images, groups: Mapping[str, st
         reference = PreparedReference(images[case.name][0], nothing)
         matched = match_case(result.challenge, case, reference, images[case.name][1])
         counts = measure_cases(result.challenge, [matched])[0].counts[rule]
-        errors.append(count_errors(matched, counts, sort_case(result.challenge, matched), rule))
+        errors.append(count_error_kinds(matched, counts, sort_case(result.challenge, matched), rule))
     return result, errors
 
 

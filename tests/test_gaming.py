@@ -49,8 +49,8 @@ from evaluation.study.tricks import (
     TrickCase,
     as_recommended,
     count_predictions,
-    paths_of,
-    scores_of,
+    paths_read,
+    scores_read,
     tricks_lines,
     tricks_verdict,
 )
@@ -158,7 +158,7 @@ def test_what_is_ranked_is_what_a_result_of_the_challenge_alone_has(trick: str, 
     challenge = counted_rules(PRESETS, CLASSES, field().cases)[1][preset]
     own = summarise(challenge, count_predictions(challenge, field(), play(trick, "team 1")))
     found = played()[preset].scores["team 1", trick]
-    values = [own.value(path) for path in paths_of(challenge)]
+    values = [own.value(path) for path in paths_read(challenge)]
     np.testing.assert_array_equal([*found.overall, *found.floors], [np.nan if v is None else v for v in values])
 
 
@@ -168,7 +168,7 @@ def test_a_method_that_ranks_in_patients_gets_what_they_contribute() -> None:
     assert challenge.ranking is not None
     ranking = challenge.ranking.model_copy(update={"method": "rank_then_aggregate"})
     changed = challenge.model_copy(update={"ranking": ranking})
-    scores = scores_of(changed, count_predictions(challenge, field(), play("copies_2", "team 1")), "team 1")
+    scores = scores_read(changed, count_predictions(challenge, field(), play("copies_2", "team 1")), "team 1")
     assert scores.by_unit is not None
     np.testing.assert_allclose(np.nanmean(scores.by_unit, axis=1), scores.overall, atol=1e-6)
 

@@ -239,8 +239,8 @@ def test_what_readers_must_not_raise_is_said_with_its_traceback():
 @pytest.mark.parametrize(
     "message",
     [
-        b"x" * 100, guard.SIZES.pack(1 << 40, 0), guard.SIZES.pack(3, 0) + b"abc",
-        guard.SIZES.pack(6, 0) + b"\x92\x92\xa1a\x01\x90", guard.SIZES.pack(3, 9) + b"\x92\xc0\x90",
+        b"x" * 100, guard.MESSAGE_SIZES.pack(1 << 40, 0), guard.MESSAGE_SIZES.pack(3, 0) + b"abc",
+        guard.MESSAGE_SIZES.pack(6, 0) + b"\x92\x92\xa1a\x01\x90", guard.MESSAGE_SIZES.pack(3, 9) + b"\x92\xc0\x90",
     ],
     ids=["text", "huge", "not packed", "unknown", "buffers"],
 )  # fmt: skip

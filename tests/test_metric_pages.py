@@ -24,13 +24,13 @@ from evaluation.metrics.pages import (
     known_words,
     metrics_by_page,
     page_of,
+    page_text,
     pages_of,
     properties,
     section,
     sources,
     terminal_index,
     terminal_page,
-    text_of,
     word_text,
     words_of,
 )
@@ -109,7 +109,7 @@ READINGS = {
 
 
 def test_the_readings_of_ap_and_map_are_those_that_were_worked_out() -> None:
-    table = text_of("names").partition("### Readings of AP and mAP")[2]
+    table = page_text("names").partition("### Readings of AP and mAP")[2]
     assert set(re.findall(r"`([a-z]+\.[^`]+)`", table)) == set(READINGS)
 
 
@@ -121,7 +121,7 @@ def test_a_reading_of_ap_gives_what_was_worked_out_by_hand(path: str) -> None:
 
 
 def test_the_paths_that_are_given_for_names_in_papers_have_pages() -> None:
-    paths = re.findall(r"`([a-z]+\.[^`]+)`", text_of("names"))
+    paths = re.findall(r"`([a-z]+\.[^`]+)`", page_text("names"))
     assert len(paths) > 40
     assert [path for path in paths if page_of(path) is None] == []
 

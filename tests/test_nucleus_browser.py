@@ -15,8 +15,8 @@ from test_overlay import judged_case
 
 from evaluation.commands.main import run
 from evaluation.report import nuclei as nucleus_browser
-from evaluation.report.nuclei import STATES, NucleusTable, TeamNuclei, browser_of, browser_section, lost_px
-from evaluation.report.scenes import Scene, Window, lost_in_rows, rows_of
+from evaluation.report.nuclei import NUCLEUS_STATES, NucleusTable, TeamNuclei, browser_of, browser_section, lost_px
+from evaluation.report.scenes import Scene, Window, lost_in_rows, scene_rows
 
 Row = dict[str, str]
 
@@ -68,7 +68,7 @@ def table(**columns: Any) -> NucleusTable:
 def test_what_is_lost_is_what_the_pixels_say() -> None:
     """A pair with 3 px on one side only, one of another class, a missed nucleus and a spurious one."""
     case = judged_case("aaaaaa.BBB.cc....", ".aaaaaabbb.....dd")
-    assert lost_in_rows(case, rows_of(case)).tolist() == [3, 2, 2, 2]  # "B" comes before "a"
+    assert lost_in_rows(case, scene_rows(case)).tolist() == [3, 2, 2, 2]  # "B" comes before "a"
     nuclei = table(
         outcome=np.array([0, 0, 1, 2]),
         reference_area=np.array([6, 3, 2, np.nan]),
@@ -122,7 +122,7 @@ def test_filters_count_what_objects_csv_has(opened: OpenedPage, rows: list[Row])
     form = opened.page.locator(".browser form")
     first = opened.page.locator(".found").inner_text()
     assert found(opened) == sum(state_of(row) != "matched" for row in rows)
-    for index, state in enumerate(STATES):
+    for index, state in enumerate(NUCLEUS_STATES):
         form.locator("[name=state]").select_option(str(index))
         own = [row for row in rows if state_of(row) == state]
         assert found(opened) == len(own) > 0

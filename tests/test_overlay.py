@@ -41,7 +41,7 @@ from evaluation.report.pictures import (
     overlay_geojson,
 )
 from evaluation.report.scenes import WINDOW_PX, JudgedCase, View, judge_case, lost_in_rows, outline_texts, scene_of
-from evaluation.report.scenes import rows_of as rows_of_case
+from evaluation.report.scenes import scene_rows as rows_of_case
 from evaluation.scoring.match import match_case
 from evaluation.scoring.score import Result
 

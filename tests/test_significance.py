@@ -17,7 +17,7 @@ from pandas import DataFrame
 from scipy.stats import binomtest, chi2, friedmanchisquare, norm, rankdata, studentized_range, wilcoxon
 
 from evaluation.ranking.significance import (
-    Comparison,
+    PairwiseTest,
     UnitRanks,
     compare_teams,
     critical_difference,
@@ -45,11 +45,11 @@ DEMSAR_AUC = """
 """
 
 
-def compare(values, test="friedman_nemenyi", higher_is_better=True, level=0.05) -> Comparison:
+def compare(values, test="friedman_nemenyi", higher_is_better=True, level=0.05) -> PairwiseTest:
     return compare_teams(np.array(values, float), higher_is_better=higher_is_better, test=test, level=level)
 
 
-def approximately(values, **settings) -> Comparison:
+def approximately(values, **settings) -> PairwiseTest:
     """As above, by chi-square and the range of normal values also where there are few units."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evaluation.ranking.significance.rank_sums", lambda doubled, draws: None)
@@ -82,7 +82,7 @@ def with_rank_sums(sums: tuple[int, ...], units: int) -> np.ndarray:
     return -ranks.T.astype(float)
 
 
-def pair_places(comparison: Comparison) -> set[tuple[int, int]]:
+def pair_places(comparison: PairwiseTest) -> set[tuple[int, int]]:
     """(better, worse)."""
     return {(int(i), int(j)) for i, j in np.argwhere(comparison.better > 0)}
 
@@ -376,7 +376,7 @@ def test_the_examples_in_the_tests_of_challenger(units, significant):
 # --- cliques and places -----------------------------------------------------------------------------------------------
 
 
-def literal_cliques(found: Comparison) -> set[frozenset[int]]:
+def literal_cliques(found: PairwiseTest) -> set[frozenset[int]]:
     """All maximal groups of two or more teams of which no two differ."""
     groups = [
         set(group)

@@ -17,7 +17,7 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.gameable import stored_tricks
-from evaluation.leaderboard.verdict import share, verdict_sentences, why_no_samples
+from evaluation.leaderboard.verdict import share_text, verdict_sentences, why_no_samples
 from evaluation.model import ScoreTable
 from evaluation.ranking.differences import VERDICTS, across_columns, paired_differences
 from evaluation.ranking.significance import compare_teams
@@ -380,7 +380,7 @@ def test_of_a_ranking_that_is_not_that_of_the_samples_nothing_is_said_of_them() 
 
 
 def test_shares_are_not_rounded_to_certainty() -> None:
-    assert [share(value) for value in (0.0, 0.001, 0.5, 0.999, 1.0)] == [
+    assert [share_text(value) for value in (0.0, 0.001, 0.5, 0.999, 1.0)] == [
         "0 %", "less than 1 %", "50 %", "more than 99 %", "100 %"
     ]  # fmt: skip
 

@@ -97,7 +97,7 @@ def bootstrap(
     if rules.stages == "groups_and_cases":
         values_of_samples = np.concatenate([score(samples, None), score(of_data, of_group)])
     else:
-        values_of_samples = score(together(chain(samples, of_data)), of_group)
+        values_of_samples = score(join_samples(chain(samples, of_data)), of_group)
     replicates, estimate, jackknife = np.split(values_of_samples, [rules.samples, rules.samples + 1])
     estimate = estimate[0]
     if method == "percentile":
@@ -465,7 +465,7 @@ def leave_one_out(groups: Int64) -> Iterator[Samples]:
         yield Samples(scipy.sparse.csr_array(is_drawn.astype(np.int64)), units)
 
 
-def together(parts: Iterable[Samples]) -> Iterator[Samples]:
+def join_samples(parts: Iterable[Samples]) -> Iterator[Samples]:
     """Join parts that draw from the same groups into fewer parts of samples, where two are small enough together.
 
     >>> one, two = everything(np.array([0, 1, 1])), next(leave_one_out(np.array([0, 1, 1])))

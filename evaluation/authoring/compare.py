@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evaluation.authoring import made_challenge as challenges
 from evaluation.authoring.look import look
-from evaluation.authoring.made_challenge import ClassPlan, Party, Wanted, are_points, free_name, safe_name
+from evaluation.authoring.made_challenge import ClassPlan, Party, Wanted, free_name, holds_points, safe_name
 from evaluation.authoring.pieces import EACH_A_MASK, files_for_shell, pixels_of
 from evaluation.authoring.source import NAMELESS, Source, SourceFile, pictures_near
 from evaluation.challenge import Challenge, LimitRules
@@ -217,7 +217,8 @@ def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPl
             chosen = {
                 model: side
                 for model, side in models.items()
-                if (are_points(side) or are_points(reference)) == is_point and (model in planned.without) == is_without
+                if (holds_points(side) or holds_points(reference)) == is_point
+                and (model in planned.without) == is_without
             }
             plan, foreign = (planned.one_class, ()) if is_without else (planned.classes, planned.foreign)
             parties += [Party(chosen, plan, foreign, is_point)] if chosen else []
@@ -299,7 +300,7 @@ def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
     """Refuse what ``--ignore`` cannot name in the files of a reference. Raises WrongUsage."""
     known = {name.casefold() for name in reference.classes}
     for name in ignore:
-        if are_points(reference):
+        if holds_points(reference):
             raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="points"))
         may_be_label = reference.format == "label_image" and challenges.is_number(name)
         may_be_region = reference.format == "geojson"  # regions of QuPath are seen when all classes are known

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from evaluation import model
 from evaluation.authoring import look as looked
-from evaluation.authoring.look import UNKNOWN_YX, look_at_file, whole_numbers
+from evaluation.authoring.look import UNKNOWN_YX, look_at_file, whole_values
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.base import dotted, faults_of
 from evaluation.challenge.documents import parse_toml
@@ -376,7 +376,7 @@ def convert_file(
             of_classes = None if file.classes is None else np.load(file.classes, allow_pickle=False)
             if of_classes is None and name == "label_image":
                 of_classes = classes_in_npz(stream, request, case)
-            if of_classes is not None and (numbers := whole_numbers(of_classes)):
+            if of_classes is not None and (numbers := whole_values(of_classes)):
                 names = names or list(map(str, range(1, max(numbers) + 1)))
                 request = replace(request, classes=class_table(rules, names))
                 with (file.classes or source).open("rb") as again:

@@ -14,7 +14,7 @@ from typing import Any
 
 from evaluation.authoring import made_challenge as challenges
 from evaluation.authoring.look import look
-from evaluation.authoring.made_challenge import ClassPlan, Plan, are_points, table_text, toml_value
+from evaluation.authoring.made_challenge import ClassPlan, Plan, holds_points, table_text, toml_value
 from evaluation.authoring.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
 from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, read_text, resolve_preset
@@ -291,7 +291,7 @@ def has_form(challenge: Challenge, source: Source) -> bool:
 def tables_of(reference: Source, submission: Source, plan: Plan, preset: str) -> dict[str, Any]:
     """The tables that differ from the preset."""
     below = resolve_preset({"preset": preset})
-    points = are_points(reference) or are_points(submission)
+    points = holds_points(reference) or holds_points(submission)
     tables: dict[str, Any] = {"classes": []}
     colours = {entry["name"]: entry.get("colour") for entry in below["classes"]}
     for name, aliases in plan:

@@ -452,7 +452,7 @@ class Reading:
                 where, suffix, limit = quote(file.name), file.suffix, request.limits.bytes_per_file
                 with file.classes.open("rb") as second:
                     pixels = read_image(second, suffix=suffix, where=where, shape_yx=size_yx, bytes_limit=limit)
-                self.add_numbers(whole_numbers(pixels))
+                self.add_numbers(whole_values(pixels))
             if request.rules.dense or image is None:
                 return size_yx, None
             case = Case(file.case, file.case, *(size_yx or UNKNOWN_YX), 1.0, 0)
@@ -510,7 +510,7 @@ class Reading:
                     self.add_channels(array.shape[3])
                 elif len(array.shape) == 4:
                     planes = (array.of_case(index)[..., 1] for index in range(array.shape[0]))
-                    self.add_numbers(sorted({number for plane in planes for number in whole_numbers(plane)}))
+                    self.add_numbers(sorted({number for plane in planes for number in whole_values(plane)}))
                 stream.seek(0)
                 images = list_images(stream, request)
             else:
@@ -604,9 +604,9 @@ def numbers_in_mat(stream: BinaryIO, name: str) -> list[int]:
     """The class numbers in a file of HoVer-Net. Raises InputFault."""
     mat = MatFile(stream, where=quote(name, 120), bytes_limit=LimitRules().bytes_per_file)
     variable = variable_of(mat, *TYPES) or variable_of(mat, TYPE_MAP)
-    return [] if variable is None else whole_numbers(mat.read(variable))
+    return [] if variable is None else whole_values(mat.read(variable))
 
 
-def whole_numbers(values: np.ndarray[Any, Any]) -> list[int]:
+def whole_values(values: np.ndarray[Any, Any]) -> list[int]:
     """The numbers from 1 that occur, ascending."""
     return [int(value) for value in np.unique(values) if 0 < value <= LARGEST_NUMBER and value == int(value)]

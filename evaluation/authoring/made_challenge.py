@@ -484,13 +484,13 @@ def document_of(
     }
 
 
-def are_points(side: Source) -> bool:
+def holds_points(side: Source) -> bool:
     return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
 
 
 def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups: Mapping[str, str], iou: float) -> str:
     """How nuclei are matched and scores are averaged; ``groups``: the patient of each image."""
-    if any(are_points(side) for side in (reference, *models.values())):
+    if any(holds_points(side) for side in (reference, *models.values())):
         matched = f"points within {RADIUS_PX:g} px match, the closest first"
     else:
         matched = f"nuclei with an IoU above {iou:g} match, whatever their classes"

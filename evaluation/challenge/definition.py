@@ -23,7 +23,7 @@ from evaluation.challenge.documents import (
     read_text,
     resolve_preset,
 )
-from evaluation.challenge.formats import CONVERT_FIRST, IMPORTS, ONLY_IMPORTED, FormatRules, keys_of_formats
+from evaluation.challenge.formats import CONVERT_FIRST, IMPORTED_FORMATS, ONLY_IMPORTED, FormatRules, keys_of_formats
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
     IN_EVERY_FORMAT,
@@ -374,7 +374,7 @@ def findings_of(problem: Any) -> list[Finding]:
             return [fault("missing-rule", f"{where}.{key}")]
         case "union_tag_invalid":
             tag = problem["ctx"]["tag"]
-            if key == "format" and tag in IMPORTS:
+            if key == "format" and tag in IMPORTED_FORMATS:
                 got, formats = f"{quote(tag)}, {ONLY_IMPORTED}", f"one of the formats {listed(list(kinds), 30)}"
                 return [fault("invalid-rule", f"{where}.{key}", got=got, expected=formats, fix=CONVERT_FIRST)]
             what = "formats" if key == "format" else "matching rules"

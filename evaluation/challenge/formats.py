@@ -28,7 +28,7 @@ Units = Literal["px", "um", "mm"]
 Shape = Literal["outline", "point"]
 LARGEST_NUMBER = 32767
 # What ``compare`` and ``convert`` import is no format of a challenge: names that may be tried, and suffixes.
-IMPORTS = ("imagej_roi", "hdf5", "zarr", "ome_zarr", "cellpose", "geoparquet", "parquet")
+IMPORTED_FORMATS = ("imagej_roi", "hdf5", "zarr", "ome_zarr", "cellpose", "geoparquet", "parquet")
 IMPORTED = (".roi", ".h5", ".hdf5", ".zarr", ".zarr.zip", "_seg.npy", ".parquet")
 ONLY_IMPORTED = "which only 'compare' and 'convert' read"
 CONVERT_FIRST = "Convert such files first: evaluation convert FILE OUTPUT --to label_tiff, or --to geojson."

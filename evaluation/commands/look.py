@@ -345,10 +345,10 @@ def schema_text(file: str) -> str:
     """The JSON Schema of a document; challenge.toml with its preset merged in, as details.json holds its rules."""
     from evaluation.challenge import Challenge
     from evaluation.results.documents import as_json
-    from evaluation.results.schema import FILES
+    from evaluation.results.schema import MODEL_OF_FILE
 
-    document = FILES.get(file, Challenge).model_json_schema()
-    if file not in FILES:
+    document = MODEL_OF_FILE.get(file, Challenge).model_json_schema()
+    if file not in MODEL_OF_FILE:
         del document["properties"]["cases"]
     return as_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **document})
 

@@ -49,8 +49,8 @@ GROUPS = {
         "verify": "Compute an archive again, and compare.",
     },
 }
-FILES = {"Compare": "look", "Prepare": "prepare"}  # of other groups: "run"
-MODULES = {name: FILES.get(group, "run") for group, names in GROUPS.items() for name in names}
+FILE_OF_GROUP = {"Compare": "look", "Prepare": "prepare"}  # of other groups: "run"
+MODULES = {name: FILE_OF_GROUP.get(group, "run") for group, names in GROUPS.items() for name in names}
 COMMANDS = tuple(MODULES)
 
 

@@ -80,12 +80,13 @@ def thirds_of_areas(references: Sequence[Instances]) -> str:
     """Limits of sizes with as many nuclei each, as a rule for the family sizes."""
     import numpy as np
 
-    from evaluation.metrics.segmentation import LARGEST, quantile_sizes
+    from evaluation.metrics.segmentation import LARGEST_AREA_PX, quantile_sizes
 
     areas = np.concatenate([[1], *(instances.areas_px() for instances in references)])[1:]
     sizes = quantile_sizes(areas, ("small", "medium", "large"))
     thirds = ", ".join(
-        f"{name} = [{low:.0f}, {'1e12' if high == LARGEST else f'{high:.0f}'}]" for name, (low, high) in sizes.items()
+        f"{name} = [{low:.0f}, {'1e12' if high == LARGEST_AREA_PX else f'{high:.0f}'}]"
+        for name, (low, high) in sizes.items()
     )
     return f"Thirds of the {len(areas):,} areas, for the family 'sizes': sizes_px = {{ {thirds} }}"
 

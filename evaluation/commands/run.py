@@ -130,7 +130,7 @@ def score(
 
 def show_summary(challenge: Path, submission: Path, result: Result) -> None:
     """Print the scores, the findings and the rank of a submission."""
-    from evaluation.report.result import AGGREGATIONS, ResultDocuments
+    from evaluation.report.result import WORDS_OF_AGGREGATIONS, ResultDocuments
     from evaluation.report.skills import SKILLS, side_by_side
     from evaluation.study.hints import hints_about_files
 
@@ -139,7 +139,9 @@ def show_summary(challenge: Path, submission: Path, result: Result) -> None:
     if result.intervals and (confidence := result.challenge.confidence):
         title += f", {100 * confidence.level:g} % intervals"
     read = ResultDocuments(result.metrics, result.details)
-    screen.show_block(side_by_side(title, {AGGREGATIONS[name]: (read, name) for name in read.aggregations}, SKILLS))
+    screen.show_block(
+        side_by_side(title, {WORDS_OF_AGGREGATIONS[name]: (read, name) for name in read.aggregations}, SKILLS)
+    )
     screen.show_findings([*result.findings, *hints_about_files(challenge, submission, result)])
     ranks = result.metrics.get("leaderboard")
     if ranks and ranks["position"] is not None:

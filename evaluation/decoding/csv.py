@@ -21,7 +21,7 @@ from evaluation.findings.errors import InputFault, refused
 from evaluation.model import Bool, Float64, Int64
 
 COLUMNS_LIMIT = 1000
-CHUNK_BYTES = 1 << 22
+CSV_CHUNK_BYTES = 1 << 22
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 OTHER_SEPARATORS = {b";": "semicolons", b"|": "bars"}
 QUOTE, COMMA, LF, BLANK, TAB = b'",\n \t'
@@ -148,9 +148,9 @@ def plain_text(data: bytes, where: str) -> bytes:
 
 def check_utf_8(data: bytes, where: str) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
-    for begin in range(0, len(data), CHUNK_BYTES):
+    for begin in range(0, len(data), CSV_CHUNK_BYTES):
         try:
-            decoder.decode(data[begin : begin + CHUNK_BYTES], begin + CHUNK_BYTES >= len(data))
+            decoder.decode(data[begin : begin + CSV_CHUNK_BYTES], begin + CSV_CHUNK_BYTES >= len(data))
         except UnicodeDecodeError as error:
             place = line_at(data, begin + error.start, where)
             raise refused("invalid-csv", place, wording="not-utf8", got="bytes that are not UTF-8") from None
@@ -217,8 +217,8 @@ def find_separators(
     separators: list[Int64] = []
     quoted_ends: list[Int64] = [np.empty(0, np.int64)]
     lines, count, odd = 0, 0, False
-    for index in range(begin, len(data), CHUNK_BYTES):
-        chunk = values[index : index + CHUNK_BYTES]
+    for index in range(begin, len(data), CSV_CHUNK_BYTES):
+        chunk = values[index : index + CSV_CHUNK_BYTES]
         is_end = chunk == LF
         is_separator = is_end | (chunk == separator)
         is_quote = chunk == QUOTE

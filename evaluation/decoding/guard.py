@@ -47,7 +47,7 @@ from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault, NoRoomBeside, refused
 
 IS_AVAILABLE = sys.platform == "linux"
-SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
+MESSAGE_SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
 ORDER = struct.Struct("<qI")  # what, and the bytes of the names of modules that follow
 STATUS = struct.Struct("<q")
 START, START_WITH_SCRATCH, START_LAUNCHER = 0, -1, -2  # as an order; else the process that is to be ended
@@ -128,7 +128,7 @@ def send_answer(connection: socket.socket, answer: Any) -> None:
     buffers: list[npt.NDArray[Any]] = []
     plain = to_plain(answer, buffers)
     message = msgspec.msgpack.encode([plain, [buffer.nbytes for buffer in buffers]])
-    connection.sendall(SIZES.pack(len(message), len(buffers)) + message)
+    connection.sendall(MESSAGE_SIZES.pack(len(message), len(buffers)) + message)
     for buffer in buffers:
         if buffer.nbytes:
             connection.sendall(buffer.reshape(-1).view(np.uint8).data)
@@ -143,7 +143,7 @@ def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) 
     """
     import msgspec
 
-    size, count = SIZES.unpack(receive_exactly(connection, SIZES.size, deadline))
+    size, count = MESSAGE_SIZES.unpack(receive_exactly(connection, MESSAGE_SIZES.size, deadline))
     if size > most_bytes // MESSAGE_SHARE:
         raise ValueError(f"an answer of {size:,} bytes")
     message = receive_exactly(connection, size, deadline)
@@ -173,10 +173,10 @@ def check_answer(answer: Any) -> tuple[str, Any]:
 
 def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
     """A request and its descriptors; the other side is trusted."""
-    head, numbers, _, _ = socket.recv_fds(connection, SIZES.size, MOST_FILES)
+    head, numbers, _, _ = socket.recv_fds(connection, MESSAGE_SIZES.size, MOST_FILES)
     if not head:
         raise EOFError
-    size, _ = SIZES.unpack(head + bytes(receive_exactly(connection, SIZES.size - len(head))))
+    size, _ = MESSAGE_SIZES.unpack(head + bytes(receive_exactly(connection, MESSAGE_SIZES.size - len(head))))
     return bytes(receive_exactly(connection, size)), numbers
 
 
@@ -372,7 +372,7 @@ class Decoder:
         left = float(WAITED * bounds.seconds)
         try:
             self.connection.settimeout(left)
-            packed = SIZES.pack(len(request), len(descriptors)) + request
+            packed = MESSAGE_SIZES.pack(len(request), len(descriptors)) + request
             sent = socket.send_fds(self.connection, [packed], descriptors)
             self.connection.sendall(packed[sent:])
             yield None

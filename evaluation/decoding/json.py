@@ -428,7 +428,7 @@ OPENING, CLOSING, COLON = b"{}:"
 IS_MARK_OF_KEYS = bytes(byte in b'{}":' for byte in range(256))
 WORD = 8
 FIRST_BYTES = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], np.uint64)
-FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64)
+HASH_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64)
 
 
 def repeated_key(text: bytes | bytearray) -> str | None:
@@ -440,7 +440,7 @@ def repeated_key(text: bytes | bytearray) -> str | None:
     start, stop, owner = find_keys(text)
     compared = np.arange(len(start))
     if b"\\" not in text:  # with escapes there are several ways to write one key
-        number = number_of(text, start, stop - start) + owner.astype(np.uint64) * FACTORS[3]
+        number = number_of(text, start, stop - start) + owner.astype(np.uint64) * HASH_FACTORS[3]
         order = np.argsort(number)
         is_equal = np.diff(number[order]) == 0
         compared = np.unique(order[np.flatnonzero(is_equal)[:, None] + [0, 1]])
@@ -484,6 +484,6 @@ def number_of(text: bytes | bytearray, start: Int64, length: Int64) -> np.ndarra
     first = words[start + WORD] & FIRST_BYTES[np.minimum(length, WORD)]
     last = words[np.where(length < WORD, start + WORD, start + length)] & FIRST_BYTES[np.minimum(length, WORD)]
     number: np.ndarray[tuple[int], np.dtype[np.uint64]] = (
-        first * FACTORS[0] ^ (last + length.astype(np.uint64)) * FACTORS[1]
-    ) * FACTORS[2]
+        first * HASH_FACTORS[0] ^ (last + length.astype(np.uint64)) * HASH_FACTORS[1]
+    ) * HASH_FACTORS[2]
     return number

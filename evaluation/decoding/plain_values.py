@@ -35,7 +35,7 @@ ARRAYS = {
     "LabelRuns": "start i R, stop i R, value iu R",
     "LabelImage": "class_of_instance i? M",
 }
-PLAIN = (str, bool, int, float, type(None))
+PLAIN_TYPES = (str, bool, int, float, type(None))
 PARTS_OF_IMAGES = (Counts, Instances, LabelImage, Outlines, Points)
 FINDING = {name: int if name in ("count", "named") else str for name in PARTS["Finding"]}
 
@@ -66,7 +66,7 @@ def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:
 def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:
     """The value again; lists come back as tuples. Raises ValueError for anything that ``to_plain`` does not make."""
     if not isinstance(value, list):
-        if type(value) not in PLAIN:
+        if type(value) not in PLAIN_TYPES:
             raise ValueError("no plain value")
         return value
     kind, *rest = value
@@ -78,7 +78,7 @@ def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:
         return buffers[index].view(dtype).reshape(shape)
     (items,) = rest
     if kind == "objects":
-        if not all(type(item) in PLAIN for item in items):
+        if not all(type(item) in PLAIN_TYPES for item in items):
             raise ValueError("an object")
         array = np.empty(len(items), object)
         array[:] = items

@@ -392,7 +392,7 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
         table = tables.load_table(stream, request, len(cases))
         code_column = table.need(*CODE_COLUMNS)
         rows = tables.rows_of_cases(table, table.need(*tables.CASE_COLUMNS), cases)
-        faults = faults_of_sizes(rows)
+        faults = faults_of_row_sizes(rows)
         rows = rows.take(np.array([bool(cell.strip()) for cell in rows.table.cells(code_column)], np.bool_))
         tables.check_rows_per_case(rows, request)
         nuclei = tables.NucleusRows(rows.table, request, tables.CLASS_COLUMNS)
@@ -417,7 +417,7 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
     return Collection(by_case, rows.unknown)
 
 
-def faults_of_sizes(rows: tables.CaseRows) -> list[Finding]:
+def faults_of_row_sizes(rows: tables.CaseRows) -> list[Finding]:
     """What is wrong with rows that give another height or width than that of their case."""
     table, cases = rows.table, rows.cases
     columns = [column for side in ("height", "width") if (column := table.find([side])) is not None]

@@ -63,7 +63,7 @@ BOARD_FILE = "leaderboard.json"
 LOCK_FILE = "requirements/run.lock"
 NOT_COMPARED = ("software", "findings")  # of leaderboard.json: programs of other versions may differ in them
 DIGITS = 1e-6  # results have six decimals
-COUNTS = {"matched": "true_positives", "missed": "false_negatives", "spurious": "false_positives"}
+COUNT_OF_OUTCOME = {"matched": "true_positives", "missed": "false_negatives", "spurious": "false_positives"}
 
 Outcome = Literal["same to the byte", "same to the digit", "differs", "cannot be checked"]
 
@@ -155,7 +155,7 @@ def datacite(challenge: Challenge, date: str, creators: Sequence[str], program: 
         "publicationYear": date[:4],
         "dates": [{"date": date, "dateType": "Issued"}],
         "version": challenge.version,
-        "descriptions": [{"description": described(challenge, program), "descriptionType": "Abstract"}],
+        "descriptions": [{"description": description_of(challenge, program), "descriptionType": "Abstract"}],
     }
 
 
@@ -183,11 +183,11 @@ def zenodo(challenge: Challenge, date: str, creators: Sequence[str], program: st
         "creators": [{"name": name} for name in creators],
         "publication_date": date,
         "version": challenge.version,
-        "description": described(challenge, program),
+        "description": description_of(challenge, program),
     }
 
 
-def described(challenge: Challenge, program: str) -> str:
+def description_of(challenge: Challenge, program: str) -> str:
     return (
         f"Results of the challenge {challenge.name}, version {challenge.version}: rules, scores and ranking, with "
         f"checksums. Rules {challenge.hash}, ranking {challenge.ranking_hash}, nuclei-evaluation {program}."
@@ -346,7 +346,7 @@ def check_results(what: str, stored: Path, again: Path) -> Checked:
     if not other:
         return Checked(what, "same to the byte", ", ".join(names))
     for name in other:
-        read = orjson.loads if name.endswith(".json") else rows_of
+        read = orjson.loads if name.endswith(".json") else table_rows
         try:
             before, after = (read((folder / name).read_bytes()) for folder in (stored, again))
             different = first_difference(before, after)
@@ -357,7 +357,7 @@ def check_results(what: str, stored: Path, again: Path) -> Checked:
     return Checked(what, "same to the digit", f"other bytes in {', '.join(other)}")
 
 
-def rows_of(table: bytes) -> dict[str, list[str | float]]:
+def table_rows(table: bytes) -> dict[str, list[str | float]]:
     """The cells of a CSV file by their line, numbers as such."""
     rows = csv.reader(io.StringIO(table.decode(), newline=""))
     return {f"line {index}": [number_in(cell) for cell in row] for index, row in enumerate(rows, start=1)}
@@ -480,7 +480,7 @@ def check_counts(what: str, table: Path, path: Path) -> Checked:
             rows = Counter((row["case"], row["rule"], row["outcome"]) for row in csv.DictReader(stream))
         for case, entry in details["cases"].items():
             for rule, of_rule in entry["rules"].items():
-                for outcome, name in COUNTS.items():
+                for outcome, name in COUNT_OF_OUTCOME.items():
                     stored, counted = of_rule["counts"][name], rows[case, rule, outcome]
                     if stored != counted:
                         why = f"{case}, {rule}: {stored} {outcome} in details.json, {counted} rows"

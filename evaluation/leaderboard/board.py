@@ -71,7 +71,7 @@ from evaluation.ranking.methods import (
     unit_values,
 )
 from evaluation.ranking.sampled_tests import wins_in_samples
-from evaluation.ranking.significance import Comparison, compare_teams, ex_aequo_positions
+from evaluation.ranking.significance import PairwiseTest, compare_teams, ex_aequo_positions
 from evaluation.ranking.stability import (
     RankSamples,
     Stability,
@@ -421,7 +421,7 @@ def complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
     return replace(cut, samples=samples)
 
 
-def apply_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None) -> Ranking:
+def apply_method(table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None) -> Ranking:
     """Rank the teams of a table by the method of the rules; places are not shared yet. Floors come first.
 
     tests  those of ``compare_columns``, if they are there
@@ -433,7 +433,9 @@ def apply_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Compari
     return rank_behind(table, rank)
 
 
-def rank_by_method(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None) -> Ranking:
+def rank_by_method(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None
+) -> Ranking:
     """``apply_method`` to teams of which all, or none, meet the floors."""
     matrix = None
     if rules.method == "test_then_rank":
@@ -468,11 +470,11 @@ def better_matrix(table: ScoreTable, rules: RankingRules) -> npt.NDArray[np.int8
 
 def compare_columns(
     table: ScoreTable, rules: RankingRules, progress: Progress | None = None
-) -> list[Comparison | None]:
+) -> list[PairwiseTest | None]:
     """The differences between teams, tested in each column; None where the values of units are not known."""
     if table.by_unit is None:
         return [None] * len(table.columns)
-    tests: list[Comparison | None] = []
+    tests: list[PairwiseTest | None] = []
     for index in range(len(table.columns)):
         if progress:
             progress(index, len(table.columns))
@@ -533,7 +535,7 @@ def gaps_entry(table: ScoreTable, rules: RankingRules, unit_name: str) -> dict[s
     }
 
 
-def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]) -> Ranking:
+def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None]) -> Ranking:
     """Rank the teams so that those which cannot be told apart share a place in a column (ex aequo).
 
     In a column the rank of a team is one more than the number of teams with fewer teams significantly better than them
@@ -547,7 +549,7 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Compari
 
 
 def rank_table(
-    table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None] | None = None
+    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None
 ) -> tuple[Float64, Float64]:
     """Places and combined numbers of all teams, as the leaderboard has them; NaN for teams that are not ranked.
 
@@ -569,7 +571,7 @@ def rank_table(
 
 
 def places_by_methods(
-    table: ScoreTable, rules: RankingRules, tests: Sequence[Comparison | None]
+    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None]
 ) -> dict[RankingMethod, Float64]:
     """The places of the teams under every method that can decide: the one list of leaderboards and audits.
 

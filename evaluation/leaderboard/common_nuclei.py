@@ -13,7 +13,7 @@ from evaluation.challenge.rules import RankingRules
 from evaluation.leaderboard.matched_nuclei import MatchedNuclei
 from evaluation.leaderboard.team_scores import groups_of
 from evaluation.metrics.every_nucleus import DISTANCES, SCORES
-from evaluation.ranking.common_nuclei import LEAST, SHARE, CommonPairs, compare_on_common
+from evaluation.ranking.common_nuclei import COMMON_SHARE, FEWEST_COMMON, CommonPairs, compare_on_common
 from evaluation.results.documents import number
 
 FAMILIES = frozenset({"segmentation", "covered", "overall"})  # whose columns say what is compared
@@ -59,8 +59,8 @@ def common_entry(
     number_of = dict(zip(teams, pairs.matched.tolist(), strict=True))
     return {
         "rule": nuclei.rule,
-        "least": LEAST,
-        "share": SHARE,
+        "least": FEWEST_COMMON,
+        "share": COMMON_SHARE,
         "measures": [{"name": name, "better": "higher" if name in SCORES else "lower"} for name in nuclei.measures],
         "teams": [
             {"name": name, "matched": number_of[name], "ahead": [ahead[k, name] for k in range(len(nuclei.measures))]}

@@ -15,7 +15,7 @@ from evaluation.leaderboard.team_scores import Unranked
 from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import Float64
 from evaluation.ranking.differences import VERDICTS, Differences
-from evaluation.ranking.significance import Comparison
+from evaluation.ranking.significance import PairwiseTest
 from evaluation.results.csv_files import csv_table
 from evaluation.results.documents import as_json, encoded, number, software
 
@@ -81,7 +81,7 @@ class BoardColumn:
     path: str
     direction: str
     weight: float
-    test: Comparison | None
+    test: PairwiseTest | None
     margin: float = 0.0
     differences: Differences | None = None
     significant_across: int = 0
@@ -252,7 +252,7 @@ def finite(value: float) -> float | int | None:
     return number(float(value)) if math.isfinite(value) else None
 
 
-def team_test(test: Comparison, names: Sequence[str], index: int, *, few: bool) -> dict[str, Any]:
+def team_test(test: PairwiseTest, names: Sequence[str], index: int, *, few: bool) -> dict[str, Any]:
     """The row of a team in the matrix of a column: which teams it is better and worse than, and the p-values."""
     row = test.better[index]
     entry: dict[str, Any] = {"name": names[index], "mean_rank": number(test.mean_ranks[index])}

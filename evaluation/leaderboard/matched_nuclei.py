@@ -130,7 +130,7 @@ def rows_with(table: Table, column: str, text: str) -> Bool:
 
 SAME_AREA = 0.98
 ALIKE = 0.6
-LEAST = 20  # nuclei to compare
+FEWEST_COMPARED = 20  # nuclei to compare
 NUCLEI_UP_TO = 20_000
 PAIRS_NAMED = 3
 
@@ -202,7 +202,7 @@ def compare_outlines(reference_area: Float64, teams: Mapping[str, Outlines]) -> 
     reference: list[tuple[str, float]] = []
     for name, team in sorted(teams.items()):
         known = team.iou[~np.isnan(team.iou)]
-        if len(known) >= LEAST and (very := float((known == 1).mean())) >= ALIKE:
+        if len(known) >= FEWEST_COMPARED and (very := float((known == 1).mean())) >= ALIKE:
             reference.append((name, very))
     return Alike(pairs, tuple(reference), others)
 
@@ -210,7 +210,7 @@ def compare_outlines(reference_area: Float64, teams: Mapping[str, Outlines]) -> 
 def share_of_errors(one: Float64, other: Float64, reference: Float64) -> float | None:
     """Share of the nuclei that both matched, and one outlined unlike the reference, that have nearly the same area.
 
-    Areas are float64 (N,), NaN: not matched. None for fewer than ``LEAST`` such nuclei.
+    Areas are float64 (N,), NaN: not matched. None for fewer than ``FEWEST_COMPARED`` such nuclei.
 
     >>> reference = np.full(40, 100.0)
     >>> areas = np.where(np.arange(40) < 30, 110.0, reference)
@@ -221,7 +221,7 @@ def share_of_errors(one: Float64, other: Float64, reference: Float64) -> float |
     """
     compared = ~(same_area(one, reference) & same_area(other, reference)) & ~np.isnan(one + other)
     number = int(compared.sum())
-    return float((same_area(one, other) & compared).sum() / number) if number >= LEAST else None
+    return float((same_area(one, other) & compared).sum() / number) if number >= FEWEST_COMPARED else None
 
 
 def same_area(one: Float64, other: Float64) -> Bool:

@@ -22,7 +22,7 @@ from evaluation.ranking.methods import needs_units
 from evaluation.scoring.score import better_by_name, wrong_directions
 
 DIRECTIONS = ("ascending", "descending")
-PLAIN: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}
+DEFAULT_RANKING: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}
 
 
 def rank_given(
@@ -75,7 +75,7 @@ def rules_of_scores(
         refuse_columns(columns, "--challenge")
         challenge, rules = load_ranked(challenge_folder)
     else:
-        rules = RankingRules(**PLAIN, columns=parse_columns(columns, scores))
+        rules = RankingRules(**DEFAULT_RANKING, columns=parse_columns(columns, scores))
     return challenge, changed_rules(rules, changes)
 
 

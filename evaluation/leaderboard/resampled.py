@@ -164,7 +164,7 @@ def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Pat
         entries = [details["cases"][case.name] for case in cases]
         counts = [entry["rules"][rule]["counts"] for entry in entries]
         missing = [not entry["submitted"] for entry in entries]
-        empty = [entry["submitted"] and is_empty(count) for entry, count in zip(entries, counts, strict=True)]
+        empty = [entry["submitted"] and are_empty(count) for entry, count in zip(entries, counts, strict=True)]
         table = bare_table(cases, missing, empty)
         more = [count.get("sums", {}) for count in counts]
         sums = dict(table.sums) | {name: np.array([count[name] for count in more]) for name in more[0]}
@@ -211,7 +211,7 @@ def stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, objects
     )
 
 
-def is_empty(counts: Mapping[str, Any]) -> bool:
+def are_empty(counts: Mapping[str, Any]) -> bool:
     """Whether a case has nuclei in the reference and none in the prediction, by its counts in details.json."""
     if "confusion_matrix" not in counts:  # numbers of nuclei only
         return bool(sum(counts["prediction"]) == 0 < sum(counts["reference"]))

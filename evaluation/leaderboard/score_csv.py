@@ -26,7 +26,7 @@ from evaluation.leaderboard.document import Shown, optional
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
 from evaluation.ranking.methods import Settled, settle_gaps
 from evaluation.ranking.stability import sample_means, sample_weights
-from evaluation.results.schema import LARGEST
+from evaluation.results.schema import LARGEST_SCORE
 from evaluation.scoring.score import worst_by_name
 
 BYTES_LIMIT = 2_000_000_000
@@ -34,7 +34,7 @@ ROWS_LIMIT = 20_000_000
 VALUES_LIMIT = 100_000_000  # teams x columns x cases
 WEIGHTS_LIMIT = 50_000_000  # samples x cases
 NAME_CHARACTERS = 200
-MEANS = ("group_mean", "case_mean")
+MEANS_OVER_UNITS = ("group_mean", "case_mean")
 NAMES = {  # of columns, of which the first is ours; challengeR has algorithm and task
     "team": ("team", "algorithm", "method", "model"),
     "case": ("case", "image", "image_id", "image_name", "case_id"),
@@ -176,7 +176,7 @@ def table_of_rows(
     values = settled.values
     units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
     means = [mean or aggregation_of(column.path, unit) for column in columns]
-    overall = np.stack([mean_of(values[:, index], rows, kind) for index, kind in enumerate(means)], axis=1)
+    overall = np.stack([mean_over_units(values[:, index], rows, kind) for index, kind in enumerate(means)], axis=1)
     ordered = ScoreTable(
         teams=rows.teams,
         columns=tuple(column.path for column in columns),
@@ -343,7 +343,7 @@ def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], wher
         if ending in ("pooled", *OF_STRATA, WORST_GROUP):
             expected = "a column that is a mean over cases or patients; nothing can be pooled from scores"
             raise refused("invalid-rule", f"column {quote(column.path, 120)}", got=quote(ending), expected=expected)
-        if ending in MEANS:
+        if ending in MEANS_OVER_UNITS:
             index_of.setdefault(metric, index)
         index_of[column.path] = index
     matched = np.array([index_of.get(metric, -1) for metric in metrics], np.int64)
@@ -362,7 +362,7 @@ def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
     cells = table.cells(column)
     value = numbers_of(cells)
     is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
-    wrong = np.flatnonzero(~(np.abs(value) <= LARGEST) & ~is_empty)
+    wrong = np.flatnonzero(~(np.abs(value) <= LARGEST_SCORE) & ~is_empty)
     named = [fault("invalid-score", table.place(row), value=table.text(row, column)) for row in wrong[:FAULTS_NAMED]]
     value[is_empty] = np.nan
     return value, with_rest(named, len(wrong))
@@ -513,7 +513,7 @@ def mean_of_known(values: Float64) -> Float64:
     return means
 
 
-def mean_of(values: Float64, rows: ScoreRows, unit: Unit) -> Float64:
+def mean_over_units(values: Float64, rows: ScoreRows, unit: Unit) -> Float64:
     """A column of the data set, float64 (T,), from its values in cases, (T, C)."""
     if unit == "case":
         return mean_of_known(values)

@@ -23,12 +23,12 @@ from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, refused
-from evaluation.leaderboard.resampled import Tables, bare_table, columns_in_samples, is_empty, ordered_cases
+from evaluation.leaderboard.resampled import Tables, are_empty, bare_table, columns_in_samples, ordered_cases
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import OF_STRATA, UNDEFINED_REASONS, Float64, Scores, ScoreTable
 from evaluation.ranking.methods import needs_units
 from evaluation.ranking.stability import sample_weights
-from evaluation.results.schema import LARGEST, DetailsFile, LeaderboardFile, MetricsFile
+from evaluation.results.schema import LARGEST_SCORE, DetailsFile, LeaderboardFile, MetricsFile
 from evaluation.scoring.score import aggregations_of
 
 METRICS_BYTES = 10_000_000
@@ -256,7 +256,7 @@ def values_of_units(
     of_cases = [details["cases"][case.name] for case in cases]
     missing = [not entry["submitted"] for entry in of_cases]
     counts = [entry["rules"][column.rule]["counts"] for entry in of_cases]
-    empty = [entry["submitted"] and is_empty(counted) for entry, counted in zip(of_cases, counts, strict=True)]
+    empty = [entry["submitted"] and are_empty(counted) for entry, counted in zip(of_cases, counts, strict=True)]
     rows: dict[str, list[int]] = {}
     for row, case in enumerate(cases):
         rows.setdefault(case.name if kind == "case" else case.group, []).append(row)
@@ -295,7 +295,9 @@ def value_at(tree: Mapping[str, Any], path: Sequence[str]) -> Any:
 
 def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
     """Numbers, or None with the reason, of several units. Raises ValueError for what is neither."""
-    if not all(number is None or (type(number) in (int, float) and abs(number) <= LARGEST) for number, _ in entries):
+    if not all(
+        number is None or (type(number) in (int, float) and abs(number) <= LARGEST_SCORE) for number, _ in entries
+    ):
         raise ValueError
     value = np.array([math.nan if number is None else float(number) for number, _ in entries])
     reason = [0 if number is not None else 1 + UNDEFINED_REASONS.index(why) for number, why in entries]

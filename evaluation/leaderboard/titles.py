@@ -25,7 +25,7 @@ NAMES: Mapping[str, str] = {
 # Families whose metrics have names of their own; of all others the family is named.
 FAMILIAR = ("classification", "segmentation", "panoptic", "counting", "curves", "thresholds", "distances")
 OF_DETECTION = ("f1", "precision", "recall")  # that classification has as well
-AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean", "worst_group", "worst_stratum")
+ALL_AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean", "worst_group", "worst_stratum")
 
 
 def metric_title(path: str) -> str:
@@ -41,7 +41,7 @@ def metric_title(path: str) -> str:
     ('F1 at IoU 50–95 %', 'surface Dice at 2 px')
     """
     parts = path.split(".")
-    if parts[-1] in AGGREGATIONS:
+    if parts[-1] in ALL_AGGREGATIONS:
         parts.pop()
     if not parts:
         return path

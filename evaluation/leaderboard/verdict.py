@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.findings import counted, percent, quote
-from evaluation.leaderboard.titles import AGGREGATIONS, metric_title, titles_by_path
+from evaluation.leaderboard.titles import ALL_AGGREGATIONS, metric_title, titles_by_path
+from evaluation.ranking.differences import FEWEST_UNITS
 
 Document = Mapping[str, Any]
 
-NAMED_UP_TO = 3  # teams, units
-FEWEST_UNITS = 5  # in common, for a test
+NAMED_UP_TO = 3  # teams, units, changes of the rules
 FEWEST_TO_FORECAST = 10  # in common, to say how many would show a difference
 FORECAST_UP_TO = 1000
 NO_SAMPLES = {
@@ -237,7 +237,7 @@ def tested_titles(document: Document) -> dict[str, str]:
 
     def is_other(path: str) -> bool:
         ending = path.rpartition(".")[2]
-        return ending in AGGREGATIONS and ending not in means
+        return ending in ALL_AGGREGATIONS and ending not in means
 
     return {path: f"{title} (mean over {kind})" if is_other(path) else title for path, title in titles.items()}
 
@@ -259,11 +259,11 @@ def about_samples(document: Document, first: Sequence[str]) -> list[str]:
         return []
     samples = f"of the bootstrap samples of these {units:,} {kind}"
     if len(first) > 1:
-        return [f"In {share(stability['same_order'])} {samples} the teams have this order."]
+        return [f"In {share_text(stability['same_order'])} {samples} the teams have this order."]
     team = document["teams"][0]
     alone, shared = team["first_alone"], team["first_shared"]
-    tied = f", and in {share(shared)} it shares the first rank" if shared else ""
-    return [f"In {share(alone)} {samples} {names_of(first)} is first{' alone' if shared else ''}{tied}."]
+    tied = f", and in {share_text(shared)} it shares the first rank" if shared else ""
+    return [f"In {share_text(alone)} {samples} {names_of(first)} is first{' alone' if shared else ''}{tied}."]
 
 
 def why_no_samples(document: Document) -> str:
@@ -322,7 +322,7 @@ def about_units(document: Document) -> list[str]:
     return [f"Without any one of {len(without):,} {unit}s ({shown}) the first rank would change."]
 
 
-def share(value: float | None) -> str:
+def share_text(value: float | None) -> str:
     """A share in percent that is not rounded to all or none.
 
     >>> share(0.9996), share(1.0), share(0.004)

@@ -131,7 +131,7 @@ def coco_average_recall(units: Units) -> Scores:
         of_class, many = predictions.class_id == class_id, references_of(units, class_id)
         for hit in predictions.hits.T:
             by_case = np.bincount(predictions.case[of_class & hit], minlength=len(units.table))
-            parts.append(ratio(units.weights @ by_case, many, why_no_reference(units, class_id)))
+            parts.append(ratio(units.weights @ by_case, many, why_class_is_undefined(units, class_id)))
     return coco_mean(units, parts)
 
 
@@ -182,7 +182,7 @@ def average_precision_of(units: Units, class_id: int, column: int) -> Scores:
     if probability is None:
         return undefined(len(units), "no-probability")
     area = areas(units, class_id, probability)[:, 0, column]
-    return scores(area, references_of(units, class_id) > 0, why_no_reference(units, class_id))
+    return scores(area, references_of(units, class_id) > 0, why_class_is_undefined(units, class_id))
 
 
 def coco_at(units: Units, class_id: int, index: int) -> Scores:
@@ -191,7 +191,7 @@ def coco_at(units: Units, class_id: int, index: int) -> Scores:
     if probability is None or units.table.predictions.hits is None:
         return undefined(len(units), "no-probability")
     area = areas(units, class_id, probability)[:, 1 + index, ONE_HUNDRED_AND_ONE]
-    return scores(area, references_of(units, class_id) > 0, why_no_reference(units, class_id))
+    return scores(area, references_of(units, class_id) > 0, why_class_is_undefined(units, class_id))
 
 
 def areas(units: Units, class_id: int, probability: Float64) -> Float64:
@@ -283,7 +283,7 @@ def sensitivities(units: Units, class_id: int, false_positives: Sequence[float],
         for name, rate in zip(names, false_positives, strict=True):
             units.cache[name] = found_within(right, wrong, np.round(rate * np.nan_to_num(extent), 9))
     defined = (references > 0) & ~np.isnan(extent)
-    reason = np.where(references > 0, code("no-spacing"), why_no_reference(units, class_id))
+    reason = np.where(references > 0, code("no-spacing"), why_class_is_undefined(units, class_id))
     return [scores(units.cache[name] / np.maximum(references, 1), defined, reason) for name in names]
 
 
@@ -347,7 +347,7 @@ def references_of(units: Units, class_id: int) -> Int64:
     return counts.tp + counts.fn
 
 
-def why_no_reference(units: Units, class_id: int) -> Reasons:
+def why_class_is_undefined(units: Units, class_id: int) -> Reasons:
     return (class_hits(units, class_id) if class_id else hits(units)).undefined
 
 
@@ -357,12 +357,12 @@ def classes_of(units: Units) -> range:
 
 def mean_over_classes(units: Units, parts: Sequence[Scores]) -> Scores:
     """Over the classes that have reference nuclei; if none has, why not."""
-    return mean_of(parts, code("no-probability") if probabilities(units) is None else why_no_reference(units, 0))
+    return mean_of(parts, code("no-probability") if probabilities(units) is None else why_class_is_undefined(units, 0))
 
 
 def coco_mean(units: Units, parts: Sequence[Scores]) -> Scores:
     lacking = probabilities(units) is None or units.table.predictions.hits is None
-    reason = code("no-probability") if lacking else why_no_reference(units, 0)
+    reason = code("no-probability") if lacking else why_class_is_undefined(units, 0)
     return mean_of(parts, reason)
 
 

@@ -16,7 +16,7 @@ from evaluation.model import Bool, Instances, Int32, Int64, Matches, OverlapTabl
 
 KINDS = ("right", "missed", "spurious", "wrong_class", "poor_outline", "split", "merged")
 RIGHT, MISSED, SPURIOUS, WRONG_CLASS, POOR_OUTLINE, SPLIT, MERGED = range(len(KINDS))
-SHARE = 10  # nuclei have to do with each other if they share one tenth
+SHARE_DIVISOR = 10  # nuclei have to do with each other if they share one tenth
 
 Codes = npt.NDArray[np.int8]
 
@@ -112,7 +112,7 @@ def rows_of_pieces(
     """
     rows = np.flatnonzero(
         (2 * shared_px > piece_area_px[piece])
-        & (SHARE * shared_px >= whole_area_px[whole])
+        & (SHARE_DIVISOR * shared_px >= whole_area_px[whole])
         & (piece_is_free[piece] | is_pair)
     )
     rows = rows[best_rows(piece[rows], whole[rows], shared_px[rows], whole_rank)]  # wholes may overlap each other
@@ -137,7 +137,7 @@ def rows_of_poor_outlines(
     nuclei lie side by side, each may wait for the one before it, so that what can be taken at once is often one pair.
     """
     left, right, union_px = table.reference_index, table.prediction_index, table.union_px()
-    rows = np.flatnonzero(SHARE * table.intersection_px >= union_px)
+    rows = np.flatnonzero(SHARE_DIVISOR * table.intersection_px >= union_px)
     rows = rows[reference_is_free[left[rows]] & prediction_is_free[right[rows]]]
     iou = table.intersection_px[rows] / union_px[rows]  # equal fractions give equal floats
     rows = rows[np.lexsort((reference_rank[left[rows]], prediction_rank[right[rows]], -iou))]

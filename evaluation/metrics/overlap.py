@@ -354,16 +354,16 @@ OBJECTS = (
 
 DISTANCES_AT_ONCE = 1 << 20  # bounds the memory
 OBJECT_PAIRS_AT_ONCE = 1 << 10  # with their intermediate results they stay in the cache
-RUNS_AT_ONCE = 1 << 18  # of pairs of objects with very many; bounds the memory
+OBJECT_RUNS_AT_ONCE = 1 << 18  # of pairs of objects with very many; bounds the memory
 COARSE, FINE = (-2, 2), (-1, 1, -3, 3, -6, 6)  # runs of an object that are tried, from the one in the same row
-DIRECTIONS = ((1, 0), (0, 1), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1))  # y, x
+CALIPER_STEPS_YX = ((1, 0), (0, 1), (1, 1), (1, -1), (1, 2), (2, 1), (1, -2), (2, -1))  # y, x
 FIRST_MEASURED = 4  # objects that are measured at first for one that has no best one; then four times as many
 NEIGHBOURS_AT_ONCE = 1 << 18  # bounds the memory
 MOST_MEASURED = 20_000_000  # pairs of objects; half a minute
 FAR, FAR_SQUARED = 1 << 30, 1 << 62  # beyond all columns, and all distances
 MARGIN = 1 + 1e-9  # of a search whose rounding is not ours; what it finds is measured
 
-Whole = npt.NDArray[np.integer[Any]]
+WholeNumbers = npt.NDArray[np.integer[Any]]
 
 
 def count_objects(cases: JoinedCases, runs: Sequence[SortedRuns] = ()) -> dict[str, npt.NDArray[Any]]:
@@ -449,21 +449,21 @@ class Shapes:
                       begin with run ``begin[offset[i] + k]``
     """
 
-    row: Whole
-    first: Whole
-    last: Whole
+    row: WholeNumbers
+    first: WholeNumbers
+    last: WholeNumbers
     bound: Int64
     top: Int64
     offset: Int64
     begin: Int64
 
-    def boxes(self) -> Whole:
+    def boxes(self) -> WholeNumbers:
         """First and last row and column of each instance, (K, 4)."""
         begin = self.bound[:-1]
         columns = np.minimum.reduceat(self.first, begin), np.maximum.reduceat(self.last, begin)
         return np.stack([self.row[begin], self.row[self.bound[1:] - 1], *columns], axis=1)
 
-    def first_from(self, instance: Int64, row: Whole) -> Int64:
+    def first_from(self, instance: Int64, row: WholeNumbers) -> Int64:
         """The first run of each instance that lies in a row or below it; behind its last run if there is none."""
         heights = np.diff(self.offset)[instance] - 1
         return np.asarray(self.begin[self.offset[instance] + np.clip(row - self.top[instance], 0, heights)])
@@ -503,7 +503,7 @@ def shapes_of_runs(images: Sequence[SortedRuns]) -> Shapes:
     return shapes_from(row, begin, end - 1, runs, max(height**2 + width**2 for height, width in shapes_yx))
 
 
-def shapes_from(row: Whole, first: Whole, last: Whole, runs: Int64, largest: int) -> Shapes:
+def shapes_from(row: WholeNumbers, first: WholeNumbers, last: WholeNumbers, runs: Int64, largest: int) -> Shapes:
     """Shapes with so many runs each, of which no squared distance is larger than ``largest``."""
     bound = np.concatenate([[0], np.cumsum(runs)])
     top = row[bound[:-1]].astype(np.int64)
@@ -535,7 +535,7 @@ class Search:
             fitting[here] = tree.query(positions[sources[here]], p=np.inf)[1] + there.start
         return fitting
 
-    def nearest_squared(self, sources: Int64, reached: Whole) -> Whole:
+    def nearest_squared(self, sources: Int64, reached: WholeNumbers) -> WholeNumbers:
         """Squared distance of each source to the nearest object, px^2, (K,).
 
         Objects are measured in the order of a bound that their distance does not fall below (``extents``), until that
@@ -594,13 +594,13 @@ def tree_of(points: Float64) -> Any:
 
 
 def extents(shapes: Shapes) -> Float64:
-    """How far each object reaches to either side along ``DIRECTIONS``, px, (K, 16).
+    """How far each object reaches to either side along ``CALIPER_STEPS_YX``, px, (K, 16).
 
     Two objects are at least as far apart as any of these differ, because the outermost pixel of each has a pixel of the
     other that near; and one that lies elsewhere is at most by a 36th farther away than the largest difference says.
     """
     begin, columns = shapes.bound[:-1], []
-    for down, right in DIRECTIONS:
+    for down, right in CALIPER_STEPS_YX:
         ends = [down * shapes.row.astype(np.int64) + right * column for column in (shapes.first, shapes.last)]
         length = math.hypot(down, right)
         columns.append(np.minimum.reduceat(np.minimum(*ends), begin) / length)
@@ -624,14 +624,14 @@ def different_shapes(shapes: Shapes, objects: slice, case: Int64) -> Int64:
     return index[~repeated]
 
 
-def hausdorff_squared(shapes: Shapes, one: Int64, other: Int64, *, enough: Whole | None = None) -> Whole:
+def hausdorff_squared(shapes: Shapes, one: Int64, other: Int64, *, enough: WholeNumbers | None = None) -> WholeNumbers:
     """Squared Hausdorff distance of the pixel sets of each pair of instances, px^2, (T,).
 
     enough  (T,): a pair that is farther apart is not measured to the end; its result is at least this
     """
     squared, boxes = np.zeros(len(one), shapes.row.dtype), shapes.boxes()
     runs = np.diff(shapes.bound)
-    of_pairs = np.cumsum(runs[one] + runs[other]) // RUNS_AT_ONCE
+    of_pairs = np.cumsum(runs[one] + runs[other]) // OBJECT_RUNS_AT_ONCE
     cuts = np.flatnonzero((np.diff(of_pairs) > 0) | (np.arange(1, len(one)) % OBJECT_PAIRS_AT_ONCE == 0)) + 1
     for begin, end in pairwise([0, *cuts.tolist(), len(one)]):
         part = slice(begin, end)
@@ -647,7 +647,9 @@ def hausdorff_squared(shapes: Shapes, one: Int64, other: Int64, *, enough: Whole
     return squared
 
 
-def farthest_squared(shapes: Shapes, sources: Int64, targets: Int64, squared: Whole, enough: Whole) -> Whole:
+def farthest_squared(
+    shapes: Shapes, sources: Int64, targets: Int64, squared: WholeNumbers, enough: WholeNumbers
+) -> WholeNumbers:
     """Squared distance from its target of the pixel of each source that is farthest from it, px^2, (T,).
 
     squared  at most the result, (T,); it is raised to the result
@@ -679,9 +681,9 @@ class Pieces:
 
     task: Int64
     target: Int64
-    row: Whole
-    first: Whole
-    last: Whole
+    row: WholeNumbers
+    first: WholeNumbers
+    last: WholeNumbers
     near: Int64
 
 
@@ -700,7 +702,7 @@ def runs_of(shapes: Shapes, sources: Int64, targets: Int64) -> Pieces:
     return Pieces(task, target, row, shapes.first[runs], shapes.last[runs], near)
 
 
-def upper_bounds(shapes: Shapes, pieces: Pieces, offsets: Sequence[int]) -> Whole:
+def upper_bounds(shapes: Shapes, pieces: Pieces, offsets: Sequence[int]) -> WholeNumbers:
     """A squared distance that no pixel of each piece exceeds: that of its farther end from a run of the target."""
     bounds = []
     low, high = shapes.bound[pieces.target], shapes.bound[pieces.target + 1] - 1
@@ -711,14 +713,16 @@ def upper_bounds(shapes: Shapes, pieces: Pieces, offsets: Sequence[int]) -> Whol
     return np.asarray(np.minimum.reduce(bounds))
 
 
-def contenders(pieces: Pieces, upper: Whole, squared: Whole, enough: Whole) -> tuple[Pieces, Whole]:
+def contenders(
+    pieces: Pieces, upper: WholeNumbers, squared: WholeNumbers, enough: WholeNumbers
+) -> tuple[Pieces, WholeNumbers]:
     """The pieces that may still raise the result of their task, and their bounds."""
     hurdle = np.where(squared < enough, squared, np.iinfo(squared.dtype).max)
     chosen = np.flatnonzero(upper > hurdle[pieces.task])
     return choose(pieces, chosen), upper[chosen]
 
 
-def highest(pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:
+def highest(pieces: Pieces, upper: WholeNumbers) -> tuple[Pieces, WholeNumbers]:
     """For each task its piece with the highest bound, and that bound."""
     if len(upper) == 0:
         return pieces, upper
@@ -729,7 +733,9 @@ def highest(pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:
     return choose(pieces, best), upper[best]
 
 
-def raise_by_ends(squared: Whole, shapes: Shapes, pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:
+def raise_by_ends(
+    squared: WholeNumbers, shapes: Shapes, pieces: Pieces, upper: WholeNumbers
+) -> tuple[Pieces, WholeNumbers]:
     """Raise the result of each task by measuring both ends of pieces; returns the parts that may lie farther away.
 
     The distance from a run falls up to its first column and rises from its last one. So up to the column in which the
@@ -766,7 +772,7 @@ def raise_by_ends(squared: Whole, shapes: Shapes, pieces: Pieces, upper: Whole) 
     return choose(rest, some), np.minimum(upper[some], farthest.astype(upper.dtype))
 
 
-def every_pixel(pieces: Pieces, upper: Whole) -> tuple[Pieces, Whole]:
+def every_pixel(pieces: Pieces, upper: WholeNumbers) -> tuple[Pieces, WholeNumbers]:
     """Cut each piece into single pixels, which keep the bound of their piece."""
     number = (pieces.last - pieces.first).astype(np.int64) + 1
     of_piece = np.repeat(np.arange(len(number)), number)

@@ -114,14 +114,14 @@ SECTION = re.compile(
 )
 
 
-def text_of(file: str) -> str:
+def page_text(file: str) -> str:
     return resources.files("evaluation.metrics").joinpath("pages", f"{file}.md").read_text("utf-8")
 
 
 @cache
 def words_of(family: str) -> tuple[str, str, Mapping[str, Section]]:
     """The title of a family, what all of its pages say, and the section of each page."""
-    head, *sections = text_of(family).split("\n## ")
+    head, *sections = page_text(family).split("\n## ")
     title, _, text = head.removeprefix(f"# {family}: ").partition("\n\n")
     pages = (section.partition("\n") for section in sections)
     return title, text.strip(), {page: section_of(content) for page, _, content in pages}
@@ -150,7 +150,7 @@ def section(page: str) -> Section:
 @cache
 def sources() -> Mapping[str, str]:
     """The literature, by the names that sections call it by."""
-    return dict(re.findall(r"^- ([^:]+): (.+)$", text_of("sources"), re.MULTILINE))
+    return dict(re.findall(r"^- ([^:]+): (.+)$", page_text("sources"), re.MULTILINE))
 
 
 def docstring(metric: Metric) -> str:
@@ -243,7 +243,7 @@ def words_of_page(page: str) -> set[str]:
 def rows_of_names() -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The rows of the tables of names in papers: the heading of the table, and the cells."""
     rows, heading = [], ""
-    for line in text_of("names").splitlines():
+    for line in page_text("names").splitlines():
         if line.startswith("#"):
             heading = line.strip("# ")
         elif line.startswith("| ") and not line.startswith(("| ---", "| in papers")):
@@ -270,7 +270,7 @@ def plain(word: str) -> str:
 
 def document() -> str:
     """docs/metrics.md: what is measured, the names in papers, then family by family the section of each page."""
-    parts = [text_of("overview").strip(), text_of("names").strip()]
+    parts = [page_text("overview").strip(), page_text("names").strip()]
     for family in METRIC_FAMILIES:
         title, text, _ = words_of(family)
         parts += [f"## {family}: {title[0].lower()}{title[1:]}", text]
@@ -279,7 +279,7 @@ def document() -> str:
             cited = f"Sources: {', '.join(section(page).sources)}."
             declared = f"{of_page[0].upper()}{of_page[1:]}."
             parts += [f"### {page}", definitions(page), declared, example_text(page), cited]
-    return "\n\n".join([*parts, text_of("sources").strip().replace("# Sources", "## Sources")]) + "\n"
+    return "\n\n".join([*parts, page_text("sources").strip().replace("# Sources", "## Sources")]) + "\n"
 
 
 def anchor(heading: str) -> str:

@@ -15,9 +15,11 @@ from evaluation.metrics.overlap import OBJECTS, OVERLAP
 from evaluation.metrics.segmentation import PANOPTIC, SEGMENTATION, SIZES
 from evaluation.model import MetricChoice, Scores, Units
 
-OF_PAIRS = (DETECTION, CLASSIFICATION, SEGMENTATION, PANOPTIC, COVERED, OVERALL)  # that a matching rule finds
-OF_SIDES = (THRESHOLDS, CURVES, SIZES, OVERLAP, OBJECTS, COUNTING)  # with matchings of their own, or none
-METRIC_FAMILIES: dict[str, tuple[Metric, ...]] = {metrics[0].family: metrics for metrics in (*OF_PAIRS, *OF_SIDES)}
+FAMILIES_OF_PAIRS = (DETECTION, CLASSIFICATION, SEGMENTATION, PANOPTIC, COVERED, OVERALL)  # that a matching rule finds
+FAMILIES_OF_SIDES = (THRESHOLDS, CURVES, SIZES, OVERLAP, OBJECTS, COUNTING)  # with matchings of their own, or none
+METRIC_FAMILIES: dict[str, tuple[Metric, ...]] = {
+    metrics[0].family: metrics for metrics in (*FAMILIES_OF_PAIRS, *FAMILIES_OF_SIDES)
+}
 FAMILIES = tuple(METRIC_FAMILIES)
 
 

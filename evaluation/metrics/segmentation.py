@@ -262,7 +262,7 @@ PANOPTIC = tuple(
 # ``size_nuclei`` int64 (U, S, C): reference nuclei of each size and class; no matching rule changes it.
 
 Range = tuple[float, float]
-LARGEST = 1e12  # px
+LARGEST_AREA_PX = 1e12  # px
 
 
 def quantile_sizes(areas_px: Int64, names: Sequence[str]) -> dict[str, Range]:
@@ -277,7 +277,7 @@ def quantile_sizes(areas_px: Int64, names: Sequence[str]) -> dict[str, Range]:
     """
     ordered, many = np.sort(areas_px), len(areas_px)
     ends = [float(ordered[-(-many * k // len(names)) - 1]) if many else 0.0 for k in range(1, len(names))]
-    return dict(zip(names, zip([0.0, *(end + 1 for end in ends)], [*ends, LARGEST], strict=True), strict=True))
+    return dict(zip(names, zip([0.0, *(end + 1 for end in ends)], [*ends, LARGEST_AREA_PX], strict=True), strict=True))
 
 
 def count_sizes(cases: JoinedCases, sizes_px: Sequence[Range], *, classes: int) -> Int64:

@@ -75,7 +75,7 @@ def surface_measures(
     within = limit = None
     if tolerance_px is not None:
         within = np.zeros(pairs, np.int64)
-        limit = squared_limit(tolerance_px)
+        limit = squared_tolerance(tolerance_px)
     for batch, directions in nearest_in_batches(reference, prediction):
         maximum[batch] = np.sqrt(np.maximum(*(nearest.largest() for nearest in directions)), dtype=np.float64)
         there, back = (nearest.sorted() for nearest in directions)
@@ -93,7 +93,7 @@ def surface_measures(
     )
 
 
-def squared_limit(tolerance_px: Float64) -> Int64:
+def squared_tolerance(tolerance_px: Float64) -> Int64:
     """The largest squared distance within each tolerance, px^2."""
     return np.minimum(np.floor(tolerance_px**2 * (1 + TOLERANCE_ROUNDING)), FARTHEST_SQUARED).astype(np.int64)
 
@@ -107,7 +107,7 @@ def length_within(reference: Contours, prediction: Contours, tolerance_px: Float
     whole numbers, so that no order changes a digit. ``tolerance_px`` is the tau of each pair.
     """
     pieces = np.zeros((2, 2, len(tolerance_px)), np.int64)  # within, all; straight, diagonal
-    limit = squared_limit(tolerance_px)
+    limit = squared_tolerance(tolerance_px)
     for batch, directions in nearest_in_batches(reference.points, prediction.points):
         for side, nearest in zip((reference, prediction), directions, strict=True):
             row, points = np.arange(len(nearest.squared))[:, None], side.points

@@ -16,8 +16,8 @@ import scipy
 from evaluation.model import Bool, Float64, Int64
 from evaluation.ranking.stability import OF, OUTSIDE, draw_units, sample_means
 
-LEAST = 30  # common nuclei
-SHARE = 0.7  # of what each of the two matched
+FEWEST_COMMON = 30  # common nuclei
+COMMON_SHARE = 0.7  # of what each of the two matched
 SAMPLES_UP_TO = 10_000
 
 
@@ -27,7 +27,7 @@ class CommonPairs:
 
     first, second  int64 (P,), indices of the teams
     common         int64 (P,), reference nuclei that both matched
-    compared       bool (P,): there are ``LEAST`` of them at least, and they are ``SHARE`` of what each matched
+    compared       bool (P,): there are ``FEWEST_COMMON`` or more, ``COMMON_SHARE`` of what each matched
     matched        int64 (T,), reference nuclei that each team matched
     difference     float64 (P, K), measure of the first less that of the second: the mean over the common nuclei of a
                    group, then over the groups that have any. NaN for pairs that are not compared
@@ -81,7 +81,7 @@ def compare_on_common(
         size = in_group @ by_nucleus[:, others]
         common[of_pair] = size.sum(axis=0).astype(np.int64)
         enough = 10 * common[of_pair, None] >= 7 * np.stack([number[team].repeat(len(of_pair)), number[others]], axis=1)
-        compared[of_pair] = enough.all(axis=1) & (common[of_pair] >= LEAST)
+        compared[of_pair] = enough.all(axis=1) & (common[of_pair] >= FEWEST_COMMON)
         rows = np.flatnonzero(compared[of_pair])
         if len(rows) == 0:
             continue

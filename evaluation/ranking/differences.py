@@ -11,9 +11,9 @@ import scipy
 
 from evaluation.model import Float64, Int64
 from evaluation.ranking.methods import SCORE_ROUNDING
-from evaluation.ranking.significance import Comparison
+from evaluation.ranking.significance import PairwiseTest
 
-FEWEST_UNITS = 5  # in common, for an interval
+FEWEST_UNITS = 5  # in common, for an interval and for a test
 UNDECIDED, EQUIVALENT, BETTER, WORSE = 0, 1, 2, 3
 VERDICTS = ("undecided", "equivalent", "better", "worse")
 POWER = 0.8  # of the number of units that would decide a pair
@@ -185,7 +185,7 @@ def better_in_samples(
     return count_better
 
 
-def across_columns(tests: list[Comparison | None]) -> list[int]:
+def across_columns(tests: list[PairwiseTest | None]) -> list[int]:
     """How many pairs of teams differ significantly in each column when all columns are corrected for together.
 
     Holm's steps over columns: of K columns the one with the smallest p-value is tested at level / K, the next at

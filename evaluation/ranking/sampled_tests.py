@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.model import Float64, Int64
+from evaluation.ranking.differences import TEAM_PAIRS_AT_ONCE
 from evaluation.ranking.significance import (
     AT_LEVEL,
     TEAMS,
@@ -25,9 +26,8 @@ from evaluation.ranking.significance import (
 Float32 = npt.NDArray[np.float32]
 Wins = Callable[[Int64], Int64]
 
-DRAWS = 999  # of orders in each sample; the published test has more
+ORDERS_DRAWN = 999  # of orders in each sample; the published test has more
 BYTES_KEPT = 1_000_000_000  # of what is known of all pairs of teams, over all columns
-TEAM_PAIRS_AT_ONCE = 256
 
 
 def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, level: float, columns: int = 1) -> Wins:
@@ -37,7 +37,7 @@ def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, leve
     columns  how many such functions are needed, which bounds what each may keep
 
     The function takes how often each sample has each unit, int64 (S, G). The tests are those of ``compare_teams``, with
-    ``DRAWS`` orders, and Wilcoxon's by the normal approximation. Teams are compared in the units that all of them have
+    ``ORDERS_DRAWN`` orders, and Wilcoxon's by the normal approximation. Teams are compared in the units that all of them have
     that have any. Of more than 50 units Wilcoxon's sum of ranks is the linear part of what it is in the sample, which
     is off by about one part in the number of units.
     """
@@ -74,7 +74,7 @@ def nemenyi_wins(doubled: Int64, ties: Int64, level: float, weights: Int64) -> I
     if teams == 2 or (teams <= TEAMS and len(doubled) <= UNITS):
         width = np.empty(len(weights))
         for index, times in enumerate(weights):
-            chance = rank_sums(np.repeat(doubled, times, axis=0), draws=DRAWS)
+            chance = rank_sums(np.repeat(doubled, times, axis=0), draws=ORDERS_DRAWN)
             if chance is None:  # more units are drawn than are permuted
                 width[index] = 2 * number[index] * critical_difference(teams, int(number[index]), level)
                 continue

@@ -35,11 +35,11 @@ VALUE_ROUNDING = 1e-12  # of the largest value: values that differ by less are e
 EXACT_UNITS = 50  # up to so many units in which two teams differ signed ranks have their exact distribution
 NORMAL_END, NORMAL_STEP = 9.0, 1 / 16  # of the integral in ``range_tail``
 TAILS_AT_ONCE = 1024
-ENTRIES_AT_ONCE = 2**13  # what is sorted at once stays in the cache of the processor: three times as fast
+SORTED_AT_ONCE = 2**13  # what is sorted at once stays in the cache of the processor: three times as fast
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class PairwiseTest:
     """What a test says of T teams in one column.
 
     test, level  as given
@@ -142,7 +142,7 @@ class SignedRanks:
 
 def compare_teams(
     values: Float64, *, higher_is_better: bool, test: Test, level: float, draws: int = DRAWS
-) -> Comparison:
+) -> PairwiseTest:
     """Test the differences between teams.
 
     values  float64 (T, G), of each team in each unit; finite, or NaN where there is none
@@ -203,7 +203,7 @@ def compare_teams(
         mean_ranks[compared] = ranks.doubled_sum / (2 * units)
         p_values[np.ix_(compared, compared)] = pairs.p_values
         better[np.ix_(compared, compared)] = pairs.ahead * told_apart
-    return Comparison(
+    return PairwiseTest(
         test=test,
         level=level,
         undefined=undefined,
@@ -230,7 +230,7 @@ def why_no_test(cost: Float64) -> NoTest | None:
     return None if units >= 2 else "one-unit" if units else "no-complete-unit"
 
 
-def ex_aequo_positions(comparison: Comparison) -> Float64:
+def ex_aequo_positions(comparison: PairwiseTest) -> Float64:
     """Positions in which teams that cannot be told apart may share a place, float64 (T,); NaN for teams not compared.
 
     Competition ranks ("1, 1, 3") of the number of teams that are significantly better; all are 1 if nothing was tested.
@@ -248,7 +248,7 @@ def ex_aequo_positions(comparison: Comparison) -> Float64:
 
 
 def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ...]:
-    """The bars of a critical-difference diagram: see ``Comparison.cliques``. Teams without a mean rank are in none.
+    """The bars of a critical-difference diagram: see ``PairwiseTest.cliques``. Teams without a mean rank are in none.
 
     Under Nemenyi these are all maximal groups of teams that do not differ, since only the difference of mean ranks
     decides. Under Wilcoxon there may be further groups, of teams that do not stand together. Teams with the same mean
@@ -389,7 +389,7 @@ SIGNED_RANK_TESTS: dict[Test, Callable[[Float64], PairTests]] = {
 def rank_pairs(cost: Float64) -> SignedRanks:
     """Signed ranks of all pairs of teams, float64 (T, N); a unit is won by the lower cost."""
     teams, units = cost.shape
-    rounding, at_once = rounding_of(cost), max(1, ENTRIES_AT_ONCE // units)
+    rounding, at_once = rounding_of(cost), max(1, SORTED_AT_ONCE // units)
     comparisons = [
         rank_differences(cost[other : other + at_once] - cost[first], rounding)
         for first in range(teams - 1)
@@ -576,11 +576,11 @@ class RankSums:
     def critical_width(self, level: float) -> int | None:
         """The smallest width whose probability is at most the level; None if there is none."""
         widths = np.unique(self.width)
-        enough = widths[(self.width_tail(widths) <= level * AT_LEVEL) & (widths < LARGEST)]
+        enough = widths[(self.width_tail(widths) <= level * AT_LEVEL) & (widths < LARGEST_INT64)]
         return int(enough[0]) if len(enough) else None
 
 
-LARGEST = np.iinfo(np.int64).max
+LARGEST_INT64 = np.iinfo(np.int64).max
 
 
 def tails(outcomes: Int64, probability: Float64, values: Int64) -> Float64:
@@ -628,8 +628,8 @@ def distribution_of(patterns: bytes, units: int, teams: int, draws: int) -> Rank
     distribution = described("monte_carlo", sums, np.full(draws, 1 / (draws + 1)))
     return RankSums(
         "monte_carlo",
-        np.append(distribution.spread, LARGEST),
-        np.append(distribution.width, LARGEST),
+        np.append(distribution.spread, LARGEST_INT64),
+        np.append(distribution.width, LARGEST_INT64),
         np.append(distribution.probability, 1 / (draws + 1)),
     )
 

@@ -23,7 +23,7 @@ from evaluation.model.arrays import RandomIntegers
 RankSamples = Callable[[Int64], Float64]
 RankValues = Callable[[Float64], Float64]
 
-ENTRIES_AT_ONCE = 2**18  # of an array with a row for each sample: few enough for the cache of the processor
+SAMPLE_ENTRIES_AT_ONCE = 2**18  # of an array with a row for each sample: few enough for the cache of the processor
 OUTSIDE, OF = 25, 1000  # at most this share of the samples lies below an interval, and as much above
 
 
@@ -153,7 +153,7 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
         shared=shared / samples,
         tau=describe_taus(np.concatenate(taus), float(np.concatenate(same).mean())),
         of_units=of_units,
-        left_out=leave_one_out(rank, of_units, units),
+        left_out=leave_one_unit_out(rank, of_units, units),
     )
 
 
@@ -179,7 +179,7 @@ def undrawn(position: Float64, reason: str) -> Stability:
 
 def at_once(entries: int) -> int:
     """How many samples are worked on at once if each of them has so many entries."""
-    return max(1, ENTRIES_AT_ONCE // max(entries, 1))
+    return max(1, SAMPLE_ENTRIES_AT_ONCE // max(entries, 1))
 
 
 def draw_units(units: int, *, samples: int, seed: int, at_once: int) -> Iterator[Int64]:
@@ -209,7 +209,7 @@ def sample_weights(units: int, samples: int, seed: int) -> Int16:
     return np.concatenate([every, every - np.eye(units, dtype=np.int16), *drawn])
 
 
-def leave_one_out(rank: RankSamples, of_units: Float64, units: int) -> LeftOut:
+def leave_one_unit_out(rank: RankSamples, of_units: Float64, units: int) -> LeftOut:
     """The ranking without each unit, beside that by all units, float64 (T,)."""
     size = at_once(max(len(of_units), units))
     positions = np.empty((units, len(of_units)))
@@ -277,7 +277,7 @@ def rank_by_values(by_unit: Float64, rank: RankValues, *, aggregate: Literal["me
     by_unit  float64 (T, K, G), what is averaged: the scores of units, or the ranks inside each unit
     rank     positions, float64 (S, T), from the columns of the samples, float64 (S, T, K), NaN where a team has no unit
 
-    What is held at once is bounded by ``ENTRIES_AT_ONCE``, or by one sample.
+    What is held at once is bounded by ``SAMPLE_ENTRIES_AT_ONCE``, or by one sample.
     """
     teams, columns, units = by_unit.shape
     average = sample_means if aggregate == "mean" else sample_medians

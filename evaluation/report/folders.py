@@ -284,7 +284,7 @@ def look_again(
 
 
 CASES_UP_TO = 100  # that have a page
-TEAMS_UP_TO = 20  # on the page of a case
+TEAMS_ON_A_CASE_PAGE = 20  # on the page of a case
 BOARD = "leaderboard.html"
 
 
@@ -316,7 +316,7 @@ def report_board(
         write_page(replace(page, pages=back(2)), folder / "report.html")
         first = first or read.result
         chosen = chosen or [unit.name for unit in submission.worst_cases(first, CASES_UP_TO)]
-        if index < TEAMS_UP_TO:
+        if index < TEAMS_ON_A_CASE_PAGE:
             units = {unit.name: unit for unit in read.result.cases if unit.name in chosen}
             scenes = {case: scene for case, scene in read.pictures.scenes.items() if case in chosen}
             teams[name] = TeamCases(units, read.nuclei, scenes)

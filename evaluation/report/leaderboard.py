@@ -49,8 +49,8 @@ from evaluation.report.tables import (
 )
 
 RANKS_UP_TO, BOXES_UP_TO = 40, 20  # teams in a plot
-PAIRS_UP_TO = 40  # in a table
-TEAMS = "teams of leaderboard.json"
+PAIRS_IN_A_TABLE = 40  # in a table
+TABLE_OF_TEAMS = "teams of leaderboard.json"
 MARK = "○ "
 NOT_RANKED = "“○”: shown and not ranked; it is in nobody's ranks and tests."
 COMBINED = {"sum_of_ranks": "sum", "median_of_ranks": "median", "absolute": "rank", "ranked_pairs": "teams before"}
@@ -113,7 +113,7 @@ def labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
 
 
 def rest_of(document: Document, limit: int) -> str:
-    return show_rest(len(document["teams"]), limit, TEAMS, before=" ")
+    return show_rest(len(document["teams"]), limit, TABLE_OF_TEAMS, before=" ")
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -179,7 +179,9 @@ def board_table(document: Document) -> Table:
         rows.append(cells[: len(help)])
     note = "Ranks stand in brackets." + " “=”: teams that share a rank." * any(team["equal"] for team in teams)
     note += f" {NOT_RANKED}" * bool(shown_only)
-    return table_of("board", "Teams, from the first to the last", list(help), rows, help=help, rest=TEAMS, note=note)
+    return table_of(
+        "board", "Teams, from the first to the last", list(help), rows, help=help, rest=TABLE_OF_TEAMS, note=note
+    )
 
 
 def rank_interval(team: Document) -> Cell:
@@ -194,7 +196,7 @@ def floor_table(floors: Sequence[Document], below: Sequence[Document]) -> Table:
     asked = " and ".join(f"{title} of at least {floor['at_least']:g}" for title, floor in pairs)
     rows = [[team["name"], rank_cell(team["position"]), *map(decimal_cell, team["floors"])] for team in below]
     note = f"Teams without {asked} are ranked among themselves, behind the others."
-    return table_of("floors", "Below the minimum", ["team", "rank", *titles], rows, rest=TEAMS, note=note)
+    return table_of("floors", "Below the minimum", ["team", "rank", *titles], rows, rest=TABLE_OF_TEAMS, note=note)
 
 
 def standing_of(document: Document, name: str) -> list[Block]:
@@ -300,9 +302,9 @@ def pair_table(document: Document) -> Table:
     ]  # fmt: skip
     margins = ", ".join(dict.fromkeys(f"{column['margin']:g}" for _, column in compared))
     note = f"Equivalent: the interval lies inside the margin, {margins}. Fewer than five {document['units']['kind']}: "
-    note += f"no interval.{show_rest(len(pairs), PAIRS_UP_TO, 'pairs of leaderboard.json', before=' ')}"
+    note += f"no interval.{show_rest(len(pairs), PAIRS_IN_A_TABLE, 'pairs of leaderboard.json', before=' ')}"
     keys = ("column", "team", "other", "difference", "interval", "effect", "ahead", "verdict")
-    return table_of("pairs", "Differences between pairs of teams", keys, pairs[:PAIRS_UP_TO], note=note)
+    return table_of("pairs", "Differences between pairs of teams", keys, pairs[:PAIRS_IN_A_TABLE], note=note)
 
 
 DISTRIBUTIONS = {
@@ -389,7 +391,7 @@ def unit_section(document: Document) -> Section:
         rows.append([team["name"], *among, *ends, len(names) - len(ranks)])
     titles = ["team", "first", "among the first three", "median rank", "lowest rank", "not ranked"]
     caption = f"In how many of {counted(len(names), unit)} a team is first, and among the first three"
-    table = table_of("podium-table", caption, titles, rows, rest=TEAMS)
+    table = table_of("podium-table", caption, titles, rows, rest=TABLE_OF_TEAMS)
     return Section("podium", title, (table,), f"All teams, ranked by the values of one {unit} at a time.")
 
 
@@ -430,7 +432,7 @@ def methods_section(document: Document) -> Section:
         for team, *ranks in zip(document["teams"], *(method["places"] for method in ordered), strict=True)
     ]
     note, caption = "*: another rank than by the method that is applied.", "Ranks under other methods of ranking"
-    table = table_of("method-table", caption, ["team", *titles], rows, rest=TEAMS, note=note)
+    table = table_of("method-table", caption, ["team", *titles], rows, rest=TABLE_OF_TEAMS, note=note)
     return Section("methods", "Other methods of ranking", (table,), lead)
 
 
@@ -479,11 +481,13 @@ def common_section(document: Document) -> list[Section]:
         [team["name"], team["matched"], *(Cell(wins, f"{wins:,} of {others:,}") for wins in team["ahead"])]
         for team in common["teams"]
     ]
-    teams = table_of("common-teams", "Wins, pair by pair", ["team", "matched nuclei", *ahead], rows, rest=TEAMS)
+    teams = table_of(
+        "common-teams", "Wins, pair by pair", ["team", "matched nuclei", *ahead], rows, rest=TABLE_OF_TEAMS
+    )
     rows = []
     for pair in common["pairs"]:
         shares = Cell(min(share or 0 for share in pair["shares"]), " and ".join(map(percent, pair["shares"])))
-        who = [who_is_ahead(pair["by"], measure) for measure in pair["measures"]]
+        who = [ahead_cell(pair["by"], measure) for measure in pair["measures"]]
         rows.append([pair["first"], pair["second"], pair["common"], shares, *who])
     pairs = table_of(
         "common-pairs",
@@ -502,7 +506,7 @@ def common_section(document: Document) -> list[Section]:
     return [Section("common", "On common nuclei", (teams, pairs, *notes), lead)]
 
 
-def who_is_ahead(by: str, measure: Document) -> Cell:
+def ahead_cell(by: str, measure: Document) -> Cell:
     """Say which team of a pair is ahead and by how much, or that the number of matched nuclei decides."""
     ahead = "neither" if measure["ahead"] is None else write_name(measure["ahead"])
     if by == "matched":

@@ -210,11 +210,11 @@ def unit_of_distance(name: str) -> str:
 # --- the browser ------------------------------------------------------------------------------------------------------
 
 
-STATES = ("matched", "wrong_class", "missed", "spurious")
-MATCHED, WRONG_CLASS, MISSED, SPURIOUS = range(len(STATES))
-ROWS_UP_TO = 20_000  # of nuclei on a page; of more, those with the largest loss are kept
+NUCLEUS_STATES = ("matched", "wrong_class", "missed", "spurious")
+MATCHED, WRONG_CLASS, MISSED, SPURIOUS = range(len(NUCLEUS_STATES))
+NUCLEI_UP_TO = 20_000  # of nuclei on a page; of more, those with the largest loss are kept
 OUTLINES_UP_TO = 600_000  # characters on a page; cases whose outlines come later are not drawn
-TITLE = "Cases and nuclei"
+PAGE_TITLE = "Cases and nuclei"
 LEAD = (
     "Every nucleus of objects.csv, the largest loss first. Lost pixels are all of a false negative or false positive, "
     "all of a pair with different classes, and those on one side only of a pair with the same class."
@@ -234,7 +234,7 @@ def browser_section(teams: Sequence[TeamNuclei]) -> list[Section]:
     """The section with the browser; nothing if no nucleus is known."""
     if not any(len(team.nuclei.case) for team in teams):
         return []
-    return [Section("browser-section", TITLE, (browser_of(teams),), LEAD)]
+    return [Section("browser-section", PAGE_TITLE, (browser_of(teams),), LEAD)]
 
 
 def browser_of(teams: Sequence[TeamNuclei], *, order: Sequence[str] = (), overview: int = 0) -> Widget:
@@ -249,8 +249,8 @@ def browser_of(teams: Sequence[TeamNuclei], *, order: Sequence[str] = (), overvi
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     number = len(columns["loss"])
     loss = np.nan_to_num(columns["loss"], nan=-1.0)
-    rows = np.sort(np.lexsort((np.arange(number), -loss))[:ROWS_UP_TO])
-    thinned = [f"The {ROWS_UP_TO:,} of {number:,} nuclei that lost most are here."] if number > ROWS_UP_TO else []
+    rows = np.sort(np.lexsort((np.arange(number), -loss))[:NUCLEI_UP_TO])
+    thinned = [f"The {NUCLEI_UP_TO:,} of {number:,} nuclei that lost most are here."] if number > NUCLEI_UP_TO else []
     columns = {key: values[rows] for key, values in columns.items()}
     outlines = columns["reference"] + columns["prediction"]
     characters = np.bincount(columns["case"], [len(text) for text in outlines], len(cases)).cumsum()

@@ -31,7 +31,7 @@ from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.read import reference_files, rules_of_references
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
-from evaluation.study.error_costs import CaseErrors, count_errors
+from evaluation.study.error_costs import CaseErrors, count_error_kinds
 from evaluation.submission import SubmissionFiles
 
 # --- the image of a case ----------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def background_of(case: Case, path: Path | None, findings: list[Finding]) -> Ite
 
 State = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "contested"]
 STATES: tuple[State, ...] = get_args(State)
-WORDS: Mapping[str, str] = {"missed": "false negative", "spurious": "false positive"}  # as people read them
+WORDS_OF_STATES: Mapping[str, str] = {"missed": "false negative", "spurious": "false positive"}  # as people read them
 # Okabe and Ito, "Color Universal Design" (2008), but for wrong_class, where theirs is the colour of stained tissue.
 # The browser has the same, on light and on dark pages.
 STATE_COLOURS: Mapping[State, str] = {
@@ -179,7 +179,7 @@ def nucleus_features(
     """A feature of each nucleus that has pixels or a point; both nuclei of a pair have the same state."""
     for index, geometry in geometries_of(instances):
         state, class_id = states[index], int(instances.class_id[index])
-        name = WORDS.get(state, state.replace("_", " ")).capitalize()
+        name = WORDS_OF_STATES.get(state, state.replace("_", " ")).capitalize()
         name += f": {side}" if state in ("matched", "wrong_class") else ""
         properties = {"objectType": "detection", "classification": classification(name, state)}
         properties |= {"name": class_names[class_id - 1]} if 0 < class_id <= len(class_names) else {}
@@ -290,7 +290,7 @@ class CaseWork:
         rule = self.challenge.matching.rules[0].name
         for read, result in zip(cases, results, strict=True):
             judged = judge_case(self.challenge, read.matched, read.prediction)
-            errors = count_errors(read.matched, result.counts[rule], judged.kinds, rule)
+            errors = count_error_kinds(read.matched, result.counts[rule], judged.kinds, rule)
             case, scene, contents, findings = result.case, None, dict[Path, bytes](), list[Finding]()
             if self.overlays is not None:  # names of cases are checked with the challenge
                 drawn = {".geojson": overlay_geojson(judged, self.challenge.class_names), **label_tiffs(judged)}

@@ -14,7 +14,7 @@ from evaluation.report.tables import leaves_of
 
 Document = Mapping[str, Any]
 
-AGGREGATIONS: Mapping[str, str] = {
+WORDS_OF_AGGREGATIONS: Mapping[str, str] = {
     "group_mean": "mean over patients",
     "case_mean": "mean over cases",
     "stratum_mean": "mean over strata",
@@ -111,7 +111,7 @@ class ResultDocuments:
     def aggregations(self) -> tuple[str, ...]:
         """Those that the result has, the challenge's own one first."""
         names = {name for path in self.paths for name in node_at(self.metrics, path)}
-        return tuple(sorted(names, key=lambda name: (name != self.main, list(AGGREGATIONS).index(name))))
+        return tuple(sorted(names, key=lambda name: (name != self.main, list(WORDS_OF_AGGREGATIONS).index(name))))
 
     @cached_property
     def main(self) -> str:
@@ -120,7 +120,7 @@ class ResultDocuments:
             return OF_UNIT[self.rules["aggregation"]["unit"]]
         for part in ("confidence_intervals", "leaderboard"):
             names = {key for path, _ in leaves_of(self.metrics.get(part) or {}) for key in path.split(".")}
-            names &= set(AGGREGATIONS)
+            names &= set(WORDS_OF_AGGREGATIONS)
             if len(names) == 1:
                 return str(names.pop())
         return "group_mean"
@@ -129,7 +129,7 @@ class ResultDocuments:
     def main_in_words(self) -> str:
         """Name the main aggregation in words; where every patient has one case, the words say cases."""
         alone = self.main == "group_mean" and self.details is not None and not self.are_grouped
-        return AGGREGATIONS["case_mean" if alone else self.main]
+        return WORDS_OF_AGGREGATIONS["case_mean" if alone else self.main]
 
     @property
     def rules(self) -> Document:

@@ -118,7 +118,7 @@ def scene_of(judged: JudgedCase, background: Background, pixels: int) -> Scene:
     """The scene of a judged case. ``pixels``: how many of the case may be shown."""
     matched = judged.matched
     sides = (matched.reference.instances, matched.prediction)
-    rows = rows_of(judged)
+    rows = scene_rows(judged)
     views, is_whole = choose_views(judged, rows, pixels)
     texts = []
     for side, index in zip(sides, rows, strict=True):
@@ -138,7 +138,7 @@ def scene_of(judged: JudgedCase, background: Background, pixels: int) -> Scene:
     )
 
 
-def rows_of(judged: JudgedCase) -> tuple[Int64, Int64]:
+def scene_rows(judged: JudgedCase) -> tuple[Int64, Int64]:
     """Reference and prediction of each row of objects.csv, -1 for none: matched, missed, then spurious nuclei."""
     pairs = next(iter(judged.matched.matches.values()))
     sides = (judged.matched.reference.instances, judged.matched.prediction)
@@ -161,7 +161,7 @@ def choose_views(judged: JudgedCase, rows: tuple[Int64, Int64], pixels: int) -> 
             return [View(0, 0, height, width, step)], True
     order = np.argsort(-lost_in_rows(judged, rows), kind="stable")[: pixels // WINDOW_PX**2]
     sides = (judged.matched.reference.instances, judged.matched.prediction)
-    boxes = [boxes_of(side) for side in sides]
+    boxes = [boxes_of_instances(side) for side in sides]
     views = []
     for number in order.tolist():
         pair = [box[index[number]] for box, index in zip(boxes, rows, strict=True) if index[number] >= 0]
@@ -181,7 +181,7 @@ def lost_in_rows(judged: JudgedCase, rows: tuple[Int64, Int64]) -> Int64:
     return loss
 
 
-def boxes_of(instances: Instances) -> Int64:
+def boxes_of_instances(instances: Instances) -> Int64:
     """y0, x0, y1, x1 of each instance, int64 (N, 4); a point is a pixel."""
     if instances.point_yx is not None:
         low = np.floor(instances.point_yx + 0.5).astype(np.int64)
@@ -199,7 +199,7 @@ def boxes_of(instances: Instances) -> Int64:
 
 def inside_views(instances: Instances, views: Sequence[View]) -> Bool:
     """Which instances have their box in some of the windows, bool (N,)."""
-    boxes, inside = boxes_of(instances), np.zeros(len(instances), np.bool_)
+    boxes, inside = boxes_of_instances(instances), np.zeros(len(instances), np.bool_)
     for view in views:
         inside |= (boxes[:, 0] < view.y1) & (boxes[:, 2] > view.y0) & (boxes[:, 1] < view.x1) & (boxes[:, 3] > view.x0)
     return inside

@@ -16,7 +16,14 @@ from evaluation.leaderboard.team_scores import read_metrics
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Cell, Dot, Figure, Series, Table, Tone, Value
-from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, is_lower_better, node_at, reason_in_words
+from evaluation.report.result import (
+    WORDS_OF_AGGREGATIONS,
+    Document,
+    ResultDocuments,
+    is_lower_better,
+    node_at,
+    reason_in_words,
+)
 from evaluation.report.tables import bar_cell, table_of
 
 SKILLS: Mapping[str, tuple[str, ...]] = {  # the first that a result has is the main score of the skill
@@ -40,7 +47,9 @@ ABOUT: Mapping[str, str] = {
 }
 CONDITIONAL = {skill: paths for skill, paths in SKILLS.items() if skill != "Every nucleus"}  # beside a ranking
 SIDE_BY_SIDE = 5  # teams in a shell
-DISTANCES = "Hausdorff distance: without a match an image counts with its diagonal, unless the rules leave it out."
+NOTE_ON_DISTANCES = (
+    "Hausdorff distance: without a match an image counts with its diagonal, unless the rules leave it out."
+)
 
 COMPARED: Mapping[str, tuple[str, str]] = {  # what a comparison shows, in the field's words: a heading, and the score
     "detection.f1": ("Detection", "F1"),
@@ -143,7 +152,7 @@ def score_of(result: ResultDocuments, path: str) -> Score:
 
 def about_distances(rows: Sequence[SkillRow]) -> str:
     """What an image without a matched nucleus costs in a distance, where a row is one of matched nuclei."""
-    return DISTANCES if any(row.path == "segmentation.hausdorff_px" for row in rows) else ""
+    return NOTE_ON_DISTANCES if any(row.path == "segmentation.hausdorff_px" for row in rows) else ""
 
 
 UNBOUNDED = ("curves.froc", "counting.r2")  # not in 0…1
@@ -206,7 +215,7 @@ def score_figure(results: Mapping[str, ResultDocuments], aggregation: str) -> Fi
         known = [(title, score, score.ends or (None, None)) for title, score in scores.items()]
         dots = [Dot(title, score.value, low=ends[0], high=ends[1]) for title, score, ends in known]
         series.append(Series(name, [dot for dot in dots if dot.y is not None], series_colour(index)))
-    how = AGGREGATIONS[aggregation]
+    how = WORDS_OF_AGGREGATIONS[aggregation]
     return Figure("main-scores", "Main scores", f"Scores, {how}.", series, y=Axis(how, (0, 1.02)))
 
 
@@ -244,12 +253,14 @@ def results_in(files: Mapping[str, Path], document: Document) -> dict[str, Docum
 def main_of(document: Document, result: ResultDocuments) -> str:
     """The aggregation of the first ranked column, else that of a result."""
     path = document["columns"][0]["path"]
-    return next((name for name in AGGREGATIONS if path.endswith(f".{name}")), result.main)
+    return next((name for name in WORDS_OF_AGGREGATIONS if path.endswith(f".{name}")), result.main)
 
 
 def mean_in_words(document: Document, aggregation: str) -> str:
     """An aggregation in words; means over patients are over what the teams of a leaderboard are compared on."""
-    return f"mean over {document['units']['kind']}" if aggregation == "group_mean" else AGGREGATIONS[aggregation]
+    return (
+        f"mean over {document['units']['kind']}" if aggregation == "group_mean" else WORDS_OF_AGGREGATIONS[aggregation]
+    )
 
 
 def team_tables(document: Document, results: Mapping[str, Document]) -> list[Table]:

@@ -24,7 +24,7 @@ from evaluation.study.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
 # --- the audit: does the first rank hold under other rules, and which rule changes it? --------------------------------
 
 
-VALUES_UP_TO = 12  # of a rule that are named
+VALUES_NAMED_UP_TO = 12  # of a rule that are named
 TONES: Mapping[str, Tone] = {
     "yes": "good",
     "untested": "warning",
@@ -91,7 +91,7 @@ def method_section(document: Document) -> Section:
         for names, entries in alike.items():
             values = [f"{entry['value']}{' (own)' * (entry['value'] == dimension['published'])}" for entry in entries]
             variants = sum(entry["variants"] for entry in entries)
-            rows.append([dimension["name"], name_some(values, VALUES_UP_TO), variants, names])
+            rows.append([dimension["name"], name_some(values, VALUES_NAMED_UP_TO), variants, names])
     caption = "What was varied, and the share of the first ranks under each value"
     blocks: list[Block] = [table_of("varied", caption, ["rule", "values", "variants", "first"], rows, sortable=False)]
     blocks += [unranked_table(document["not_ranked"])] if document["not_ranked"] else []
@@ -140,7 +140,7 @@ def sensitivity_page(document: Document) -> Page:
 # --- access to the document -------------------------------------------------------------------------------------------
 
 
-def strata_of(document: Document) -> list[Document]:
+def strata_in(document: Document) -> list[Document]:
     """List the strata that tables show: all nuclei, each class that has nuclei, if there are several, and each size."""
     classes = [stratum for stratum in document["strata"] if stratum["size_px"] is None and stratum["nuclei"]]
     sizes = [stratum for stratum in document["strata"] if stratum["class"] is None and stratum["size_px"] is not None]
@@ -183,7 +183,7 @@ def advice_section(document: Document) -> Section:
     if not any(stratum["nuclei"] for stratum in document["strata"]):
         return Section("advice", "What to do", tuple(blocks))
     rows: list[list[Value]] = []
-    for stratum in strata_of(document):
+    for stratum in strata_in(document):
         cost = stratum["one_pixel_costs"]
         ious = [spread_cell(stratum, change, "iou") for change in IN_BARS]
         sizes = stratum["nuclei"], stratum["diameter_px"]["median"]
@@ -214,7 +214,7 @@ def number_section(document: Document) -> Section:
     rows = [
         [name_of(stratum), PERTURBATIONS[change], change_in(stratum, change)["vanished"],
          *(spread_cell(stratum, change, measure) for measure in MEASURES)]
-        for stratum in strata_of(document)
+        for stratum in strata_in(document)
         for change in PERTURBATIONS
     ]  # fmt: skip
     classes = sum(stratum["size_px"] is None and stratum["class"] is not None for stratum in document["strata"])

@@ -11,8 +11,8 @@ from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
 from evaluation.leaderboard.titles import metric_title
 from evaluation.report.nuclei import NucleusTable, TeamNuclei, browser_section, curve_sections, size_section
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, document_page
-from evaluation.report.pictures import NOTHING_SEEN, WORDS, SecondPass
-from evaluation.report.result import AGGREGATIONS, Document, ResultDocuments, Unit, is_lower_better, node_at
+from evaluation.report.pictures import NOTHING_SEEN, WORDS_OF_STATES, SecondPass
+from evaluation.report.result import WORDS_OF_AGGREGATIONS, Document, ResultDocuments, Unit, is_lower_better, node_at
 from evaluation.report.skills import SKILLS, skill_rows
 from evaluation.report.tables import bar_cell, in_percent, leaf_table, leaves_of, show_rest, table_of
 
@@ -87,7 +87,7 @@ def verdict_section(result: ResultDocuments, costs: Document | None, standing: S
     if costs is not None and (errors := error_table(result, costs)).rows:
         blocks.append(errors)
     if board:
-        blocks.append(rank_table(result))
+        blocks.append(rank_rows(result))
     counted = all(path.startswith("counting.") for path in result.paths)
     rule = "" if counted else ", under the first matching rule"
     lead = f"All numbers: {result.main_in_words}{rule}."
@@ -129,7 +129,7 @@ def error_table(result: ResultDocuments, costs: Document) -> Table:
     for kind in kinds:
         lost = [kind["cost"].get(path) for path in paths]
         cells = [Cell(cost, shade=None if cost is None else min(max(cost, 0.0), 1.0)) for cost in lost]
-        words = WORDS.get(kind["kind"], kind["kind"].replace("_", " "))
+        words = WORDS_OF_STATES.get(kind["kind"], kind["kind"].replace("_", " "))
         rows.append([words, *cells, kind["reference"], kind["prediction"]])
     return table_of(
         "errors",
@@ -153,7 +153,7 @@ def skill_tile(result: ResultDocuments, skill: str, path: str) -> Tile:
     return Tile(skill, value, detail + "; lower is better" * is_lower_better(path), full)
 
 
-def rank_table(result: ResultDocuments) -> Table:
+def rank_rows(result: ResultDocuments) -> Table:
     board = result.metrics["leaderboard"]
     rows = [
         [path, result.value(path), Cell(rank, "" if rank is not None else result.why(f"leaderboard.rank.{path}"))]
@@ -253,9 +253,9 @@ def scores_section(result: ResultDocuments) -> list[Section]:
     if not paths:
         return []
     first, *others = result.aggregations
-    help = {AGGREGATIONS[first]: first}
+    help = {WORDS_OF_AGGREGATIONS[first]: first}
     help |= dict.fromkeys(("low", "high"), "end of its interval") if result.has_intervals else {}
-    help |= {AGGREGATIONS[name]: name for name in others}
+    help |= {WORDS_OF_AGGREGATIONS[name]: name for name in others}
 
     def cells(path: str) -> list[Value]:
         ends = [result.interval_end(f"{path}.{first}", end) for end in ("low", "high") if end in help]

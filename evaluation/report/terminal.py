@@ -108,7 +108,7 @@ RASTERISED = {
     "lost pixels": "outlines_that_lost_pixels",
     "lost whole": "outlines_lost_whole",
 }
-OF_OUTLINES = {  # what cannot happen to a reference that holds pixels
+ROWS_OF_OUTLINES = {  # what cannot happen to a reference that holds pixels
     "vanished": "outlines_vanished",
     "self-intersecting": "outlines_self_intersecting",
     "reach outside": "outlines_outside",
@@ -119,7 +119,7 @@ OF_OUTLINES = {  # what cannot happen to a reference that holds pixels
 
 def rasterisation_table(reports: Mapping[str, RasterisationReport], *, outlines: bool = True) -> Table:
     """Tabulate what happened when outlines became pixels; ``outlines`` False: the reference holds pixels."""
-    fields = {"outlines" if outlines else "nuclei": "outlines", **RASTERISED, **(OF_OUTLINES if outlines else {})}
+    fields = {"outlines" if outlines else "nuclei": "outlines", **RASTERISED, **(ROWS_OF_OUTLINES if outlines else {})}
     rows = []
     for case, report in reports.items():
         values = [getattr(report, field) for field in fields.values()]

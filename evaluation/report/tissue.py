@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
 from evaluation.decoding.pixels import read_image, read_image_size
+from evaluation.decoding.tiff import SEPARATE_PLANES
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
 
@@ -28,7 +29,6 @@ MOST_PIXELS = 1 << 28  # that a window may cover where it is read: about the tis
 BAND_PIXELS = 1 << 22  # that are averaged at a time
 MIN_IS_WHITE, MIN_IS_BLACK, RGB, PALETTE, YCBCR = 0, 1, 2, 3, 6  # how numbers become colours
 JPEG = (6, 7, 34892, 33007)
-SEPARATE_PLANES = 2
 PICTURES = "an SVS, TIFF or PNG file with grey or RGB pixels of 8 or 16 bits"
 
 

@@ -22,7 +22,7 @@ from evaluation.model.arrays import blocks
 from evaluation.results.documents import rounded_list
 
 CELL_CHARACTERS = 200
-PLAIN = re.compile(r"\w[\w ./:#-]*")
+PLAIN_CELL = re.compile(r"\w[\w ./:#-]*")
 PLAIN_LINES = re.compile(rf"(?:\w[\w ./:#-]{{0,{CELL_CHARACTERS - 1}}}\n)*+")
 FORMULA = re.compile(r"(^|[,;|])(\s*)(?=[=+\-@＝＋－＠])")  # wide signs count, too
 
@@ -35,7 +35,7 @@ def safe_cell(value: object, limit: int = CELL_CHARACTERS) -> object:
     >>> safe_cell("12/7"), safe_cell(-5), safe_cell("=HYPERLINK(1)"), safe_cell("a\\nb;@c")
     ('12/7', -5, "'=HYPERLINK(1)", "a?b;'@c")
     """
-    if not isinstance(value, str) or (len(value) <= limit and PLAIN.fullmatch(value)):
+    if not isinstance(value, str) or (len(value) <= limit and PLAIN_CELL.fullmatch(value)):
         return value
     text = value if len(value) <= limit else f"{value[: limit * 2 // 3]}…{value[-limit // 3 :]}"
     text = "".join(character if character.isprintable() else "?" for character in text)

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
 
 Key = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^.]+$")]
-LARGEST = 9e18  # no score is larger, and whatever ranks or draws it has room for whole numbers up to 2^63
-Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+LARGEST_SCORE = 9e18  # no score is larger, and whatever ranks or draws it has room for whole numbers up to 2^63
+Number = Annotated[float, Field(ge=-LARGEST_SCORE, le=LARGEST_SCORE)]
 Scores = TypeAliasType("Scores", "dict[Key, Scores | Number | None]")
 Reasons = TypeAliasType("Reasons", "dict[Key, Reasons | str]")
 
@@ -184,7 +184,7 @@ class StudyFile(Open):
     software: dict[str, str]
 
 
-FILES: dict[str, type[BaseModel]] = {
+MODEL_OF_FILE: dict[str, type[BaseModel]] = {
     "metrics.json": MetricsFile,
     "details.json": DetailsFile,
     "leaderboard.json": LeaderboardFile,

@@ -41,7 +41,7 @@ from evaluation.results.files import write_together
 if TYPE_CHECKING:
     import pandas
 
-KINDS: Mapping[AggregationUnit, str] = {"pooled": "pooled", "group": "groups", "case": "cases"}
+KINDS_OF_UNITS: Mapping[AggregationUnit, str] = {"pooled": "pooled", "group": "groups", "case": "cases"}
 MEANS: Mapping[str, str] = {"pooled": "pooled", "groups": "group_mean", "cases": "case_mean"}
 UNIT_OF_MEAN: Mapping[str, AggregationUnit] = {"pooled": "pooled", "group_mean": "group", "case_mean": "case"}
 
@@ -90,7 +90,7 @@ class Result:
             for key in path.split("."):
                 node = node[key]
             if isinstance(node, Mapping):
-                node = node[MEANS[KINDS[self.challenge.aggregation.unit]]]
+                node = node[MEANS[KINDS_OF_UNITS[self.challenge.aggregation.unit]]]
             return None if node is None else float(node)
         except (AttributeError, KeyError, TypeError, ValueError):
             raise ValueError(f"no number at {path!r}; {self.near(str(path))}") from None
@@ -249,7 +249,7 @@ def average_units(
     means = {name: mean_of_units(of_metric[kind]) for kind, name in MEANS.items()}
     if "strata" in of_metric:
         unit = challenge.aggregation.unit
-        kind = "strata" if unit == "pooled" else KINDS[unit]
+        kind = "strata" if unit == "pooled" else KINDS_OF_UNITS[unit]
         strata = strata_of(scored.units[kind].names, kind, cases)
         means[STRATUM_MEAN] = mean_of_units(of_metric[kind], strata)
         if challenge.aggregation.worst == "stratum":

@@ -33,19 +33,19 @@ from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
 from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues, RankingMethod, ScoreTable
 from evaluation.ranking.methods import keep_complete_units
-from evaluation.ranking.significance import Comparison
+from evaluation.ranking.significance import PairwiseTest
 from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import MEANS, UNIT_OF_MEAN, Result
 from evaluation.study.variants import Audit, Dimension, audit_csv, audit_json, audit_positions
 
 TABLES_UP_TO = 1_000  # of scores, each ranked by every method
-FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column
+WEIGHT_FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column
 AS_WRITTEN = "as written"
 MEANS_BY_UNIT = {unit: name for name, unit in UNIT_OF_MEAN.items()}
 KEPT, SCORES = "scores", "scores.json"  # folder in the output, and the file of a team and a run
-OUTCOMES: tuple[Outcome, ...] = ("not ranked", "scored", "kept")  # of a team: the first that one of its runs has
-NO_NUCLEI = (
+TEAM_OUTCOMES: tuple[Outcome, ...] = ("not ranked", "scored", "kept")  # of a team: the first that one of its runs has
+WITHOUT_NUCLEI = (
     "Matching rules, their thresholds, overlap and ignored regions are not varied: that needs nuclei, and these are "
     "scores."
 )
@@ -126,7 +126,7 @@ def rank_view(view: View, method: RankingMethod) -> tuple[Float64, Float64]:
 
 
 def methods_of(
-    own: View, audit: AuditRules, tests: Sequence[Comparison | None], notes: list[str]
+    own: View, audit: AuditRules, tests: Sequence[PairwiseTest | None], notes: list[str]
 ) -> tuple[RankingMethod, ...]:
     """The methods of [audit], else all that ``rank`` names; the published one first."""
     rules, several = own.rules, len(own.rules.columns) > 1
@@ -155,7 +155,7 @@ def different_methods(
     return [first for first, *_ in groups.values()]
 
 
-def better_pairs(teams: Sequence[str], tests: Sequence[Comparison | None]) -> set[tuple[str, str]] | None:
+def better_pairs(teams: Sequence[str], tests: Sequence[PairwiseTest | None]) -> set[tuple[str, str]] | None:
     """Pairs of teams of which the first is significantly better in a column, also for the number of columns.
 
     None if nothing could be tested.
@@ -172,7 +172,7 @@ def better_pairs(teams: Sequence[str], tests: Sequence[Comparison | None]) -> se
 def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
     """The view with each column left out, and with multiples of its weight; nothing for one column."""
     table, gaps, columns = own.table, own.table.gaps, own.rules.columns
-    tried = [factor for factor in (FACTORS if factors is None else factors) if factor != 1]
+    tried = [factor for factor in (WEIGHT_FACTORS if factors is None else factors) if factor != 1]
     for index, factor in product(range(len(columns)) if len(columns) > 1 else (), tried):
         weights = table.weights.copy()
         weights[index] *= factor
@@ -219,7 +219,7 @@ def audit_scores_in_file(
     rows, findings = read_rows(scores, rules.columns, challenge)
     rows = without_teams(rows, rules.unranked)
     own = table_of_rows(rows, rules.columns, unit=unit, missing=rules.missing)
-    notes, missing = [NO_NUCLEI], (rules.missing,)
+    notes, missing = [WITHOUT_NUCLEI], (rules.missing,)
     if any(finding.code == "incomplete-scores" for finding in own.findings):
         missing = own_first(rules.missing, get_args(MissingValues))
     else:
@@ -460,7 +460,7 @@ def audit_challenge(
     ]
     for name, reached in sorted(outcomes.items()):
         if note:
-            note(name, next(kind for kind in OUTCOMES if kind in reached))
+            note(name, next(kind for kind in TEAM_OUTCOMES if kind in reached))
     unranked = {row.name: row for scored in runs for row in scored.unranked}
     left_out = {*unranked, *rules.unranked}
     scores = [[team for team in scored.scores if team.name not in left_out] for scored in runs]

@@ -58,7 +58,7 @@ def sort_case(challenge: Challenge, case: MatchedCase) -> ErrorKinds:
     return sort_errors(reference, prediction, case.table, case.matches[rule.name], misnamed=misnamed)
 
 
-def count_errors(case: MatchedCase, counts: MatchCounts, kinds: ErrorKinds, rule: str) -> CaseErrors:
+def count_error_kinds(case: MatchedCase, counts: MatchCounts, kinds: ErrorKinds, rule: str) -> CaseErrors:
     """How many nuclei of a case are of each kind. ``rule``: the matching rule of the counts and of the kinds."""
     unmatched = np.zeros((2, len(KINDS), len(counts.confusion)), np.int64)
     pairs = case.matches[rule]

@@ -35,7 +35,7 @@ Size = tuple[int, int]
 IMAGES_TRIED = 4
 PIXELS_AT_MOST = 25_000_000
 NUCLEI_AT_MOST = 20_000
-FEW = 0.6  # share of the reference nuclei that are matched, below which changes are tried
+FEW_MATCHED = 0.6  # share of the reference nuclei that are matched, below which changes are tried
 CLEARLY_MORE = 0.3  # share that a hint is given for, and that a change has to add
 HALF_PIXEL_GAIN = 0.03  # of the mean IoU
 CLASSES_RIGHT, PAIRS_AT_LEAST = 0.8, 10
@@ -77,7 +77,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Undoing:
     """A change of a prediction: x and y are swapped, then scaled (below 0: mirrored) and moved, px.
 
     ``words`` tell what was done, ``question`` what the mistake may be. What is mirrored stays inside its image.
@@ -124,14 +124,14 @@ class Change:
 
 
 CHANGES = (
-    Change("transposed", "are rows and columns, or x and y, swapped?", swap=True),
-    Change("mirrored left to right", "was the image flipped?", scale_xy=(-1, 1)),
-    Change("mirrored top to bottom", "was the image flipped, or does y count from below?", scale_xy=(1, -1)),
-    Change("turned by 180 degrees", "was the image turned?", scale_xy=(-1, -1)),
-    Change("turned by 90 degrees", "was the image turned?", swap=True, scale_xy=(-1, 1)),
-    Change("turned by 270 degrees", "was the image turned?", swap=True, scale_xy=(1, -1)),
+    Undoing("transposed", "are rows and columns, or x and y, swapped?", swap=True),
+    Undoing("mirrored left to right", "was the image flipped?", scale_xy=(-1, 1)),
+    Undoing("mirrored top to bottom", "was the image flipped, or does y count from below?", scale_xy=(1, -1)),
+    Undoing("turned by 180 degrees", "was the image turned?", scale_xy=(-1, -1)),
+    Undoing("turned by 90 degrees", "was the image turned?", swap=True, scale_xy=(-1, 1)),
+    Undoing("turned by 270 degrees", "was the image turned?", swap=True, scale_xy=(1, -1)),
     *(
-        Change(f"{factor:g} times as large", "is the image of another size or magnification, or are these um?",
+        Undoing(f"{factor:g} times as large", "is the image of another size or magnification, or are these um?",
                scale_xy=(factor, factor))
         for factor in (2, 4, 0.5, 0.25)
     ),
@@ -171,7 +171,7 @@ def hints_about(look: Callable[[], list[Seen]], result: Result) -> list[Finding]
     matched = sum(each.true_positives for each in counts)
     nuclei = matched + sum(each.false_negatives for each in counts)
     ious = [iou for each in counts for iou in each.measures.get("iou", np.empty(0)).tolist()]
-    few = matched < FEW * nuclei
+    few = matched < FEW_MATCHED * nuclei
     all_have_spurious = all(each.false_positives for each in counts if each.true_positives)
     lies_well = not ious or sum(ious) > (1 - HALF_PIXEL_GAIN) * len(ious)
     if not nuclei or not (few or all_have_spurious or not lies_well):
@@ -225,7 +225,7 @@ def what_would_match(images: Sequence[Seen]) -> list[Finding]:
     radius_px = images[0].radius_px
     now = share(images, [image.prediction() for image in images])
     best = best_of(attempts(images), images)
-    least = FEW if radius_px is not None else CLEARLY_MORE  # within a radius some match by chance
+    least = FEW_MATCHED if radius_px is not None else CLEARLY_MORE  # within a radius some match by chance
     if best.share < max(least, min(3 * now, now + CLEARLY_MORE)):
         return []
     what = "IoU > 0.5" if radius_px is None else f"a point within {radius_px:g} px"
@@ -308,10 +308,10 @@ def attempts(images: Sequence[Seen]) -> Attempts:
     if shift := likely_shift(images):
         words = f"moved by {shift[0]:g} px in x and {shift[1]:g} px in y"
         question = "was the image cropped, or do coordinates count from another corner?"
-        change = Change(words, question, shift_xy=shift)
+        change = Undoing(words, question, shift_xy=shift)
         yield words, question, [change.applied(image) for image in images]
     if not are_points:
-        yield numbered(images, outlines=outlines)
+        yield numbered_regions(images, outlines=outlines)
     if len(images) > 1 and len({image.shape_yx for image in images}) == 1:
         predictions = [image.prediction() for image in images]
         shares = np.array([[share([image], [made]) for made in predictions] for image in images])
@@ -322,7 +322,7 @@ def attempts(images: Sequence[Seen]) -> Attempts:
             yield "given to each other's images", question, [predictions[j] for j in order.tolist()]
 
 
-def numbered(images: Sequence[Seen], *, outlines: bool) -> tuple[str, str, list[Instances]]:
+def numbered_regions(images: Sequence[Seen], *, outlines: bool) -> tuple[str, str, list[Instances]]:
     """Each region as a nucleus."""
     labels = max(len(image.prediction()) for image in images)
     question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
@@ -339,11 +339,11 @@ def share(images: Sequence[Seen], predictions: Sequence[Instances]) -> float:
     matched = nuclei = 0
     for image, prediction in zip(images, predictions, strict=True):
         nuclei += len(image.reference)
-        matched += len(matches_of(image, prediction)[0])
+        matched += len(matches_that_fit(image, prediction)[0])
     return matched / max(nuclei, 1)
 
 
-def matches_of(image: Seen, prediction: Instances) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def matches_that_fit(image: Seen, prediction: Instances) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """The reference nuclei that are matched, and how they fit: their IoU, or how close they are, px, below 0."""
     if image.radius_px is not None:
         near = match_centroid_closest_first(image.reference, prediction, radius_px=image.radius_px, class_aware=False)
@@ -394,7 +394,7 @@ def half_pixel(images: Sequence[Seen]) -> list[Finding]:
         return []
     now = mean_fit(images, [image.prediction() for image in images])
     for shift in (0.5, -0.5):
-        moved = mean_fit(images, [Change("", "", shift_xy=(shift, shift)).applied(image) for image in images])
+        moved = mean_fit(images, [Undoing("", "", shift_xy=(shift, shift)).applied(image) for image in images])
         if moved > now + HALF_PIXEL_GAIN:
             other = "pixel_centre" if shift > 0 else "pixel_corner"
             own, better, by = f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
@@ -414,7 +414,7 @@ def half_pixel(images: Sequence[Seen]) -> list[Finding]:
 
 
 def mean_fit(images: Sequence[Seen], predictions: Sequence[Instances]) -> float:
-    fit = np.concatenate([matches_of(image, made)[1] for image, made in zip(images, predictions, strict=True)])
+    fit = np.concatenate([matches_that_fit(image, made)[1] for image, made in zip(images, predictions, strict=True)])
     return float(fit.mean()) if len(fit) else 0.0
 
 

@@ -53,8 +53,8 @@ PERTURBATIONS: Mapping[str, str] = {  # in words that follow "nuclei"
 ONE_PIXEL = ("eroded_1", "dilated_1", "shifted_1")
 TWO_PIXELS = ("eroded_2", "dilated_2", "shifted_2")
 TOLERANCES_PX = (1, 2)  # of surface Dice
-DISTANCES = ("hausdorff_px", "hausdorff95_px")
-MEASURES = ("iou", "dice", *DISTANCES, *(f"surface_dice_{px}px" for px in TOLERANCES_PX))
+HAUSDORFF_DISTANCES = ("hausdorff_px", "hausdorff95_px")
+MEASURES = ("iou", "dice", *HAUSDORFF_DISTANCES, *(f"surface_dice_{px}px" for px in TOLERANCES_PX))
 SIZES_PX = (0, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # where bins of the diameter begin; the last one has no end
 QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
 
@@ -185,12 +185,12 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
     image = outlined_image(before, after, [pairs])
     measures = overlap_measures(pairs)
     for tolerance in TOLERANCES_PX:
-        wanted = {*DISTANCES, "surface_dice"}
+        wanted = {*HAUSDORFF_DISTANCES, "surface_dice"}
         ((measured,),) = measure_outlines([image], wanted, border=border, tolerances_px=[tolerance])
         measures |= {**measured, f"surface_dice_{tolerance}px": measured["surface_dice"]}
     values = np.zeros((len(MEASURES), len(before)))
     for number, name in enumerate(MEASURES):
-        values[number] = np.nan if name in DISTANCES else 0
+        values[number] = np.nan if name in HAUSDORFF_DISTANCES else 0
         values[number, index] = measures[name]
     return values
 
@@ -308,13 +308,13 @@ def medians(effects: Sequence[Document], measure: str, perturbations: Iterable[s
 
 # --- advice -----------------------------------------------------------------------------------------------------------
 
-COSTLY = 0.15  # of IoU, for a pixel: three tenths of what a threshold of 0.5 forgives
+COSTLY_IOU = 0.15  # of IoU, for a pixel: three tenths of what a threshold of 0.5 forgives
 CHEAP = 0.10
 BREAKS = 0.01  # a rule that loses a larger share of the nuclei breaks
 FORGIVEN = 0.9  # surface Dice that nine nuclei of ten keep, under a tolerance that forgives a difference
 WIDEST = 0.125  # of the diameter: a wider tolerance forgives nearly every outline
 UNEQUAL = 0.05  # of IoU, between two classes
-FEW = 20  # fewer nuclei of a class decide nothing
+FEW_NUCLEI = 20  # fewer nuclei of a class decide nothing
 LEAST_RADIUS_PX = 3  # more than the two pixels of a shift
 NAMES_UP_TO = 8
 
@@ -327,7 +327,7 @@ def give_advice(document: Document) -> list[Advice]:
     if everything["nuclei"] == 0:
         return [("The reference has no nuclei, so there is nothing to advise.", True)]
     classes = classes_in(document)
-    judged = [stratum for stratum in classes if stratum["nuclei"] >= FEW] or [everything]
+    judged = [stratum for stratum in classes if stratum["nuclei"] >= FEW_NUCLEI] or [everything]
     decisive = max(judged, key=cost_of)
     return [
         advise_on_size(document, decisive, several=len(classes) > 1),
@@ -335,7 +335,7 @@ def give_advice(document: Document) -> list[Advice]:
         *advise_on_classes(judged),
         advise_on_resolution(decisive),
         *advise_on_small_nuclei(document),
-        *advise_on_rare_classes([stratum for stratum in classes if stratum["nuclei"] < FEW]),
+        *advise_on_rare_classes([stratum for stratum in classes if stratum["nuclei"] < FEW_NUCLEI]),
     ]
 
 
@@ -353,11 +353,11 @@ def advised_radius(document: Document) -> int | None:
     It is the radius that ``advise_on_size`` names.
     """
     everything = document["strata"][0]
-    judged = [stratum for stratum in classes_in(document) if stratum["nuclei"] >= FEW]
+    judged = [stratum for stratum in classes_in(document) if stratum["nuclei"] >= FEW_NUCLEI]
     if not judged:
         return None
     decisive = max(judged, key=cost_of)
-    is_costly = cost_of(decisive) >= CHEAP and (cost_of(decisive) >= COSTLY or not safe_thresholds(document))
+    is_costly = cost_of(decisive) >= CHEAP and (cost_of(decisive) >= COSTLY_IOU or not safe_thresholds(document))
     return centroid_radius(everything, decisive) if is_costly else None
 
 
@@ -398,7 +398,7 @@ def advise_on_size(document: Document, decisive: Document, *, several: bool) -> 
     how = f"centroid within {centroid_radius(everything, decisive)} px"
     if first["is_own"] and first["rule"] == "iou_above" and first["threshold"] >= 0.5 and first["threshold"] in safe:
         how = f"{first['words']} and by {how}"  # by the former no nucleus has two partners
-    if cost < COSTLY and safe:
+    if cost < COSTLY_IOU and safe:
         how = f"IoU with a threshold of at most {max(safe):g}"
     tolerance = advised_tolerance(decisive)
     if tolerance is not None:
@@ -407,7 +407,7 @@ def advise_on_size(document: Document, decisive: Document, *, several: bool) -> 
         outlines = "do not rank by outlines, since a tolerance of a pixel forgives nearly all"
     else:
         outlines = "report Hausdorff distances"
-    return f"{start}: match by {how}, {outlines}.", cost >= COSTLY
+    return f"{start}: match by {how}, {outlines}.", cost >= COSTLY_IOU
 
 
 def advised_tolerance(stratum: Document) -> int | None:
@@ -438,7 +438,7 @@ def advise_on_rules(document: Document) -> Iterator[Advice]:
     for perturbations in (ONE_PIXEL, TWO_PIXELS):
         lost = [(-most_lost(everything, rule["name"], perturbations), rule["words"]) for rule in others]
         worst = [f"{words} ({percent(-share, 1)})" for share, words in sorted(lost) if -share > BREAKS]
-        broken.append(first_of(worst) or "none")
+        broken.append(first_names(worst) or "none")
     yield f"Of other rules these break for one pixel: {broken[0]}. For two: {broken[1]}.", False
 
 
@@ -473,10 +473,10 @@ def advise_on_rare_classes(rare: Sequence[Document]) -> Iterator[Advice]:
     """Which classes are too rare to say anything about."""
     if rare:
         names = [f"{quote(stratum['class'])} ({stratum['nuclei']})" for stratum in rare]
-        yield f"Too few nuclei to say much about {first_of(names)}.", False
+        yield f"Too few nuclei to say much about {first_names(names)}.", False
 
 
-def first_of(words: Sequence[str]) -> str:
+def first_names(words: Sequence[str]) -> str:
     """The first of many, and how many more there are."""
     more = f" and {len(words) - NAMES_UP_TO:,} more" * (len(words) > NAMES_UP_TO)
     return ", ".join(words[:NAMES_UP_TO]) + more

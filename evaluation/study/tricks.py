@@ -59,7 +59,7 @@ class TrickCase:
 
 Predictions = Sequence[Instances | None]  # of each case; None: not submitted
 Apply = Callable[[Sequence[TrickCase]], Predictions]
-Value = Callable[[Instances, TrickCase], Float64]
+ValueOfNuclei = Callable[[Instances, TrickCase], Float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def each(change: Callable[[Instances, TrickCase], Instances]) -> Apply:
     return apply
 
 
-def keep(value: Value, share: float) -> Apply:
+def keep(value: ValueOfNuclei, share: float) -> Apply:
     return each(lambda nuclei, case: best_share(nuclei, value(nuclei, case), share))
 
 
@@ -196,10 +196,10 @@ def number_of_classes_predicted(cases: Sequence[TrickCase]) -> Int64:
     return np.asarray(np.sum([np.zeros(cases[0].classes + 1, np.int64), *counts], axis=0))
 
 
-Change = Callable[[Instances, TrickCase, int, int], Instances]
+ChangeOfNuclei = Callable[[Instances, TrickCase, int, int], Instances]
 
 
-def of_data_set(change: Change) -> Apply:
+def of_data_set(change: ChangeOfNuclei) -> Apply:
     """A trick that knows the commonest and the rarest of the classes that the submission predicts."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
@@ -216,7 +216,7 @@ def renamed(nuclei: Instances, class_id: Int64) -> Instances:
     return replace(nuclei, class_id=class_id.astype(np.int16), class_probability=None)
 
 
-def together(nuclei: Instances, *more: Instances) -> Instances:
+def united(nuclei: Instances, *more: Instances) -> Instances:
     """Several sets of nuclei as one; they may overlap."""
     parts = [nuclei, *more]
     if nuclei.class_probability is not None:
@@ -226,7 +226,7 @@ def together(nuclei: Instances, *more: Instances) -> Instances:
 
 def copies(shifts_yx: Sequence[tuple[int, int]]) -> Apply:
     """Every nucleus again, once for each shift."""
-    return each(lambda nuclei, _: together(nuclei, *(moved(nuclei, dy, dx) for dy, dx in shifts_yx)))
+    return each(lambda nuclei, _: united(nuclei, *(moved(nuclei, dy, dx) for dy, dx in shifts_yx)))
 
 
 def moved(nuclei: Instances, dy: int, dx: int) -> Instances:
@@ -238,14 +238,14 @@ def moved(nuclei: Instances, dy: int, dx: int) -> Instances:
 
 def sizes(nuclei: Instances, case: TrickCase) -> Instances:
     """Every nucleus in three sizes."""
-    return together(nuclei, erode_instances(nuclei), dilate_instances(nuclei))
+    return united(nuclei, erode_instances(nuclei), dilate_instances(nuclei))
 
 
 def not_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
     return select_instances(nuclei, nuclei.class_id != common)
 
 
-CHOSEN: Mapping[str, tuple[str, Change]] = {
+CHOSEN: Mapping[str, tuple[str, ChangeOfNuclei]] = {
     "": ("every nucleus", lambda nuclei, *_: nuclei),
     "_surest": (
         "the most confident half of each image",
@@ -265,7 +265,7 @@ def copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
             copy = renamed(copy, copy.class_id.astype(np.int64) % case.classes + 1)
         if surer and copy.probability is not None:
             copy = replace(copy, probability=(1 + copy.probability) / 2)
-        return together(nuclei, copy)
+        return united(nuclei, copy)
 
     words += f" once more, a pixel {size}" + ", as another class" * bool(other)
     words += ", with a higher confidence" * bool(surer)
@@ -281,7 +281,7 @@ def often_rare(nuclei: Instances, case: TrickCase, common: int, rare: int) -> In
 def rare_as_well(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
     """Add a copy of every nucleus that is not of the rarest class, named as the rarest class."""
     others = select_instances(nuclei, nuclei.class_id != rare)
-    return together(nuclei, renamed(others, np.full(len(others), rare)))
+    return united(nuclei, renamed(others, np.full(len(others), rare)))
 
 
 def made(starts: Int64, stops: Int64, instance: Int64, like: Instances, class_id: int) -> Instances:
@@ -303,7 +303,7 @@ def whole_image(nuclei: Instances, case: TrickCase, common: int, rare: int) -> I
     """One more nucleus, as large as the image."""
     height, width = nuclei.shape_yx
     rows = np.arange(height, dtype=np.int64) * width
-    return together(nuclei, made(rows, rows + width, np.zeros(height, np.int64), nuclei, common))
+    return united(nuclei, made(rows, rows + width, np.zeros(height, np.int64), nuclei, common))
 
 
 def specks(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
@@ -314,7 +314,7 @@ def specks(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instan
     np.add.at(taken, nuclei.run_stop, -1)
     grid = np.arange(8, height, 16)[:, np.newaxis] * width + np.arange(8, width, 16)
     free = grid[np.cumsum(taken)[grid] == 0]
-    return together(nuclei, made(free, free + 1, np.arange(len(free)), nuclei, common))
+    return united(nuclei, made(free, free + 1, np.arange(len(free)), nuclei, common))
 
 
 def halves(nuclei: Instances, chosen: Bool) -> Instances:
@@ -331,7 +331,7 @@ def halves(nuclei: Instances, chosen: Bool) -> Instances:
         with_runs(nuclei, right_start[right], nuclei.run_stop[right], run[right]),
     ]
     filled = [select_instances(part, part.areas_px() > 0) for part in parts]
-    return together(*filled)
+    return united(*filled)
 
 
 def split_largest(share: float) -> Apply:
@@ -540,7 +540,7 @@ def play_all(
              rule it is known whether a submission became worse
     """
     judged: dict[tuple[str, str], Float64] = {}
-    played = [Played(asked_for(ranking, paths_of(ranking)), {}, judged) for ranking in rankings]
+    played = [Played(asked_for(ranking, paths_read(ranking)), {}, judged) for ranking in rankings]
     judge = asked_for(counted, JUDGED)
     for team, original in sorted(field.teams.items()):
         cases = field.trick_cases(team, len(counted.classes))
@@ -550,7 +550,7 @@ def play_all(
             values = [summary.value(path) for path in JUDGED]
             judged[team, name] = np.array(values, np.float64)
             for ranking in played:
-                ranking.scores[team, name] = scores_of(ranking.ranking, results, team)
+                ranking.scores[team, name] = scores_read(ranking.ranking, results, team)
     return played
 
 
@@ -568,13 +568,13 @@ def asked_for(challenge: Challenge, paths: Sequence[str]) -> Challenge:
     return challenge.model_copy(update={"metrics": challenge.metrics.model_copy(update={"families": families})})
 
 
-def paths_of(challenge: Challenge) -> tuple[str, ...]:
+def paths_read(challenge: Challenge) -> tuple[str, ...]:
     """What a ranking reads."""
     rules = team_scores.ranking_of(challenge)
     return tuple(column.path for column in rules.columns) + tuple(floor.path for floor in rules.require)
 
 
-def scores_of(challenge: Challenge, results: Sequence[CaseResult], team: str) -> team_scores.TeamScores:
+def scores_read(challenge: Challenge, results: Sequence[CaseResult], team: str) -> team_scores.TeamScores:
     """What a ranking reads of a counted submission, as a leaderboard reads it of its files."""
     scored, rules = summarise(challenge, results), team_scores.ranking_of(challenge)
     details = scored.details if needs_units(rules.method) else None
@@ -604,11 +604,11 @@ def as_recommended(challenge: Challenge) -> Challenge:
     """
     preset = resolve_preset({"preset": "recommended"})
     rules = RankingRules.model_validate(tuples_for_lists(preset["ranking"]))
-    columns = [column for column in rules.columns if not (are_points(challenge) and "class_mean" in column.path)]
+    columns = [column for column in rules.columns if not (compares_points(challenge) and "class_mean" in column.path)]
     columns = [column for column in columns if len(challenge.classes) > 1 or "macro_f1" not in column.path]
     of_outlines = {"measures": ("iou", "hausdorff_px"), "distance_cap_px": preset["metrics"]["distance_cap_px"]}
     changed: dict[str, dict[str, Any]] = {
-        "metrics": {"coverage": preset["metrics"]["coverage"], **({} if are_points(challenge) else of_outlines)},
+        "metrics": {"coverage": preset["metrics"]["coverage"], **({} if compares_points(challenge) else of_outlines)},
         "aggregation": {"undefined": preset["aggregation"]["undefined"]},
         "submission": {"duplicates": preset["submission"]["duplicates"]},
     }
@@ -617,7 +617,7 @@ def as_recommended(challenge: Challenge) -> Challenge:
     return challenge.model_copy(update={**tables, "ranking": ranking})
 
 
-def are_points(challenge: Challenge) -> bool:
+def compares_points(challenge: Challenge) -> bool:
     return challenge.reference.are_points or challenge.submission.are_points
 
 
@@ -636,7 +636,7 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
         )
     teams = find_teams(submissions, output=output, without=rules.unranked).teams
     field, alike, left_out = read_field(folder, challenge, {team.name: team.path for team in teams})
-    tricks = [trick for trick in TRICKS if trick.points or not are_points(challenge)]
+    tricks = [trick for trick in TRICKS if trick.points or not compares_points(challenge)]
     own, plays = play_ranking(field, challenge, tricks)
     document: dict[str, Any] = {
         "challenge": identity(challenge),
@@ -647,7 +647,7 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
         ],
         "plays": [encoded(play) | {"pays": play.pays} for play in plays],
         "pay_under_recommended": None,
-        "entries": entries_of(own, alike),
+        "entries": team_entries(own, alike),
         "alike": alike.lines(),
         "left_out": left_out,
         "findings": render_findings(gameable_ranking(challenge)),
@@ -700,12 +700,12 @@ def outlines_of_cases(cases: Sequence[MatchedCase]) -> Outlines:
 
 
 def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> tuple[Played, list[Play]]:
-    asked = asked_for(challenge, (*JUDGED, *paths_of(challenge)))
+    asked = asked_for(challenge, (*JUDGED, *paths_read(challenge)))
     (played,) = play_all(field, asked, [challenge], tricks)
     return played, played.plays()
 
 
-def entries_of(played: Played, alike: Alike) -> list[dict[str, Any]]:
+def team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:
     """What the presence of each team, and a second entry of it, does to the first rank.
 
     No sum of ranks prevents that: rank one entry for each team.
@@ -756,7 +756,7 @@ def paying_plays(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def tricks_lines(document: Mapping[str, Any]) -> list[str]:
     """What was tried, what works and for whom, under which ranking it does not, and which entries decide."""
-    words = {trick["name"]: words_of(trick) for trick in document["tricks"]}
+    words = {trick["name"]: words_of_trick(trick) for trick in document["tricks"]}
     paying, teams = paying_plays(document), len({play["team"] for play in document["plays"]})
     lines = [
         " ".join(document["verdict"]),
@@ -774,7 +774,7 @@ def tricks_lines(document: Mapping[str, Any]) -> list[str]:
     return [*lines, *document["alike"], *document["findings"]]
 
 
-def words_of(trick: Mapping[str, Any]) -> str:
+def words_of_trick(trick: Mapping[str, Any]) -> str:
     by = " (chosen by the reference: an upper bound)" if trick["by_reference"] else ""
     return f"{trick['words']}{by}"
 

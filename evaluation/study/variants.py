@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from evaluation.findings import counted, quote
 from evaluation.leaderboard.team_scores import Unranked
+from evaluation.leaderboard.verdict import NAMED_UP_TO
 from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.ranking.methods import SCORE_ROUNDING, rank_values
 from evaluation.ranking.stability import count_pairs
@@ -25,7 +26,6 @@ from evaluation.results.csv_files import csv_table
 from evaluation.results.documents import as_json, encoded, number
 from evaluation.results.version import __version__
 
-NAMED_UP_TO = 3  # teams, changes of the rules
 VARIANTS_AT_ONCE = 4096
 
 Verdict = Literal["yes", "untested", "undecided", "shared", "no", "one-team", "nothing-varied", "no-teams"]
@@ -41,7 +41,7 @@ class Dimension:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class DimensionEffect:
     """What one dimension does alone, from all pairs of variants that differ in it only.
 
     comparisons    how many pairs of variants
@@ -129,7 +129,7 @@ class Audit:
     position: Float64
     combined: Float64
     places: tuple[TeamPlaces, ...]
-    effects: tuple[Effect, ...]
+    effects: tuple[DimensionEffect, ...]
     varied: tuple[Varied, ...]
     unranked: tuple[Unranked, ...] = ()
     notes: tuple[str, ...] = ()
@@ -242,17 +242,17 @@ def is_first(position: Float64) -> Bool:
     return np.asarray((finite == finite.min(axis=1, keepdims=True)) & np.isfinite(finite))
 
 
-def effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> Effect:
+def effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> DimensionEffect:
     """What a dimension does alone, from pairs of variants that differ in it only. Teams without a place are last."""
     if len(pairs) == 0:
-        return Effect(name, 0)
+        return DimensionEffect(name, 0)
     last = np.where(np.isnan(position), np.inf, position)
     changed = []
     for part in np.split(pairs, range(VARIANTS_AT_ONCE, len(pairs), VARIANTS_AT_ONCE)):
         counts = count_pairs(last[part[:, 0]], last[part[:, 1]])
         changed += (counts.changed() / np.maximum(counts.pairs, 1)).tolist()
     changes = (first[pairs[:, 0]] != first[pairs[:, 1]]).any(axis=1).sum()
-    return Effect(name, len(pairs), int(changes), math.fsum(changed) / len(pairs))
+    return DimensionEffect(name, len(pairs), int(changes), math.fsum(changed) / len(pairs))
 
 
 def credits(first: Bool) -> Float64:

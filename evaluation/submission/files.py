@@ -303,8 +303,8 @@ IN_EXTRA_FIELD = 0xFFFFFFFF  # says of a number that it stands, in 64 bits, in t
 STORED, DEFLATED = 0, 8
 LIST_BYTES_PER_FILE = 336
 SMALL_LIST_BYTES = 1 << 20
-CHUNK_BYTES = 1 << 20
-MEMORY_BYTES = 1 << 26  # larger members go to a temporary file
+COPIED_BYTES = 1 << 20
+IN_MEMORY_BYTES = 1 << 26  # larger members go to a temporary file
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +412,7 @@ def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
 
 def room_for(member: Member) -> IO[bytes]:
     """An empty stream to unpack a member to."""
-    return io.BytesIO() if member.size <= MEMORY_BYTES else tempfile.TemporaryFile()
+    return io.BytesIO() if member.size <= IN_MEMORY_BYTES else tempfile.TemporaryFile()
 
 
 def copy_checked(pieces: Iterator[bytes], member: Member, content: IO[bytes]) -> None:
@@ -442,7 +442,7 @@ def unpack(archive: BinaryIO, member: Member) -> Iterator[bytes]:
 
 def packed_pieces(archive: BinaryIO, remaining: int) -> Iterator[bytes]:
     while remaining:
-        piece = archive.read(min(remaining, CHUNK_BYTES))
+        piece = archive.read(min(remaining, COPIED_BYTES))
         if not piece:
             raise Damaged
         remaining -= len(piece)
@@ -457,7 +457,7 @@ def inflate(packed: Iterator[bytes]) -> Iterator[bytes]:
             raise Damaged
         waiting = piece
         while waiting:
-            yield inflater.decompress(waiting, CHUNK_BYTES)
+            yield inflater.decompress(waiting, COPIED_BYTES)
             waiting = inflater.unconsumed_tail
     yield inflater.flush()  # a few kB at most
     if not inflater.eof or inflater.unused_data:
