@@ -37,7 +37,7 @@ def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, leve
     columns  how many such functions are needed, which bounds what each may keep
 
     The function takes how often each sample has each unit, int64 (S, G). The tests are those of ``compare_teams``, with
-    ``ORDERS_DRAWN`` orders, and Wilcoxon's by the normal approximation. Teams are compared in the units that all of them have
+    ``ORDERS_DRAWN`` orders, and Wilcoxon's by the normal approximation. Teams are compared in the units that all have
     that have any. Of more than 50 units Wilcoxon's sum of ranks is the linear part of what it is in the sample, which
     is off by about one part in the number of units.
     """
