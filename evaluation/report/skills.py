@@ -188,7 +188,7 @@ def side_by_side(
     notes += ["In brackets: the interval."] if any(score.ends for row in rows for score in row.scores) else []
     whys = dict.fromkeys(score.why for row in rows for score in row.scores if score.value is None and score.why)
     notes += [f"{why.replace('-', ' ').capitalize()}: {reason_in_words(why)}." for why in whys]
-    notes += [f"{skill}{ABOUT[skill]}." for skill in dict.fromkeys(row.skill for row in rows) if skill in ABOUT]
+    notes += [f"{skill}: {ABOUT[skill][2:]}." for skill in dict.fromkeys(row.skill for row in rows) if skill in ABOUT]
     notes += filter(None, [about_distances(rows)])
     titles, note = [what, *columns], " ".join(notes)
     return table_of("compared-scores", caption, titles, table, help={}, sortable=False, note=note)
