@@ -20,8 +20,9 @@ from test_leaderboard import ranked, table_of
 from test_ranking_methods import INDEPENDENT, independence, units_only
 
 from evaluation.challenge.rules import RankingRules
-from evaluation.leaderboard.board import apply_method, build_board, sample_ranker
+from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import Board
+from evaluation.leaderboard.ranked_table import apply_method, sample_ranker
 from evaluation.metrics import order_statistics
 from evaluation.metrics.order_statistics import Blocks, median_of_units, rank, tie_numbers, weighted_auroc, write_out
 from evaluation.model import Float64, Missing, MissingValues, ScoreTable, Ties, Units

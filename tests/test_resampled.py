@@ -22,8 +22,9 @@ from pictures import nuclei
 from evaluation import Challenge
 from evaluation.aggregation.intervals import resample
 from evaluation.challenge.rules import Floor, RankingRules
-from evaluation.leaderboard.board import board_of_challenge, not_resampled, rank_table, sample_ranker
+from evaluation.leaderboard.board import board_of_challenge
 from evaluation.leaderboard.document import leaderboard_document
+from evaluation.leaderboard.ranked_table import not_resampled, rank_table, sample_ranker
 from evaluation.leaderboard.resampled import columns_in_samples, stored_tables, tables_of_result
 from evaluation.leaderboard.score_csv import read_scores
 from evaluation.leaderboard.team_scores import (

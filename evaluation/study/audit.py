@@ -24,7 +24,7 @@ from evaluation.challenge.rules import AuditRules, RankingRules
 from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import counted, fault, render_findings
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.leaderboard import board, team_scores
+from evaluation.leaderboard import board, ranked_table, team_scores
 from evaluation.leaderboard.gameable import gameable_ranking
 from evaluation.leaderboard.rank_given import parse_settings, rules_of_scores
 from evaluation.leaderboard.score_csv import Unit, aggregation_of, read_rows, table_of_rows, without_teams
@@ -80,7 +80,7 @@ def audit_views(
     """
     views, left_out = [complete(view) for view in views], list(notes)
     own, rules = views[0], views[0].rules
-    tests = board.compare_columns(own.table, rules) if own.table.teams else []
+    tests = ranked_table.compare_columns(own.table, rules) if own.table.teams else []
     methods = methods_of(own, audit, tests, left_out)
     views += weight_views(own, audit.weights)
     ranked = [{method: rank_view(view, method) for method in methods} for view in views]
@@ -122,7 +122,7 @@ def complete(view: View) -> View:
 
 
 def rank_view(view: View, method: RankingMethod) -> tuple[Float64, Float64]:
-    return board.rank_table(view.table, view.rules.model_copy(update={"method": method}))
+    return ranked_table.rank_table(view.table, view.rules.model_copy(update={"method": method}))
 
 
 def methods_of(
@@ -135,7 +135,7 @@ def methods_of(
             got = f"'absolute' with {len(rules.columns)} columns"
             raise contradictory("audit.methods", got, "methods for several columns")
         return own_first(rules.method, audit.methods)
-    places = board.places_by_methods(own.table, rules, tests) if own.table.teams else {}
+    places = ranked_table.places_by_methods(own.table, rules, tests) if own.table.teams else {}
     unable = [name for name in get_args(RankingMethod) if name not in places and (name != "absolute" or not several)]
     if places and unable:
         notes.append(f"Methods that cannot decide (all teams would share a rank) are left out: {', '.join(unable)}.")

@@ -26,7 +26,7 @@ from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
 from evaluation.instances.prepare import PreparedReference, join_instances
 from evaluation.instances.runs import select_instances, with_runs
-from evaluation.leaderboard import board, team_scores
+from evaluation.leaderboard import board, ranked_table, team_scores
 from evaluation.leaderboard.gameable import against_tricks, gameable_ranking
 from evaluation.leaderboard.matched_nuclei import Alike, Outlines, compare_outlines
 from evaluation.leaderboard.teams import find_teams
@@ -586,7 +586,7 @@ def places_of(challenge: Challenge, teams: Sequence[team_scores.TeamScores]) -> 
     """The places of teams by their names, in ascending order; NaN for those that are not ranked."""
     rules = team_scores.ranking_of(challenge)
     table = team_scores.score_table(teams, rules, team_scores.groups_of(challenge))
-    return dict(zip(table.teams, board.apply_method(table, rules).position.tolist(), strict=True))
+    return dict(zip(table.teams, ranked_table.apply_method(table, rules).position.tolist(), strict=True))
 
 
 def first_of(places: Mapping[str, float]) -> list[str]:
