@@ -446,7 +446,7 @@ MUTANTS: Sequence[Mutant] = [
         ("short = np.round(quotient, 6)", "short = np.round(quotient, 1)")),
     *of(
         "guard", "guard",
-        ("left -= time.monotonic() - began", "pass"),
+        ("seconds -= time.monotonic() - began", "pass"),
         ("if count > yielded:", "if count:"),
         ("if was_killed:", "if True:"),
         ("if death.signal_number == 0 and has_less:", "if not death:"),

@@ -156,10 +156,10 @@ def classes_text(classes: Any) -> str | None:
 
 def ignored_names(ignore: Any) -> tuple[str, ...]:
     """Labels and classes as the option ``--ignore`` has them. Raises ValueError."""
-    given = [ignore] if isinstance(ignore, str | int) else list(ignore) if isinstance(ignore, Iterable) else [None]
-    if not all(isinstance(name, str | int | np.integer) for name in given):
+    values = [ignore] if isinstance(ignore, str | int) else list(ignore) if isinstance(ignore, Iterable) else [None]
+    if not all(isinstance(name, str | int | np.integer) for name in values):
         raise ValueError(f"ignore is {ignore!r}; expected labels or classes of the reference, such as [-1, 255]")
-    return tuple(map(str, given))
+    return tuple(map(str, values))
 
 
 def paths_in(prediction: Any) -> dict[str, Path]:
@@ -179,7 +179,7 @@ def paths_in(prediction: Any) -> dict[str, Path]:
 def models_by_name(reference: Any, prediction: Any) -> dict[str, Any]:
     """The models of a prediction by name: it is a table of what the reference is, or one such thing."""
     if isinstance(prediction, Mapping):
-        several = isinstance(reference, Mapping) and any(isinstance(of, Mapping) for of in prediction.values())
+        several = isinstance(reference, Mapping) and any(isinstance(images, Mapping) for images in prediction.values())
         if several or not isinstance(reference, Mapping):
             return dict(prediction)
     return {"prediction": prediction}
@@ -205,12 +205,12 @@ def option_for_numbers(option: str | None, keys: Set[str]) -> str | None:
 
 
 def check_images(
-    model: str, read: Mapping[str, Nuclei], images: Mapping[str, Nuclei], given: Any, *, may_differ: bool
+    model: str, read: Mapping[str, Nuclei], images: Mapping[str, Nuclei], argument: Any, *, may_differ: bool
 ) -> None:
     """Refuse images that the reference has not, and lists of another length. Raises ValueError."""
     if strange := sorted(set(read) - set(images)):
         expected = "two images, two lists, or two tables with the same names; several models are a table by name"
-        if isinstance(given, list):
+        if isinstance(argument, list):
             expected += "; masks of single nuclei are arrays of True and False"
         raise ValueError(f"{model!r} has images that the reference has not: {strange[:3]}; expected {expected}")
     if not may_differ and len(images) != len(read):
@@ -280,16 +280,16 @@ def with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
     for name, labels in runs.items():
         place, image = f"{where} {name!r}", images[name]
         if not values:
-            told = (*find_binary_mask(labels, where=place), *image.findings)
-            made[name] = replace(image, findings=tuple(replace(one, where=place) for one in told))
+            findings = (*find_binary_mask(labels, where=place), *image.findings)
+            made[name] = replace(image, findings=tuple(replace(one, where=place) for one in findings))
             continue
-        regions, told = label_components(labels, 8, where=place, bytes_limit=LimitRules().bytes_per_file)
+        regions, findings = label_components(labels, 8, where=place, bytes_limit=LimitRules().bytes_per_file)
         nuclei = dense.instances_of_values(regions, 1)
         keys = None
         if len(values) > 1:
             first = np.searchsorted(labels.start, nuclei.first_pixels(), side="right") - 1
             keys = tuple(map(str, labels.value[first].tolist()))
-        made[name] = replace(image, instances=nuclei, keys=keys, classes=keys or (), findings=told)
+        made[name] = replace(image, instances=nuclei, keys=keys, classes=keys or (), findings=findings)
     return made
 
 

@@ -119,15 +119,17 @@ def compare_paths(
         paths = [reference, *predictions.values()]
         skip_tables = challenges.is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
         sides = look_at_sides(paths, workspace, skip_tables=skip_tables)
-        found, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
-        of_models = {model: with_categories(side, found) for model, side in of_models.items()}
-        check_ignored(found, ignore)
-        wanted = Wanted(iou, tuple(families), tuple(challenges.ignored_classes(found, ignore)) if ignore else ())
-        planned = challenges.plan_classes(found, of_models, classes, wanted.ignore)
-        parties = parties_of(found, of_models, planned)
+        reference_side, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
+        of_models = {model: with_categories(side, reference_side) for model, side in of_models.items()}
+        check_ignored(reference_side, ignore)
+        wanted = Wanted(
+            iou, tuple(families), tuple(challenges.ignored_classes(reference_side, ignore)) if ignore else ()
+        )
+        planned = challenges.plan_classes(reference_side, of_models, classes, wanted.ignore)
+        parties = parties_of(reference_side, of_models, planned)
         results: dict[str, Result] = {}
         scenes: dict[str, Mapping[str, Scene]] = {}
-        tissue = link_tissue(found, of_models, workspace / "tissue") if pictures else None
+        tissue = link_tissue(reference_side, of_models, workspace / "tissue") if pictures else None
         signs = [line for side in sides for line in (f"Files of {quote(str(side.path), 120)}:", *side.signs)]
         notes: list[str] = signs if explain else []
         findings = list(planned.findings)
@@ -135,7 +137,7 @@ def compare_paths(
         for number, party in enumerate(parties):
             scratch = workspace / f"challenge_{number}"
             target = scratch if number or folder is None else folder
-            made = challenges.make_challenge(found, party, target, wanted, scratch)
+            made = challenges.make_challenge(reference_side, party, target, wanted, scratch)
             if faults := challenges.faults_of_sizes(made):
                 raise WrongUsage(*faults)
             challenge = Challenge.load(made.folder)
@@ -228,10 +230,10 @@ def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPl
 def about_overlaps(challenge: Challenge, result: Result) -> str:
     """A note if outlines of the reference lose pixels, since the files of models cannot hold that they overlap."""
     reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
-    lost = sum(of.outlines_that_lost_pixels for of in reports)
+    lost = sum(report.outlines_that_lost_pixels for report in reports)
     if not lost:
         return ""
-    outlines = f"{lost:,} of {sum(of.outlines for of in reports):,} lose pixels to others"
+    outlines = f"{lost:,} of {sum(report.outlines for report in reports):,} lose pixels to others"
     why = "Outlines of the reference overlap, which the files of {names} cannot hold"
     return f"{why}: {outlines} (overlap = {challenge.reference.overlap})."
 
@@ -240,8 +242,8 @@ def about_empty(result: Result) -> str:
     """A note if nothing is predicted in images that have nuclei, and have a prediction."""
     rule = next(iter(result.scores))
     counts = [(each.case.name, each.counts[rule]) for each in result.cases if not each.missing]
-    with_nuclei = [(name, of) for name, of in counts if of.true_positives or of.false_negatives]
-    empty = [name for name, of in with_nuclei if not of.true_positives and not of.false_positives]
+    with_nuclei = [(name, count) for name, count in counts if count.true_positives or count.false_negatives]
+    empty = [name for name, count in with_nuclei if not count.true_positives and not count.false_positives]
     if not empty:
         return ""
     name = quote(empty[0]).replace("{", "{{").replace("}", "}}")

@@ -262,8 +262,8 @@ def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_pla
             raise
         if is_in_place and not reference.has_pictures and is_of(expected, reference):
             return None
-        found = look(sample, Path(tempfile.mkdtemp(dir=workspace))) if sample else None
-        return Looked(reference, found, challenges.plan_classes(reference, {}, None))
+        looked = look(sample, Path(tempfile.mkdtemp(dir=workspace))) if sample else None
+        return Looked(reference, looked, challenges.plan_classes(reference, {}, None))
 
 
 def is_of(challenge: Challenge, source: Source) -> bool:

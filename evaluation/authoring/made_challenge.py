@@ -565,8 +565,8 @@ def unpaired(pairing: Pairing, model: str) -> list[Finding]:
     where, left_over = f"prediction {quote(model)}", pairing.without_reference
     lacking = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
     strange = [f"{where}, {quote(name)}" for name in left_over]
-    found = [fault("not-paired", *lacking, names=left_over)] if lacking else []
-    return [*found, *([fault("not-paired", *strange, wording="no-reference-of-image")] if strange else [])]
+    findings = [fault("not-paired", *lacking, names=left_over)] if lacking else []
+    return [*findings, *([fault("not-paired", *strange, wording="no-reference-of-image")] if strange else [])]
 
 
 def paired_cases(

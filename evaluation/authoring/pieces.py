@@ -389,7 +389,7 @@ def foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
         for masks, labels in permutations(beside.values(), 2) if len(beside) <= MOST_FOLDERS else ():
             some = sorted(masks)[:SAMPLE]
             if masks.keys() <= labels.keys() and are_labels_of(
-                *([of[stem] for stem in some] for of in (labels, masks))
+                *([files[stem] for stem in some] for files in (labels, masks))
             ):
                 why = f"a mask of all nuclei, whose labels are in {quote(labels[some[0]].name, 80)}"
                 signs |= dict.fromkeys((one.name for one in masks.values()), why)

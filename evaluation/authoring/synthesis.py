@@ -235,9 +235,9 @@ def whole_outlines(points_xy: Float64, owner: Int64, class_id: Int16, shape_yx: 
     """One ring an instance from vertices in order of their instances: rounded, inside, none twice in a row."""
     points = np.floor(points_xy + 0.5)
     np.clip(points, 0, [shape_yx[1] - 1, shape_yx[0] - 1], out=points)
-    kept = np.ones(len(points), np.bool_)
-    kept[1:] = (owner[1:] != owner[:-1]) | (points[1:] != points[:-1]).any(axis=1)
-    return ring_table(points[kept], np.bincount(owner[kept], minlength=len(class_id)), class_id)
+    is_whole = np.ones(len(points), np.bool_)
+    is_whole[1:] = (owner[1:] != owner[:-1]) | (points[1:] != points[:-1]).any(axis=1)
+    return ring_table(points[is_whole], np.bincount(owner[is_whole], minlength=len(class_id)), class_id)
 
 
 def ring_table(points_xy: Float64, vertices: Int64, class_id: Int16) -> Outlines:
@@ -436,8 +436,8 @@ def merge_nuclei(rng: np.random.Generator, outlines: Outlines, fraction: float) 
             # From its least vertex on, counterclockwise, without the closing one, in whatever order GEOS has it.
             rings[index] = shapely.get_coordinates(shapely.normalize(hull))[:0:-1]
             touched[[index, other]] = gone[other] = True
-    kept = np.flatnonzero(~gone)
-    return outlines_from_rings([rings[index] for index in kept], outlines.class_id[kept].tolist())
+    remaining = np.flatnonzero(~gone)
+    return outlines_from_rings([rings[index] for index in remaining], outlines.class_id[remaining].tolist())
 
 
 def outlines_from_rings(rings: Sequence[Float64], class_id: Sequence[int]) -> Outlines:

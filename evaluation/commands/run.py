@@ -104,8 +104,10 @@ def score(
         with options.writing_to(output):
             remove_results(output)  # an earlier submission's would be taken for this one's
         raise
-    kept = challenge / "leaderboard"  # results to rank among, or a folder that may not be looked into
-    if any(kept.glob("*.json")) or (kept.is_dir() and not os.access(kept, os.R_OK | os.X_OK)):
+    earlier_results = challenge / "leaderboard"  # results to rank among, or a folder that may not be looked into
+    if any(earlier_results.glob("*.json")) or (
+        earlier_results.is_dir() and not os.access(earlier_results, os.R_OK | os.X_OK)
+    ):
         from evaluation.leaderboard.board import rank_result
 
         result = rank_result(challenge, result, team=team or "")
@@ -182,21 +184,21 @@ def leaderboard(
 
     with screen.scoring(**work) as how, options.writing_to(output):
         board = score_and_rank(challenge, submissions, output, before=before, **how)
-    show_board, told = screen.keep_board(board, output, report=False), []
+    show_board, notes = screen.keep_board(board, output, report=False), []
     if report:
         from evaluation.report.folders import report_board
 
         with screen.progress_bar("Drawing") as drawn, options.writing_to(output):
             written = report_board(output, board, challenge, submissions, workers=work["workers"], progress=drawn)
-        told.append(f"{counted(len(written), 'page')}: open {output}/{written[0]} in a browser")
+        notes.append(f"{counted(len(written), 'page')}: open {output}/{written[0]} in a browser")
     if store is not None:
         from evaluation.leaderboard.board import store_results
 
         with options.writing_to(store):
             store_results(board, output, store)
-        told.append(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
+        notes.append(f"Stored in {store}: the results of {counted(len(board.teams), 'team')}")
     show_board()
-    screen.show_lines(told)
+    screen.show_lines(notes)
 
 
 # --- rank -------------------------------------------------------------------------------------------------------------

@@ -233,7 +233,7 @@ def scoring(cluster: str | None, log: Path | None, workers: int | None) -> Itera
             with writing_to(log):
                 log.parent.mkdir(parents=True, exist_ok=True)
                 stream = stack.enter_context(log.open("a", encoding="utf-8"))
-        told = SubmissionsProgress(stack.enter_context(progress_bar("Scoring")), stream)
-        executor = stack.enter_context(connect(cluster, told.say))
-        yield {"executor": executor, "workers": workers, "progress": told.progress, "note": told.note}
-    told.end()  # the bar is gone
+        progress = SubmissionsProgress(stack.enter_context(progress_bar("Scoring")), stream)
+        executor = stack.enter_context(connect(cluster, progress.say))
+        yield {"executor": executor, "workers": workers, "progress": progress.progress, "note": progress.note}
+    progress.end()  # the bar is gone

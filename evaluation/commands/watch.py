@@ -87,9 +87,9 @@ def stop(number: int, _: object) -> None:
 def end_early(stopped: Stopped) -> int:
     """Print a last line on which files are complete. Returns the exit code."""
     results, files = sum(name == "metrics.json" for name in written), len(written)
-    kept = f"results that were complete before are kept: {results}" if results else ""
-    kept = kept or (f"files that were complete before are kept: {files}" if files else "no results were written")
-    print(f"Interrupted; {kept}.", file=sys.stderr, flush=True)
+    note = f"results that were complete before are kept: {results}" if results else ""
+    note = note or (f"files that were complete before are kept: {files}" if files else "no results were written")
+    print(f"Interrupted; {note}.", file=sys.stderr, flush=True)
     return stopped.exit_code
 
 

@@ -75,7 +75,7 @@ class RightsBeneath(ctypes.Structure):
     _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
 
-def detach(kept: int) -> None:
+def detach(open_descriptor: int) -> None:
     """Let go of what was inherited from the parent: files, signals and session. This process was just forked, with one
     thread; whoever kills the parent with all of its group lets this process clean up.
 
@@ -90,8 +90,8 @@ def detach(kept: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.closerange(3, open_descriptor)
+    os.closerange(open_descriptor + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 

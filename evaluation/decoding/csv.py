@@ -68,9 +68,9 @@ class Table:
         """The same. Raises InputFault ("missing-column") if none of them occurs."""
         if (column := self.find(names)) is not None:
             return column
-        seen = [name for name in self.names if name]
-        hint = did_you_mean(names[0], seen) or fix
-        raise refused("missing-column", self.where, wording="named", names=names, seen=seen, suggestion=hint)
+        headers = [name for name in self.names if name]
+        hint = did_you_mean(names[0], headers) or fix
+        raise refused("missing-column", self.where, wording="named", names=names, seen=headers, suggestion=hint)
 
     def cells(self, column: int) -> list[bytes]:
         """The cells of a column, without the quotation marks around them."""

@@ -112,10 +112,10 @@ def receive_exactly(connection: socket.socket, size: int, deadline: float | None
 def fill(connection: socket.socket, view: memoryview, deadline: float | None = None) -> None:
     while len(view):
         if deadline is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
                 raise TimeoutError
-            connection.settimeout(left)
+            connection.settimeout(seconds)
         received = connection.recv_into(view)
         if not received:
             raise EOFError
@@ -254,8 +254,8 @@ def serve(connection: socket.socket, room: int) -> None:
         packed, numbers = receive_request(connection)
         function, arguments, contents, bounds = pickle.loads(packed)
         limit_next(room + bounds.memory_bytes, bounds.seconds)
-        left = iter(numbers)
-        streams = [os.fdopen(next(left), "rb") if content is None else BytesIO(content) for content in contents]
+        remaining = iter(numbers)
+        streams = [os.fdopen(next(remaining), "rb") if content is None else BytesIO(content) for content in contents]
         for answer in answers(function, streams, arguments):
             try:
                 send_answer(connection, answer)
@@ -290,8 +290,8 @@ def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ..
 def find(name: str) -> Reader:
     """The function that is called ``module:function``."""
     module, _, function = name.partition(":")
-    found: Reader = getattr(import_module(module), function)
-    return found
+    reader: Reader = getattr(import_module(module), function)
+    return reader
 
 
 # --- the parent -------------------------------------------------------------------------------------------------------
@@ -369,17 +369,17 @@ class Decoder:
         Raises InputFault, OutOfBounds, TimeoutError, Died, DecoderFault, OSError.
         """
         self.is_used = True
-        left = float(WAITED * bounds.seconds)
+        seconds = float(WAITED * bounds.seconds)
         try:
-            self.connection.settimeout(left)
+            self.connection.settimeout(seconds)
             packed = MESSAGE_SIZES.pack(len(request), len(descriptors)) + request
             sent = socket.send_fds(self.connection, [packed], descriptors)
             self.connection.sendall(packed[sent:])
             yield None
             while True:
                 began = time.monotonic()
-                kind, content = receive_answer(self.connection, bounds.memory_bytes, began + left)
-                left -= time.monotonic() - began
+                kind, content = receive_answer(self.connection, bounds.memory_bytes, began + seconds)
+                seconds -= time.monotonic() - began
                 if kind == "end":
                     return
                 if kind != "result":
@@ -505,9 +505,9 @@ def decode(
     prepare()
     contents = [content_of(stream) for stream in streams]
     share = bounds.memory_bytes if of_thread.share is None else of_thread.share
-    given = replace(bounds, memory_bytes=min(share, bounds.memory_bytes))
-    request = pickle.dumps((function, arguments, contents, given), pickle.HIGHEST_PROTOCOL)
-    has_less = given != bounds  # memory than where nobody works beside it
+    shared_bounds = replace(bounds, memory_bytes=min(share, bounds.memory_bytes))
+    request = pickle.dumps((function, arguments, contents, shared_bounds), pickle.HIGHEST_PROTOCOL)
+    has_less = shared_bounds != bounds  # memory than where nobody works beside it
     is_sent = was_killed = False
     yielded = 0
 
@@ -518,12 +518,12 @@ def decode(
             decoder = of_thread.take(owner, writes=writes)
             was_used, count, is_sound = decoder.is_used, 0, False
             try:
-                found = decoder.ask(request, rewound(streams, contents), given)
-                next(found)
+                decoded = decoder.ask(request, rewound(streams, contents), shared_bounds)
+                next(decoded)
                 if not is_sent:
                     is_sent = True
                     yield None
-                for result in found:
+                for result in decoded:
                     count += 1
                     if count > yielded:  # else it was yielded before the decoder was killed
                         yielded = count
@@ -536,13 +536,13 @@ def decode(
             except OutOfBounds:
                 if has_less:
                     raise NoRoomBeside from None
-                memory = f"{given.memory_bytes >> 20:,} MiB of memory"
+                memory = f"{shared_bounds.memory_bytes >> 20:,} MiB of memory"
                 raise refused("too-large", where, wording="too-much-to-decode", what=memory) from None
             except TimeoutError:
-                raise refused("too-slow", where, seconds=given.seconds) from None
+                raise refused("too-slow", where, seconds=shared_bounds.seconds) from None
             except Died as death:
                 if death.signal_number == signal.SIGXCPU:
-                    raise refused("too-slow", where, seconds=given.seconds) from None
+                    raise refused("too-slow", where, seconds=shared_bounds.seconds) from None
                 if death.signal_number == 0 and has_less:  # a long answer
                     raise NoRoomBeside from None
                 if death.signal_number == signal.SIGKILL:

@@ -78,12 +78,12 @@ def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 def read_mha_header(stream: BinaryIO) -> dict[str, str]:
     """The header as values by key in lower case; the stream is left behind ElementDataFile, its last line."""
     header: dict[str, str] = {}
-    left = MHA_HEADER_BYTES
+    remaining_bytes = MHA_HEADER_BYTES
     while "elementdatafile" not in header:
-        line = stream.readline(left)
-        left -= len(line)
+        line = stream.readline(remaining_bytes)
+        remaining_bytes -= len(line)
         if not line.endswith(b"\n"):
-            if left <= 0:
+            if remaining_bytes <= 0:
                 raise Damaged(f"no ElementDataFile in the first {MHA_HEADER_BYTES:,} bytes")
             if not line.strip().lower().startswith(b"elementdatafile"):
                 raise CutOff

@@ -88,13 +88,13 @@ def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, 
     text = RecordText(stream, where, limits, nan_is_null=nan_is_null)
     cuts = find_cuts(text.chunks(), key, where, limits)
     root = text.parse_around(cuts) if cuts.ends else text.parse(cuts.behind, 0, size=cuts.size)
-    found = root.get(key) if isinstance(root, dict) else root
-    if cuts.ends and not (isinstance(found, list) and found[:1] == [0]):
+    value = root.get(key) if isinstance(root, dict) else root
+    if cuts.ends and not (isinstance(value, list) and value[:1] == [0]):
         raise refused("duplicate-key", where, key=key)
-    if not isinstance(found, list):
+    if not isinstance(value, list):
         return Records(root, None)
-    last = found[1:] if cuts.ends else found[:]
-    found.clear()
+    last = value[1:] if cuts.ends else value[:]
+    value.clear()
 
     def pieces() -> Iterator[list[Any]]:
         opening = b"["
@@ -229,13 +229,13 @@ class RecordText:
     def locate(self, text: bytes | bytearray, position: int, start: int) -> tuple[int, int]:
         """Line and column in the file of a position in a text that begins at ``start`` there."""
         line, column = line_and_column(text, position)
-        lines, left, since = 0, start, 0
+        lines, remaining, since = 0, start, 0
         for chunk in self.chunks():
-            before = chunk[:left]
+            before = chunk[:remaining]
             lines += before.count(b"\n")
             since = len(before) - 1 - before.rfind(b"\n") if b"\n" in before else since + len(before)
-            left -= len(before)
-            if not left:
+            remaining -= len(before)
+            if not remaining:
                 break
         return lines + line, column + (since if line == 1 else 0)
 

@@ -312,12 +312,12 @@ def label_components(
     first = np.repeat(runs.start - np.cumsum(length) + length, length)
     plane[first + np.arange(len(first))] = np.repeat(values, length)
     plane = plane.reshape(runs.shape_yx)
-    found, count = label(plane, return_num=True, connectivity=1 if connectivity == 4 else 2)
+    components, count = label(plane, return_num=True, connectivity=1 if connectivity == 4 else 2)
     if not count:
-        return runs_of(found.astype(np.int32)), ()
+        return runs_of(components.astype(np.int32)), ()
     _, other = label(plane, return_num=True, connectivity=2 if connectivity == 4 else 1)
-    specks = int((np.bincount(found.ravel())[1:] == 1).sum())
+    specks = int((np.bincount(components.ravel())[1:] == 1).sum())
     corners = "touched" if connectivity == 4 else "did not touch"
-    return runs_of(found.astype(np.int32)), (
+    return runs_of(components.astype(np.int32)), (
         fault("components", where, count=count, other=other, corners=corners, specks=specks),
     )

@@ -159,7 +159,7 @@ def without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: in
     stream.seek(0)
     pieces = [stream.read(128)]
     tag = struct.Struct("<II" if pieces[0].endswith(b"IM") else ">II")
-    position, left = 128, bytes_limit
+    position, remaining_bytes = 128, bytes_limit
     while position + tag.size <= size:
         kind, count = tag.unpack(stream.read(tag.size))
         position += tag.size + count
@@ -167,9 +167,9 @@ def without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: in
             raise CutOff
         piece = stream.read(count)
         if kind == MI_COMPRESSED:
-            piece = inflated(piece, left)
-            left -= len(piece)
-            if left < 0:
+            piece = inflated(piece, remaining_bytes)
+            remaining_bytes -= len(piece)
+            if remaining_bytes < 0:
                 raise too_large(where, "more after decompression", bytes_limit)
             kind, count = tag.unpack_from(piece.ljust(tag.size, b"\0"))
             piece = piece[tag.size :]

@@ -214,16 +214,16 @@ def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool
     alpha (4). Raises CutOff, Damaged, and InputFault: unsupported-format (interlaced); reading also too-large, and
     unsupported-format for a palette of other colours.
     """
-    left = stream.seek(0, 2) - len(content.PNG_MAGIC)
+    remaining_bytes = stream.seek(0, 2) - len(content.PNG_MAGIC)
     stream.seek(len(content.PNG_MAGIC))
-    kind, payload, left = read_png_chunk(stream, left)
+    kind, payload, remaining_bytes = read_png_chunk(stream, remaining_bytes)
     header = read_png_header(kind, payload, where)
     shape = (*header.shape, 3) if as_colours and header.colour_type == PALETTE else header.shape
     dtype = np.dtype(f"u{max(header.bits // 8, 1)}")
 
     def read() -> npt.NDArray[Any]:
         check_bytes(math.prod(shape) * dtype.itemsize, "an array", where, bytes_limit)
-        data, palette = read_png_data(stream, left, header)
+        data, palette = read_png_data(stream, remaining_bytes, header)
         samples = decode_png(header, data)
         if header.colour_type != PALETTE:
             return samples
@@ -240,24 +240,24 @@ def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool
     return Pixels(where, shape, read, dtype)
 
 
-def read_png_chunk(stream: BinaryIO, left: int) -> tuple[bytes, bytes, int]:
+def read_png_chunk(stream: BinaryIO, remaining_bytes: int) -> tuple[bytes, bytes, int]:
     """Kind and payload of the next chunk, and how many bytes of the file are left behind it."""
     size, kind = struct.unpack(">I4s", Plain(stream).read(8))
-    left -= 12 + size
-    if left < 0:
+    remaining_bytes -= 12 + size
+    if remaining_bytes < 0:
         raise CutOff
     payload = Plain(stream).read(size)
     if Plain(stream).read(4) != struct.pack(">I", zlib.crc32(payload, zlib.crc32(kind))):
         raise CutOff
-    return kind, payload, left
+    return kind, payload, remaining_bytes
 
 
-def read_png_data(stream: BinaryIO, left: int, header: PngHeader) -> tuple[bytes, bytes]:
+def read_png_data(stream: BinaryIO, remaining_bytes: int, header: PngHeader) -> tuple[bytes, bytes]:
     """The compressed data, and the palette: red, green, blue, red, …; from the chunks behind the header."""
     data: list[bytes] = []
     palette = b""
     for _ in range(PNG_CHUNKS - 1):
-        kind, payload, left = read_png_chunk(stream, left)
+        kind, payload, remaining_bytes = read_png_chunk(stream, remaining_bytes)
         if kind == b"IDAT":
             data.append(payload)
         elif kind == b"IEND":

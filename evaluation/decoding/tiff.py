@@ -413,12 +413,12 @@ class TiffFile:
     def pages(self) -> list[TiffPage]:
         """The first 64 pages, in order; there is one at least."""
         pages: list[TiffPage] = []
-        seen: set[int] = set()
+        offsets_seen: set[int] = set()
         offset = self.first_offset
         while offset and len(pages) < MAX_PAGES:
-            if offset in seen:
+            if offset in offsets_seen:
                 raise Damaged("a page that follows itself")
-            seen.add(offset)
+            offsets_seen.add(offset)
             pages.append(self.page_at(offset))
             offset = pages[-1].next_offset
         if not pages:

@@ -68,7 +68,7 @@ def escaped(text: str) -> str:
     >>> escaped("'<!DOCTYPE …>', '*.mat' and __MACOSX")
     "'\\\\<!DOCTYPE …>', '\\\\*.mat' and \\\\_\\\\_MACOSX"
     """
-    return re.sub(r"[<*|]|(?<!\w)__", lambda found: "".join(f"\\{character}" for character in found[0]), text)
+    return re.sub(r"[<*|]|(?<!\w)__", lambda match: "".join(f"\\{character}" for character in match[0]), text)
 
 
 # --- the catalogue ----------------------------------------------------------------------------------------------------

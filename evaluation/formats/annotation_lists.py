@@ -93,11 +93,11 @@ class ClassProbabilities:
         for begin in range(0, len(numbered), NUCLEI_AT_ONCE):
             self.add_rows(numbered[begin : begin + NUCLEI_AT_ONCE])
 
-    def add_rows(self, given: Sequence[tuple[int, Any]]) -> None:
+    def add_rows(self, rows: Sequence[tuple[int, Any]]) -> None:
         """The numbers of some annotations, as rows; what is wrong with them is noted."""
         values: list[Any] = []
         number_of_row: list[int] = []
-        for number, value in given:
+        for number, value in rows:
             if type(value) is not dict:
                 wanted = "an object with a number for each class"
                 said = "the class probabilities"

@@ -71,9 +71,9 @@ class Regions:
         self.start = np.array([*self.starts, len(self.vertices)], np.int64)
         self.count: Int64 = np.diff(self.start)
         self.type, self.owner = np.array(self.type_numbers, np.int64), np.array(self.owners, np.int64)
-        classes = [class_of_names(of.names, of.is_nameless, self.request) for of in owners]
+        classes = [class_of_names(owner.names, owner.is_nameless, self.request) for owner in owners]
         self.class_id = np.array(classes, np.int16)[self.owner]
-        self.names, self.name_of_owner = categories([of.shown for of in owners])
+        self.names, self.name_of_owner = categories([owner.shown for owner in owners])
         self.source_id = source_id
 
     def of_types(self, *types: str) -> Bool:

@@ -114,8 +114,8 @@ def read_coco(stream: BinaryIO, request: Request) -> CocoDocument:
         return CocoDocument(where, iter([read_masks(root, where)]), "masks", is_one_image=True)
     if type(root.get("annotations")) is dict and "images" in root:  # LIVECell: annotations by their ids
         return read_tables(CocoDocument(where, iter([list(root["annotations"].values())])), root)
-    found = f"an object with {listed(root, last='and')}" if root else "an empty object"
-    raise refused("not-coco", where, got=found)
+    got = f"an object with {listed(root, last='and')}" if root else "an empty object"
+    raise refused("not-coco", where, got=got)
 
 
 def read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocument:

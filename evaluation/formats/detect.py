@@ -130,8 +130,8 @@ def detect_text(chunks: Iterator[bytes]) -> Detected | None:
 
 def first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words = ()) -> Detected | None:
     """What the first word in quotes that decides stands for; ``keys`` decide before a colon only."""
-    known = {word: Detected(format, told, f"the word '{word}'") for word, format, told in words}
-    known |= {key: Detected(format, told, f"the key '{key}'") for key, format, told in keys}
+    known = {word: Detected(format, details, f"the word '{word}'") for word, format, details in words}
+    known |= {key: Detected(format, details, f"the key '{key}'") for key, format, details in keys}
     of_words, of_keys = ("|".join(word for word, _, _ in each) for each in (words, keys))
     pattern = re.compile(f'"(?:({of_words})"|({of_keys or "(?!)"})"\\s*:)'.encode())
     late: set[str] = set()

@@ -123,8 +123,8 @@ def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> 
         return records.pieces
     if kind == single and key in root:
         return iter([[root]])
-    seen = f"a {quote(several)} file without its list" if kind == several else root_words(root)
-    raise refused("wrong-format", where, got=seen, expected=f"a {quote(several)} file of the platform")
+    got = f"a {quote(several)} file without its list" if kind == several else root_words(root)
+    raise refused("wrong-format", where, got=got, expected=f"a {quote(several)} file of the platform")
 
 
 def write_polygons_json(
@@ -238,8 +238,8 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
         reader = ContourReader(request, case, names_of_types(records.root))
         if records.pieces is not None and isinstance(records.root, dict):
             reader.add(records.pieces)
-        elif isinstance(records.root, dict) and isinstance(found := records.root.get(tool.records), dict):
-            reader.add_named(found)
+        elif isinstance(records.root, dict) and isinstance(by_id := records.root.get(tool.records), dict):
+            reader.add_named(by_id)
         else:
             expected = f"a file of {tool.title}, with {quote(tool.records)}"
             raise refused("wrong-format", request.where, got=root_words(records.root), expected=expected)

@@ -146,9 +146,15 @@ def ids_of_types(mat: MatFile, types: Variable) -> Int64 | None:
         return None
     ids = read_vector(mat, variable, "ids from 1").astype(np.int64)
     if again := len(ids) - len(np.unique(ids)):
-        wording, name, found = "repeated-ids", types.name, variable.name
+        wording, name, name_of_ids = "repeated-ids", types.name, variable.name
         raise refused(
-            "wrong-length", mat.where, wording=wording, types=name, ids=TYPES[name][0], repeated=again, found=found
+            "wrong-length",
+            mat.where,
+            wording=wording,
+            types=name,
+            ids=TYPES[name][0],
+            repeated=again,
+            found=name_of_ids,
         )
     return ids
 

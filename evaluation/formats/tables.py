@@ -87,10 +87,10 @@ def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
     """
     if names & {*MORE_AXES} and not names >= {"x", "y"}:
         return None
-    found = next((of_tool for of_tool in POINT_COLUMNS if names >= {*of_tool[:2]}), None)
-    if found is None or not is_of_imagej(names):
-        return found
-    return (*found[:2], tuple(name for name in found[2] if name != "label"))
+    columns = next((of_tool for of_tool in POINT_COLUMNS if names >= {*of_tool[:2]}), None)
+    if columns is None or not is_of_imagej(names):
+        return columns
+    return (*columns[:2], tuple(name for name in columns[2] if name != "label"))
 
 
 def is_of_imagej(names: Set[str]) -> bool:
@@ -121,9 +121,9 @@ class CaseRows:
     case_of_row: Int64
     unknown: Mapping[str, int]
 
-    def take(self, kept: Bool) -> CaseRows:
+    def take(self, chosen: Bool) -> CaseRows:
         """The same cases with some of the rows, bool (R,)."""
-        return replace(self, table=self.table.take(kept), case_of_row=self.case_of_row[kept])
+        return replace(self, table=self.table.take(chosen), case_of_row=self.case_of_row[chosen])
 
     def slices(self) -> list[slice]:
         """The rows of each case."""

@@ -211,8 +211,8 @@ def measure_shapes(instances: Instances) -> dict[str, Float64]:
         canvas = np.zeros((int(size[chosen, 0].sum()), int(size[chosen, 1].max(initial=0))), np.int32)
         for instance in chosen:
             for run in order[first_run[instance] : first_run[instance + 1]]:
-                y, left = row[run] - low[instance, 0] + top[instance], low[instance, 1]
-                canvas[y, column[run] - left : stop[run] - left] = instance + 1
+                y, first_column = row[run] - low[instance, 0] + top[instance], low[instance, 1]
+                canvas[y, column[run] - first_column : stop[run] - first_column] = instance + 1
         for name, values in shapes_on_canvas(canvas).items():
             shapes[name][values[0]] = values[1]
     return shapes

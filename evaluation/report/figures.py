@@ -106,8 +106,8 @@ class Tags:
     def __init__(self) -> None:
         self.are_groups: list[bool] = []  # of those that are open, whether they say something
 
-    def of_page(self, found: re.Match[str]) -> str:
-        tag = re.sub(r"^<g id=\"[^\"]*\"", "<g", found[0])
+    def of_page(self, match: re.Match[str]) -> str:
+        tag = re.sub(r"^<g id=\"[^\"]*\"", "<g", match[0])
         if tag in ("<g>", "</g>", "<g/>"):
             if tag == "<g>":
                 self.are_groups.append(False)

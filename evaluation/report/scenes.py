@@ -143,7 +143,10 @@ def scene_rows(judged: JudgedCase) -> tuple[Int64, Int64]:
     pairs = next(iter(judged.matched.matches.values()))
     sides = (judged.matched.reference.instances, judged.matched.prediction)
     matched = (pairs.reference_index.astype(np.int64), pairs.prediction_index.astype(np.int64))
-    missed, spurious = (np.setdiff1d(np.arange(len(side)), of) for side, of in zip(sides, matched, strict=True))
+    missed, spurious = (
+        np.setdiff1d(np.arange(len(side)), matched_indices)
+        for side, matched_indices in zip(sides, matched, strict=True)
+    )
     return (
         np.concatenate([matched[0], missed, np.full(len(spurious), -1)]),
         np.concatenate([matched[1], np.full(len(missed), -1), spurious]),

@@ -68,12 +68,12 @@ def match_case(
     """
     submitted = join_instances([], case.shape_yx) if prediction is None else prediction
     ignore = challenge.reference.ignore
-    predicted, kept = submitted, None
+    predicted, taking_part = submitted, None
     if ignore.policy is not None:
         numbered = replace(submitted, source_id=np.arange(len(submitted)))
         numbered = apply_ignore_region(numbered, reference.ignore, ignore.policy, ignore.fraction)
-        kept = numbered.source_id
-        predicted = replace(numbered, source_id=submitted.source_id[kept])
+        taking_part = numbered.source_id
+        predicted = replace(numbered, source_id=submitted.source_id[taking_part])
     classes = len(challenge.classes)
     try:
         table = overlap_table(reference.instances, predicted, most=challenge.limits.overlaps_per_case)
@@ -87,11 +87,11 @@ def match_case(
         rules = (InFileOrder(**rules[0].model_dump()), *rules[1:])
     sides = Sides(case, table, reference.instances, predicted, challenge.metrics.boundary)
     takes_part = part_takers(challenge, sides)
-    if ignore.policy == "drop_unmatched" and kept is not None and rules:
+    if ignore.policy == "drop_unmatched" and taking_part is not None and rules:
         first_matches = match(rules[0], sides, takes_part)
-        stays = ~more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[kept]
+        stays = ~more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[taking_part]
         stays[first_matches.prediction_index] = True
-        predicted, kept = select_instances(predicted, stays), kept[stays]
+        predicted, taking_part = select_instances(predicted, stays), taking_part[stays]
         sides = replace(sides, table=overlap_table(reference.instances, predicted), prediction=predicted)
         takes_part = part_takers(challenge, sides)
     return MatchedCase(
@@ -105,7 +105,7 @@ def match_case(
             class_counts(reference.instances, classes) if reference.class_counts is None else reference.class_counts
         ),
         prediction_counts=class_counts(predicted, classes) if predicted_counts is None else predicted_counts,
-        kept=kept,
+        kept=taking_part,
     )
 
 

@@ -430,7 +430,7 @@ def metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
             name = metric.path[-1]
             for alias in {name, re.sub(r"_(px|um)$", "", name)}:
                 known.setdefault(alias, []).append(metric)
-    found = {}
+    metrics = {}
     for path in paths:
         parts = path.split(".")
         if parts[0] == "alternatives":
@@ -439,8 +439,8 @@ def metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
             parts.pop()
         name = parts[-1].casefold().replace(" ", "_").replace("-", "_") if parts else ""
         if name in known and (len(parts) == 1 or parts[0] in FAMILIES):
-            found[path] = known[name]
-    return found
+            metrics[path] = known[name]
+    return metrics
 
 
 def is_floor(metric: Metric) -> bool:

@@ -296,9 +296,9 @@ def find_all(challenge: Challenge, received: ReceivedSubmission, progress: Progr
     of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
     has_faults = received.has_errors or any(outcome.prediction_faults for outcome in outcomes)
     lost = [] if has_faults else everything_outside(outcomes)
-    seen = seen_in(outcomes)
-    meant = [] if has_faults or lost or challenge.are_counts else hardly_meant(seen)
-    return (*received.findings, *of_cases, *lost, *own_duplicates(challenge, seen), *meant)
+    nuclei_seen = seen_in(outcomes)
+    meant = [] if has_faults or lost or challenge.are_counts else hardly_meant(nuclei_seen)
+    return (*received.findings, *of_cases, *lost, *own_duplicates(challenge, nuclei_seen), *meant)
 
 
 def check_cases(
@@ -348,8 +348,8 @@ def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: S
 
 def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
     """An error if there are predicted nuclei and none lies on its image, or annotations and none is a nucleus."""
-    seen = seen_in(outcomes)
-    nuclei, outside = sum(case.nuclei for case in seen), sum(case.outside for case in seen)
+    nuclei_seen = seen_in(outcomes)
+    nuclei, outside = sum(case.nuclei for case in nuclei_seen), sum(case.outside for case in nuclei_seen)
     lost = [one for outcome in outcomes for one in outcome.warnings if one.code == "left-out"]
     left_out = sum(one.count for one in lost)
     if nuclei == 0 and any(one.expected not in NO_NUCLEI for one in lost):
