@@ -23,7 +23,7 @@ from evaluation.challenge.rules import AuditRules
 from evaluation.commands import main as cli
 from evaluation.formats.label_image import write_label_tiff
 from evaluation.instances.labels import instances_from_labels
-from evaluation.leaderboard import board as leaderboard
+from evaluation.leaderboard import ranked_table
 from evaluation.leaderboard.board import build_board, load_ranked, score_and_rank
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.teams import challenge_key, score_teams
@@ -204,7 +204,7 @@ def no_samples(plain: Any) -> Any:
 @pytest.mark.parametrize("ex_aequo", [False, True])
 @pytest.mark.parametrize("method", ["median_of_ranks", "aggregate_then_rank", "rank_then_aggregate", "test_then_rank"])
 def test_every_variant_is_the_leaderboard_of_its_table(demo, method, ex_aequo, monkeypatch):
-    monkeypatch.setattr(leaderboard, "draw_samples", lambda table, rules, plain: no_samples(plain))
+    monkeypatch.setattr(ranked_table, "draw_samples", lambda table, rules, plain: no_samples(plain))
     rules = demo[2].rules.model_copy(update={"method": method, "ex_aequo": ex_aequo})
     for view in demo[1]:
         position, combined = rank_view(replace(view, rules=rules), method)

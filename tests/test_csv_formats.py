@@ -148,7 +148,7 @@ def test_what_the_csv_module_writes_is_read_as_it_was(rows, quoting, end, chunk)
     writer = csv.writer(file, quoting=quoting, lineterminator=end)
     writer.writerows([[f"column {index}" for index in range(width)], *rows])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounded_csv, "CHUNK_BYTES", chunk)
+        patch.setattr(bounded_csv, "CSV_CHUNK_BYTES", chunk)
         found = cells_of(file.getvalue())
     wanted = [[cell.strip() for cell in row] for row in rows]
     # a line of blanks alone is an empty line
@@ -208,7 +208,7 @@ def test_what_is_no_plain_table_is_told_with_its_line(text, line):
 
 
 def test_long_lines_are_refused_piece_by_piece(monkeypatch):
-    monkeypatch.setattr(bounded_csv, "CHUNK_BYTES", 16)
+    monkeypatch.setattr(bounded_csv, "CSV_CHUNK_BYTES", 16)
     (line,) = faults_of(table_of, "x,y\n1,2\n3,4" + "," * 1000 + "\n5,6\n")
     assert line == "[invalid-csv] 'a.csv', line 3: more than 2 cells; expected 2, one for each column."
 

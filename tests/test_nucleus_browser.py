@@ -86,7 +86,7 @@ def test_points_and_pairs_without_an_iou_have_no_loss() -> None:
 
 
 def test_of_many_nuclei_those_that_lost_most_are_kept_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nucleus_browser, "ROWS_UP_TO", 3)
+    monkeypatch.setattr(nucleus_browser, "NUCLEI_UP_TO", 3)
     block = browser_of([TeamNuclei("", table(reference_area=np.array([5.0, 50, 7, 70, 9])), {})])
     assert block.data["columns"]["loss"] == [50, 70, 9]
     assert block.note == "The 3 of 5 nuclei that lost most are here."

@@ -252,6 +252,29 @@ def test_a_signal_in_any_phase_ends_everything_with_a_true_line(run: Run, demo: 
     assert faults_of_end(run, ended(run, demo.challenge, demo.submissions["finder"], tmp_path)) == []
 
 
+DROPS_EXCEPTIONS = """
+import os, signal, time
+from evaluation.commands.watch import run_watched
+
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+
+def program():
+    Last()
+    time.sleep(60)
+
+raise SystemExit(run_watched(program))
+"""
+
+
+def test_a_signal_that_comes_where_python_drops_exceptions_ends_the_program() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    call = subprocess.run([sys.executable, "-c", DROPS_EXCEPTIONS], env=environment, stderr=subprocess.PIPE, text=True)
+    assert (call.returncode, call.stderr) == (143, "Interrupted; no results were written.\n")
+
+
 def test_the_image_gets_every_signal_in_every_phase() -> None:
     runs = chosen()
     assert {(run.signal, run.phase) for run in runs} == {(name, run.phase) for name in SIGNALS for run in RUNS}

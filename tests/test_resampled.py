@@ -482,7 +482,7 @@ def test_how_much_is_held_at_once_changes_nothing(monkeypatch, aggregate, entrie
     by_unit = scores(5, 8)
     by_unit[1, 2:] = NAN
     expected = found_of(by_unit, aggregate=aggregate)
-    monkeypatch.setattr(stability, "ENTRIES_AT_ONCE", entries)
+    monkeypatch.setattr(stability, "SAMPLE_ENTRIES_AT_ONCE", entries)
     found = found_of(by_unit, aggregate=aggregate)
     for name in ("low", "high", "ranks", "frequency", "unranked"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))

@@ -500,7 +500,7 @@ def test_a_ratio_is_met_by_the_byte(tmp_path: Path) -> None:
 
 
 def test_a_large_member_is_kept_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MEMORY_BYTES", 1_000_000)
+    monkeypatch.setattr(module, "IN_MEMORY_BYTES", 1_000_000)
     with zipfile.ZipFile(tmp_path / "s.zip", "w", zipfile.ZIP_DEFLATED) as written:
         written.writestr("1.npy", bytes(60_000_000))
         written.writestr("2.npy", bytes(1_000_000))
@@ -539,7 +539,7 @@ def test_no_room_for_a_large_member_is_no_fault_of_it(tmp_path, monkeypatch, whe
             raise OSError(errno.ENOSPC, "No space left on device")
         return full
 
-    monkeypatch.setattr(module, "MEMORY_BYTES", 0)
+    monkeypatch.setattr(module, "IN_MEMORY_BYTES", 0)
     monkeypatch.setattr(tempfile, "TemporaryFile", room)
     files = open_submission(write_zip(tmp_path / "s.zip", "1.mat"))
     with Path("/dev/full").open("wb", buffering=0) as full, pytest.raises(OSError, match="No space left on device"):

@@ -81,7 +81,17 @@ def handle(signals: Iterable[int], handler: object) -> None:
 def stop(number: int, _: object) -> None:
     """Raise ``Stopped``, once: further signals are ignored while the program ends."""
     handle(STOPPING, signal.SIG_IGN)
+    sys.unraisablehook = stop_again
     raise Stopped(number)
+
+
+def stop_again(dropped: sys.UnraisableHookArgs) -> None:
+    """Raise ``Stopped`` a moment later if it came where Python drops exceptions, as in ``__del__``."""
+    if isinstance(stopped := dropped.exc_value, Stopped):
+        signal.signal(signal.SIGALRM, lambda *_: stop(stopped.args[0], None))
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(dropped)
 
 
 def end_early(stopped: Stopped) -> int:
