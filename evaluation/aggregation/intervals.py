@@ -469,7 +469,7 @@ def join_samples(parts: Iterable[Samples]) -> Iterator[Samples]:
     """Join parts that draw from the same groups into fewer parts of samples, where two are small enough together.
 
     >>> one, two = everything(np.array([0, 1, 1])), next(leave_one_out(np.array([0, 1, 1])))
-    >>> [part.drawn.toarray().tolist() for part in together([one, two])]
+    >>> [part.drawn.toarray().tolist() for part in join_samples([one, two])]
     [[[1, 1], [1, 1], [0, 1], [1, 0]]]
     """
     last = None
