@@ -325,7 +325,7 @@ def about_units(document: Document) -> list[str]:
 def share_text(value: float | None) -> str:
     """A share in percent that is not rounded to all or none.
 
-    >>> share_text(0.9996), share_text(1.0), share(0.004)
+    >>> share_text(0.9996), share_text(1.0), share_text(0.004)
     ('more than 99 %', '100 %', 'less than 1 %')
     """
     return percent(value).replace(">", "more than").replace("<", "less than")
