@@ -8,6 +8,7 @@ import io
 import json
 import re
 import shlex
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -68,15 +69,20 @@ def test_an_origin_moves_outlines_by_half_a_pixel_and_no_pixel(label_tiff, tmp_p
     assert np.array_equal(tifffile.imread(back), LABELS)
 
 
-@pytest.mark.parametrize(("holds", "wanted"), [("label_tiff", "nary_mat"), ("geojson", "nary_mat"), ("nary_mat", None)])
+@pytest.mark.parametrize(("holds", "wanted", "is_packed"), [
+    ("label_tiff", "nary_mat", False), ("geojson", "nary_mat", False), ("geojson", "nary_mat", True),
+    ("nary_mat", None, False),
+])  # fmt: skip
 def test_a_rejected_submission_of_another_format_is_told_with_the_call_that_helps(
-    holds, wanted, own_demo, tmp_path, monkeypatch, capsys
+    holds, wanted, is_packed, own_demo, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     submission = own_demo.submissions["namer"]
     if wanted is not None:
         convert_challenge(own_demo.challenge, submission, tmp_path / "other files", holds, overlap="last")
         submission = Path("other files")
+        if is_packed:
+            submission = Path(shutil.make_archive("packed", "zip", submission))
     else:
         next(submission.rglob("*.mat")).write_bytes(b"damaged")
     assert run(["validate", "--challenge", str(own_demo.challenge), "--submission", str(submission)]) == 1
@@ -90,6 +96,9 @@ def test_a_rejected_submission_of_another_format_is_told_with_the_call_that_help
     call = (
         re.search(r"evaluation (convert .*)", told)[1].replace("HEIGHTxWIDTH", "280x330").replace("OUTPUT", "made.mat")
     )
+    if is_packed:
+        assert "Unpack the ZIP. In its folder this converts a file: " in told
+        monkeypatch.chdir("other files")
     assert run(shlex.split(call)) == 0
     assert [*Path().glob("made_*.mat")]
 

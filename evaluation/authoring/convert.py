@@ -531,8 +531,11 @@ def with_other_format(findings: Sequence[Finding], submission: Path, format: str
     name, images = case.files[0].name, counted(len(source.cases), "image")
     words = f"It holds {images} as {source.format}, such as {quote(name, 80)}; expected: {format}."
     if (target := TARGET_OF_FORMAT.get(format)) is not None:
-        file = quote_for_shell(str(submission if submission.is_file() else submission / name))
+        is_packed = submission.is_file() and zipfile.is_zipfile(submission)
+        file = submission / name if submission.is_dir() else Path(name) if is_packed else submission
         size = " --size HEIGHTxWIDTH" if target in PAINTED and case.size_yx is None else ""
-        words += f" This converts a file: evaluation convert {file} OUTPUT --to {target}{size}"
+        if is_packed or file.is_file():  # some names stand for a part of a file
+            words += " Unpack the ZIP. In its folder this" if is_packed else " This"
+            words += f" converts a file: evaluation convert {quote_for_shell(str(file))} OUTPUT --to {target}{size}"
     first = min(finding for finding in findings if finding.severity == "error")
     return [replace(one, fix=f"{one.fix} {words}".strip()) if one.code == first.code else one for one in findings]
