@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.class_column import Simulated
-from evaluation.authoring.demo import confused
-from evaluation.authoring.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
+from benchmarks.demo_files import confused
+from benchmarks.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import resolve_preset
 from evaluation.instances.labels import instances_from_labels

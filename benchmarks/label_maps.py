@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.authoring.synthesis import MONUSAC_WEIGHTS, Mistakes, draw_nuclei, label_map, perturb
+from benchmarks.synthesis import MONUSAC_WEIGHTS, Mistakes, draw_nuclei, label_map, perturb
 from evaluation.model import LabelMaps
 
 
@@ -19,7 +19,7 @@ def draw_label_maps(
 ) -> LabelMaps:
     """A reference of ``count`` nuclei and a prediction with mistakes, as label maps.
 
-    >>> from evaluation.authoring.synthesis import seeded
+    >>> from benchmarks.synthesis import seeded
     >>> maps = draw_label_maps(seeded(1), (120, 150), 12, Mistakes(missed=0.3))
     >>> maps.reference.shape, int(maps.reference.max()), len(maps.reference_class)
     ((120, 150), 12, 12)

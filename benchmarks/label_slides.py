@@ -26,7 +26,7 @@ import tifffile
 
 from benchmarks.label_maps import draw_label_maps
 from benchmarks.sets import MISTAKES
-from evaluation.authoring.synthesis import MONUSAC_WEIGHTS, seeded
+from benchmarks.synthesis import MONUSAC_WEIGHTS, seeded
 from evaluation.model import LabelMaps
 
 SEED = 909

@@ -210,7 +210,7 @@ def measure(contender: str, set_name: str, seconds: float) -> dict[str, Any]:
     """Load a set, do job and yardstick in turn for about ``seconds`` (at least once), and tell times and memory."""
     from benchmarks import sets
     from benchmarks.label_maps import draw_label_maps
-    from evaluation.authoring.synthesis import Mistakes, seeded
+    from benchmarks.synthesis import Mistakes, seeded
 
     job, prepare = JOBS[contender](), PREPARATIONS.get(contender, list)
     for warm_up in range(3):  # compiles what is compiled at first use

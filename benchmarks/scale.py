@@ -31,7 +31,7 @@ import numpy as np
 from benchmarks import cache_folder
 from benchmarks.run import CONTENDERS, JOBS, ONE_THREAD, limit_memory, machine, peak_bytes, timed, write_between_markers
 from benchmarks.slides import DRAWN, KINDS, SLIDES, draw_tile, write_slide
-from evaluation.authoring.synthesis import label_map
+from benchmarks.synthesis import label_map
 from evaluation.model import LabelMaps
 from evaluation.scoring import street as pipeline
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.authoring.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, perturb, seeded
+from benchmarks.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, perturb, seeded
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.listed_nuclei import write_polygons_json
 from evaluation.model import Outlines

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from benchmarks.label_maps import draw_label_maps
+from benchmarks.synthesis import Mistakes, seeded
 from evaluation import Challenge, ChallengeBroken, Instances, Result, instances_from_labels, score_instances
-from evaluation.authoring.synthesis import Mistakes, seeded
 from evaluation.challenge import MATCHING_RULES
 from evaluation.findings import Finding
 from evaluation.instances.prepare import PreparedReference

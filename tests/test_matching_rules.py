@@ -21,7 +21,7 @@ from pycocotools.cocoeval import COCOeval
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.label_maps import draw_label_maps
-from evaluation.authoring.synthesis import Mistakes, seeded
+from benchmarks.synthesis import Mistakes, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
 from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from literal import instances_of, pairs_of_images, points_of
 
 from benchmarks.label_maps import draw_label_maps
+from benchmarks.synthesis import Mistakes
 from evaluation import (
     Case,
     Challenge,
@@ -23,7 +24,6 @@ from evaluation import (
     score_instances,
     score_submission,
 )
-from evaluation.authoring.synthesis import Mistakes
 from evaluation.instances.prepare import PreparedReference, apply_ignore_region, join_instances, prepare_reference
 from evaluation.instances.runs import union_region
 from evaluation.model import Instances, LabelMaps, Outlines, Region

@@ -28,8 +28,8 @@ from sklearn.metrics import r2_score
 from test_overlap_metrics import literal_aji, literal_aji_plus, literal_dice2
 
 from benchmarks.label_maps import draw_label_maps
+from benchmarks.synthesis import Mistakes, seeded
 from evaluation import Challenge, instances_from_labels, score_instances, score_submission
-from evaluation.authoring.synthesis import Mistakes, seeded
 
 SIZE = (150, 170)
 ROUNDED = 5.1e-7  # metrics.json has six decimals

@@ -7,8 +7,8 @@ from pathlib import Path
 import tifffile
 from every_format import toml
 
-from evaluation.authoring.demo import aperio_xml, write_prediction
-from evaluation.authoring.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, label_map, perturb, seeded
+from benchmarks.demo_files import aperio_xml, write_prediction
+from benchmarks.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, label_map, perturb, seeded
 from evaluation.formats.listed_nuclei import write_polygons_json
 from evaluation.model import Outlines
 
