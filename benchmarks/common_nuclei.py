@@ -19,9 +19,8 @@ import numpy as np
 
 from benchmarks.run import machine, peak_bytes
 from evaluation.challenge import Challenge
-from evaluation.leaderboard.common_nuclei import common_entry, compared_measures
-from evaluation.leaderboard.matched_nuclei import matched_nuclei
-from evaluation.leaderboard.team_scores import ranking_of
+from evaluation.leaderboard.matched_nuclei import common_entry, compared_measures, matched_nuclei
+from evaluation.leaderboard.rules import ranking_of
 from evaluation.model import Case
 from evaluation.results.csv_files import COLUMNS
 

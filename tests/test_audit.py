@@ -24,7 +24,8 @@ from evaluation.commands import main as cli
 from evaluation.formats.label_image import write_label_tiff
 from evaluation.instances.labels import instances_from_labels
 from evaluation.leaderboard import ranked_table
-from evaluation.leaderboard.board import build_board, load_ranked, score_and_rank
+from evaluation.leaderboard.board import build_board, score_and_rank
+from evaluation.leaderboard.rules import load_ranked
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.teams import challenge_key, score_teams
 from evaluation.ranking.stability import undrawn

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evaluation.commands import main as cli
-from evaluation.leaderboard.team_scores import Unranked
+from evaluation.leaderboard.stored import Unranked
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text

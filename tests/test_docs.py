@@ -44,7 +44,7 @@ from evaluation.challenge.rules import (
 )
 from evaluation.commands.main import run
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.leaderboard.titles import NAMES, metric_title
+from evaluation.leaderboard.verdict import METRIC_NAMES, metric_title
 from evaluation.metrics import FAMILIES, metrics_of
 from evaluation.metrics.pages import anchor
 from evaluation.model import AGGREGATIONS, STRATUM_MEAN, UNDEFINED_REASONS, Case
@@ -341,7 +341,7 @@ def test_every_page_spells_a_metric_in_one_way(pages: dict[str, Path]) -> None:
     names = {metric_title(path) for path in result.paths if ".per_class." not in path}
     long_names = [name for name in names if len(name) > 3]
     keys = {name for path in result.paths if "_" in (name := path.rpartition(".")[2])}
-    short = {name.lower(): name for name in NAMES.values() if re.fullmatch(r"[A-Z][A-Za-z]*[A-Z0-9]\w*", name)}
+    short = {name.lower(): name for name in METRIC_NAMES.values() if re.fullmatch(r"[A-Z][A-Za-z]*[A-Z0-9]\w*", name)}
     seen, wrong = set(), set()
     as_written = ", ".join(result.rules["metrics"]["measures"])  # in challenge.toml, in the table of rules
     for kind, path in pages.items():

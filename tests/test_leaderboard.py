@@ -26,10 +26,9 @@ from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
 from evaluation.leaderboard import teams
-from evaluation.leaderboard.board import board_of_challenge, build_board, load_ranked, rank_result
+from evaluation.leaderboard.board import board_of_challenge, build_board, rank_result
 from evaluation.leaderboard.document import Board, leaderboard_document, leaderboard_json
-from evaluation.leaderboard.phase import column_titles, phase_settings
-from evaluation.leaderboard.ranked_result import without_place
+from evaluation.leaderboard.rules import column_titles, load_ranked, phase_settings, without_place
 from evaluation.leaderboard.team_scores import TeamScores, plan_columns, team_of_documents, values_of_groups
 from evaluation.leaderboard.teams import score_teams
 from evaluation.metrics import metrics_of

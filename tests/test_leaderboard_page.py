@@ -20,8 +20,9 @@ from test_leaderboard import EDGES, METHODS, SEPARATE, ranked, table_of
 from evaluation import Challenge
 from evaluation.authoring.demo import DemoPaths
 from evaluation.commands import main as cli
-from evaluation.leaderboard.board import board_of_challenge, load_ranked, rank_scores
+from evaluation.leaderboard.board import board_of_challenge, rank_scores
 from evaluation.leaderboard.document import PAIRS_UP_TO, leaderboard_document, leaderboard_json
+from evaluation.leaderboard.rules import load_ranked
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.model import ScoreTable

@@ -22,8 +22,9 @@ from evaluation.challenge.rules import RankingColumn
 from evaluation.commands import main as cli
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
+from evaluation.leaderboard.board import rank_given
 from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.rank_given import parse_columns, rank_given
+from evaluation.leaderboard.rules import parse_columns
 from evaluation.leaderboard.score_csv import read_scores
 from evaluation.results.documents import as_json
 from evaluation.scoring.score import check_columns
@@ -625,7 +626,7 @@ def test_metrics_of_the_platform_are_ranked_without_the_program_that_wrote_them(
 ])  # fmt: skip
 def test_a_known_metric_in_the_wrong_direction_is_refused(column: str, expected: str) -> None:
     try:
-        parse_columns([column], Path("scores.csv"))
+        parse_columns([column])
         said = ""
     except WrongUsage as error:
         said = str(error.findings[0])

@@ -25,15 +25,17 @@ from evaluation.challenge.rules import Floor, RankingRules
 from evaluation.leaderboard.board import board_of_challenge
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.ranked_table import not_resampled, rank_table, sample_ranker
-from evaluation.leaderboard.resampled import columns_in_samples, stored_tables, tables_of_result
 from evaluation.leaderboard.score_csv import read_scores
+from evaluation.leaderboard.stored import number_at
 from evaluation.leaderboard.team_scores import (
     TeamScores,
     as_columns,
+    columns_in_samples,
     groups_of,
-    number_at,
     plan_columns,
     score_table,
+    stored_tables,
+    tables_of_result,
     team_of_documents,
     values_of_units,
 )

@@ -25,7 +25,7 @@ from evaluation.commands.look import explain
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.board import rank_folder, rank_result
 from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.team_scores import read_metrics
+from evaluation.leaderboard.stored import read_metrics
 from evaluation.leaderboard.teams import ResultFolder
 from evaluation.results import files
 from evaluation.results.csv_files import cell_text, cell_texts, number_texts, safe_cell

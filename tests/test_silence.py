@@ -26,9 +26,8 @@ from evaluation.challenge.rules import RankingRules
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.leaderboard.board import build_board, rank_scores, score_and_rank
 from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.gameable import gameable_ranking
-from evaluation.leaderboard.phase import phase_settings
 from evaluation.leaderboard.ranked_table import compare_columns, rank_table
+from evaluation.leaderboard.rules import gameable_ranking, phase_settings
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
 from evaluation.model import Instances, ScoreTable

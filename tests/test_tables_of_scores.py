@@ -17,9 +17,8 @@ from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
 from evaluation.decoding.csv import read_table
 from evaluation.findings.errors import InputFault, WrongUsage
-from evaluation.leaderboard.board import build_board, table_in_file
+from evaluation.leaderboard.board import build_board, rank_given, table_in_file
 from evaluation.leaderboard.document import Board, leaderboard_document
-from evaluation.leaderboard.rank_given import rank_given
 from evaluation.leaderboard.ranked_table import rank_table
 from evaluation.leaderboard.score_csv import ScoresInFile, find_rows, table_of_rows
 from evaluation.leaderboard.verdict import verdict_sentences

@@ -16,7 +16,7 @@ from benchmarks.claims import BOARDS, any_difference_in_columns, board_document,
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.gameable import stored_tricks
+from evaluation.leaderboard.rules import stored_tricks
 from evaluation.leaderboard.verdict import share_text, verdict_sentences, why_no_samples
 from evaluation.model import ScoreTable
 from evaluation.ranking.differences import VERDICTS, across_columns, paired_differences

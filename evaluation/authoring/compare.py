@@ -29,10 +29,9 @@ from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
 from evaluation.leaderboard.board import board_of_challenge, with_pairs
 from evaluation.leaderboard.document import Board, leaderboard_document
-from evaluation.leaderboard.resampled import tables_of_result
-from evaluation.leaderboard.team_scores import Unranked, plan_columns, team_of_documents
-from evaluation.leaderboard.titles import metric_title
-from evaluation.leaderboard.verdict import names_of
+from evaluation.leaderboard.stored import Unranked
+from evaluation.leaderboard.team_scores import plan_columns, tables_of_result, team_of_documents
+from evaluation.leaderboard.verdict import metric_title, names_of
 from evaluation.report.page import Page
 from evaluation.report.result import ResultDocuments
 from evaluation.report.skills import COMPARED, SkillRow, skill_rows

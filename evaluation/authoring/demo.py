@@ -17,7 +17,7 @@ from evaluation.challenge import CASES_FILE, CHALLENGE_FILE
 from evaluation.execution.workers import Progress
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
-from evaluation.leaderboard.team_scores import read_metrics
+from evaluation.leaderboard.stored import read_metrics
 
 DEMO = Path(__file__).with_name("demo.zip")  # made by benchmarks/demo_files.py
 TEAMS = ("outliner", "finder", "namer")  # good at segmentation, at detection, at classification

@@ -22,7 +22,7 @@ from evaluation.findings import Finding, counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
 from evaluation.formats import Request
 from evaluation.formats.images import COCO_FORMATS, find_image, list_images
-from evaluation.leaderboard.gameable import gameable_ranking
+from evaluation.leaderboard.rules import gameable_ranking
 from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
 from evaluation.study.sensitivity import advised_radius, study_sensitivity

@@ -142,9 +142,7 @@ def kit(challenge: Path, output: Path, source: str) -> None:
 def phase(challenge: Path) -> None:
     """Print the settings of the platform's phase that belong to [ranking], as JSON, and what they mean."""
     from evaluation.findings import render_findings
-    from evaluation.leaderboard.board import load_ranked
-    from evaluation.leaderboard.gameable import gameable_ranking
-    from evaluation.leaderboard.phase import phase_settings
+    from evaluation.leaderboard.rules import gameable_ranking, load_ranked, phase_settings
 
     rules, _ = load_ranked(challenge)
     click.echo(json.dumps(phase_settings(rules), indent=1, ensure_ascii=False))

@@ -112,7 +112,7 @@ def score(
 
         result = rank_result(challenge, result, team=team or "")
     else:
-        from evaluation.leaderboard.ranked_result import without_place
+        from evaluation.leaderboard.rules import without_place
 
         result = without_place(result)
     with options.writing_to(output):
@@ -222,7 +222,7 @@ def rank(
     before: Path | None,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
-    from evaluation.leaderboard.rank_given import rank_given
+    from evaluation.leaderboard.board import rank_given
     from evaluation.leaderboard.teams import ResultFolder
 
     with screen.progress_bar("Testing columns") as progress:

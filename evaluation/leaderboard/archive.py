@@ -27,32 +27,32 @@ from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRul
 from evaluation.challenge.documents import CSV_BYTES
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, SubmissionRejected, WrongUsage
-from evaluation.leaderboard.board import load_ranked, rank_folder
+from evaluation.leaderboard.board import rank_folder
 from evaluation.leaderboard.document import leaderboard_json
-from evaluation.leaderboard.resampled import columns_in_samples, stored_tables
-from evaluation.leaderboard.team_scores import (
+from evaluation.leaderboard.rules import load_ranked
+from evaluation.leaderboard.stored import (
     DETAILS_BYTES,
-    METRICS_BYTES,
-    all_metrics,
-    every_column,
-    groups_of,
-    number_at,
-    plan_columns,
-    read_board,
-    read_details,
-    read_metrics,
-    values_of_units,
-)
-from evaluation.leaderboard.teams import (
     KEY_FILE,
+    METRICS_BYTES,
     RESULT_FILES,
-    ResultFolder,
+    all_metrics,
     file_hash,
     hashed,
+    number_at,
+    read_board,
+    read_details,
     read_key,
-    reference_names,
-    score_teams,
+    read_metrics,
 )
+from evaluation.leaderboard.team_scores import (
+    columns_in_samples,
+    every_column,
+    groups_of,
+    plan_columns,
+    stored_tables,
+    values_of_units,
+)
+from evaluation.leaderboard.teams import ResultFolder, reference_names, score_teams
 from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically
 from evaluation.results.version import __version__

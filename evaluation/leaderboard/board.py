@@ -6,6 +6,7 @@ ranks one submission among earlier results.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -17,13 +18,11 @@ from typing import Any
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.base import faults_of
 from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
 from evaluation.leaderboard import ranked_table
-from evaluation.leaderboard.common_nuclei import common_entry, compared_measures
 from evaluation.leaderboard.document import (
     PAIRS_UP_TO,
     VALUES_UP_TO,
@@ -35,46 +34,47 @@ from evaluation.leaderboard.document import (
     leaderboard_json,
     optional,
 )
-from evaluation.leaderboard.gameable import gameable_ranking, stored_tricks
-from evaluation.leaderboard.matched_nuclei import compare_outlines, matched_nuclei, outlines_of
-from evaluation.leaderboard.ranked_result import UNRANKED, with_ranks, without_place
-from evaluation.leaderboard.score_csv import ScoresInFile
-from evaluation.leaderboard.team_scores import (
-    TeamScores,
-    Unranked,
-    floor_values,
-    groups_of,
-    number_at,
-    plan_columns,
-    ranking_of,
-    read_board,
-    read_metrics,
-    score_table,
+from evaluation.leaderboard.matched_nuclei import (
+    common_entry,
+    compare_outlines,
+    compared_measures,
+    matched_nuclei,
+    outlines_of,
 )
-from evaluation.leaderboard.teams import RESULTS, Note, ResultFolder, score_teams
+from evaluation.leaderboard.rules import (
+    UNRANKED,
+    changed_rules,
+    gameable_ranking,
+    load_ranked,
+    method_in_words,
+    parse_columns,
+    parse_settings,
+    rank_paths,
+    rule_by_units,
+    stored_tricks,
+    without_place,
+)
+from evaluation.leaderboard.score_csv import ScoresInFile, Unit, metrics_in, read_scores
+from evaluation.leaderboard.stored import RESULTS, Unranked, number_at, read_board, read_metrics
+from evaluation.leaderboard.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
+from evaluation.leaderboard.teams import Note, ResultFolder, score_teams
 from evaluation.model import Float64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import across_columns
 from evaluation.ranking.methods import BY_MATRIX, Ranking, find_gaps, has_replaced, needs_units, select_teams
 from evaluation.ranking.stability import Stability, kendall_tau
-from evaluation.results.documents import identity, number, put
+from evaluation.results.documents import Ranks, identity, number
 from evaluation.results.files import write_atomically
-from evaluation.scoring.score import Result, check_columns
+from evaluation.scoring.score import Result
 
 EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
 EARLIER_LIMIT = 10_000
 WITH_TESTS = "'unranked' or 'complete_cases', since values in the place of missing ones hide differences from tests"
 SET_MISSING = "Write the missing values, or --set missing=unranked (or complete_cases)."
 THIS = ""  # stands for the submission among earlier ones; no file has this name
+DEFAULT_RANKING: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
-
-
-def load_ranked(folder: Path) -> tuple[Challenge, RankingRules]:
-    """A challenge that ranks, with its table [ranking]. Raises ChallengeBroken."""
-    challenge = Challenge.load(folder)
-    check_columns(challenge)
-    return challenge, ranking_of(challenge)
 
 
 def score_and_rank(
@@ -199,38 +199,73 @@ def table_in_file(scores: ScoresInFile, rules: RankingRules, challenge: Challeng
     )
 
 
-def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRules:
-    """The table [ranking] with other values for some of its keys. Raises WrongUsage."""
-    if not settings:
-        return rules
-    try:
-        return RankingRules.model_validate(
-            {**{key: getattr(rules, key) for key in type(rules).model_fields}, **settings}
-        )
-    except ValueError as error:
-        raise WrongUsage(*setting_faults(error)) from None
-
-
-def setting_faults(error: ValueError) -> list[Finding]:
-    """What is wrong with values that were given for keys of [ranking]."""
-    faults, known = [], sorted(set(RankingRules.model_fields) - {"columns"})
-    for problem in error.errors() if hasattr(error, "errors") else []:
-        key = str(problem["loc"][0]) if problem["loc"] else "method"
-        where = f"--set {key}"
-        if problem["type"] == "extra_forbidden":
-            faults.append(fault("unknown-key", where, wording="rule", name=key, known=known))
-        else:
-            faults += [
-                fault("invalid-rule", where, got=each.got, expected=each.expected) for each in faults_of(problem, ())
-            ]
-    return faults
-
-
 def write_board(folder: Path, board: Board) -> None:
     """Write leaderboard.csv and leaderboard.json, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "leaderboard.csv", leaderboard_csv(board))
     write_atomically(folder / "leaderboard.json", leaderboard_json(board))
+
+
+def rank_given(
+    challenge_folder: Path | None,
+    *,
+    results: Path | None,
+    scores: Path | None,
+    columns: Sequence[str],
+    settings: Sequence[str],
+    unit: Unit,
+    before: Path | None = None,
+    progress: Progress | None = None,
+) -> Board:
+    """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
+
+    before  an older board, its folder or its leaderboard.json: who moves is told
+
+    Without a challenge the columns of a CSV file must be given; the rules are then sum_of_ranks, ties "min", level 0.05
+    but for what ``settings`` change.
+    """
+    if (results is None) == (scores is None):
+        number = "neither is" if results is None else "both are"
+        raise WrongUsage(fault("missing-option", "--results, --scores", wording="no-results-or-scores", number=number))
+    changes, old = parse_settings(settings), older_board(before)
+    if results is not None:
+        if challenge_folder is None:
+            raise WrongUsage(fault("missing-option", "--challenge", wording="no-challenge-of-results"))
+        refuse_columns(columns, "--results")
+        return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
+    assert scores is not None
+    challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
+    in_file = read_scores(
+        scores,
+        rules.columns,
+        unit=unit,
+        missing=rules.missing,
+        challenge=challenge,
+        unranked=rules.unranked,
+        draw=None if needs_units(rules.method) else (rules.samples, rules.seed),
+    )
+    return with_moves(rank_scores(in_file, rules, challenge, progress), old)
+
+
+def rules_of_scores(
+    challenge_folder: Path | None, scores: Path, columns: Sequence[str], changes: Mapping[str, Any]
+) -> tuple[Challenge | None, RankingRules]:
+    """The rules that a CSV file is ranked by: those of a challenge, or columns that are given. As ``rank_given``."""
+    challenge: Challenge | None = None
+    if challenge_folder is not None:
+        refuse_columns(columns, "--challenge")
+        challenge, rules = load_ranked(challenge_folder)
+    elif not columns:
+        raise WrongUsage(fault("missing-option", "--column", wording="no-column", metrics=metrics_in(scores)))
+    else:
+        rules = RankingRules(**DEFAULT_RANKING, columns=parse_columns(columns))
+    return challenge, changed_rules(rules, changes)
+
+
+def refuse_columns(columns: Sequence[str], beside: str) -> None:
+    if columns:
+        why = "the columns are those of the challenge"
+        raise WrongUsage(fault("contradictory-rules", "--column", wording="only-one-option", other=beside, reason=why))
 
 
 # --- from scores to a board -------------------------------------------------------------------------------------------
@@ -378,10 +413,6 @@ def build_board(
     )
 
 
-def rule_by_units(rules: RankingRules) -> str:
-    return f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
-
-
 def gaps_entry(table: ScoreTable, rules: RankingRules, unit_name: str) -> dict[str, Any] | None:
     """The table ``gaps`` of leaderboard.json: how many values ranked teams lack, each in the column with most of them.
 
@@ -484,51 +515,6 @@ def not_drawn(rules: RankingRules, reason: str) -> dict[str, Any]:
     return {"samples": 0, "seed": rules.seed, "undefined": reason}
 
 
-def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
-    """What decides, in a few sentences; every rule of [ranking] that has an effect is in them."""
-    columns = "the one column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
-    each = unit_name.removesuffix("s")
-    weighted = any(column.weight != 1 for column in rules.columns)
-    by_weight = "weighted " if weighted else ""
-    weighting = " with the weight of its column" if weighted else ""
-    first = {
-        "sum_of_ranks": f"Teams are ranked in {columns}; the {by_weight}sum of their ranks decides.",
-        "mean_of_ranks": f"Teams are ranked in {columns}; the {by_weight}mean of their ranks decides.",
-        "median_of_ranks": f"Teams are ranked in {columns}; the {by_weight}median of their ranks decides.",
-        "absolute": "The value of the column decides.",
-        "aggregate_then_rank": f"In {columns} teams are ranked by the {rules.aggregate} of their values over all "
-        f"{unit_name}; the {by_weight}mean of these ranks decides.",
-        "rank_then_aggregate": f"In {columns} teams are ranked in each {each}, and then by the {rules.aggregate} of "
-        f"these ranks; the {by_weight}mean of the ranks decides.",
-        "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
-        f"{by_weight}mean of these ranks decides.",
-        "better_teams": f"In {columns} the rank of a team is one more than the number of teams that are better there: "
-        "ahead by the interval of the paired difference, and not only inside the margin"
-        + (f". The {by_weight}mean of these ranks decides." if len(rules.columns) > 1 else "."),
-        "ranked_pairs": f"Teams meet in pairs: each {each} in {columns} is a ballot{weighting}, and the pairs are "
-        "locked from the clearest to the closest, unless they contradict what is locked. How many teams stand "
-        "before a team decides.",
-    }[rules.method]
-    ties = {"min": '"1, 2, 2, 4"', "average": '"1, 2.5, 2.5, 4"', "dense": '"1, 2, 2, 3"'}[rules.ties]
-    missing = {
-        "worst": "A team without a value in a column is last there.",
-        "unranked": "A team without a value in a column is not ranked.",
-        "complete_cases": f"A team without a value in a column is not ranked; in a column only {unit_name} "
-        "count in which every other team has a value.",
-    }[rules.missing]
-    test = {"friedman_nemenyi": "Friedman and Nemenyi", "wilcoxon_holm": "Wilcoxon and Holm"}[rules.test]
-    over = {0: "not made: only means are known", 1: f"not made: one {unit_name.removesuffix('s')} only"}.get(
-        units, f"over {units} {unit_name}, level {rules.significance_level:g}"
-    )
-    floors = " and ".join(f"{floor.path} of at least {floor.at_least:g}" for floor in rules.require)
-    floor = f"Teams without {floors} are ranked among themselves, behind the others." if floors else ""
-    tested = f"Tests: {test}, {over}."
-    named = ", ".join(quote(name, 40) for name in rules.unranked)
-    shown = f"Shown and not ranked: {named}." if named else ""
-    shared = "Teams without a significant difference share a rank in a column." if rules.ex_aequo else ""
-    return " ".join(filter(None, [floor, first, f"Equal values: {ties}.", missing, tested, shared, shown]))
-
-
 # --- one result among earlier ones ------------------------------------------------------------------------------------
 
 
@@ -565,25 +551,19 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
         )
         for name, metrics in results.items()
     ]
-    return with_ranks(warned, *ranks_of_first(score_table(scores, rules, ()), rules))
+    return replace(warned, ranks=ranks_of_first(score_table(scores, rules, ()), rules))
 
 
-def ranks_of_first(table: ScoreTable, rules: RankingRules) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The table ``leaderboard`` of metrics.json for the first team, and the reasons why numbers in it are None."""
+def ranks_of_first(table: ScoreTable, rules: RankingRules) -> Ranks:
+    """The table ``leaderboard`` of metrics.json for the first team."""
     summed = ranked_table.apply_method(table, rules.model_copy(update={"method": "sum_of_ranks"}))
-    ranks: dict[str, Any] = {"submissions": int(np.count_nonzero(~np.isnan(summed.position)))}
-    not_ranked: dict[str, Any] = {}
-    position, reason = float("nan"), "needs-details"
+    position, reason = math.nan, "needs-details"
     if not needs_units(rules.method) and not rules.ex_aequo:
         position, reason = float(ranked_table.apply_method(table, rules).position[0]), "no-value"
-    entries: dict[tuple[str, ...], float] = {("position",): position, ("sum_of_ranks",): float(summed.combined[0])}
-    for column, rank in zip(rules.columns, summed.rank_by_column[0], strict=True):
-        entries["rank", *column.path.split(".")] = float(rank)
-    for path, value in entries.items():
-        put(ranks, path, number(value))
-        if np.isnan(value):
-            put(not_ranked, path, reason if path == ("position",) else "no-value")
-    return ranks, not_ranked
+    ranks = [(position, reason), *((rank, "no-value") for rank in (summed.combined[0], *summed.rank_by_column[0]))]
+    known = [(None, reason) if math.isnan(rank) else (float(rank), None) for rank, reason in ranks]
+    submissions = int(np.count_nonzero(~np.isnan(summed.position)))
+    return {("submissions",): (submissions, None), **dict(zip(rank_paths(rules), known, strict=True))}
 
 
 def store_results(board: Board, output: Path, folder: Path) -> None:

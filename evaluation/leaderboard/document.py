@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.findings.finding import SUMMARY_LIMIT
 from evaluation.leaderboard.matched_nuclei import Alike
-from evaluation.leaderboard.team_scores import Unranked
+from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import Float64
 from evaluation.ranking.differences import VERDICTS, Differences

@@ -7,32 +7,32 @@ with everything that is known: scores of its cases and groups, and which cases w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
-import orjson
-from pydantic import BaseModel, ValidationError
+import scipy
 
 from evaluation.aggregation import penalise, unite
-from evaluation.challenge import Challenge, LimitRules
+from evaluation.aggregation.intervals import Column, Samples, group_units, score_samples
+from evaluation.aggregation.table import measure_sums
+from evaluation.challenge import Challenge
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
-from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
-from evaluation.findings import Finding, fault, quote
-from evaluation.findings.errors import ChallengeBroken, InputFault, refused
-from evaluation.leaderboard.resampled import Tables, are_empty, bare_table, columns_in_samples, ordered_cases
+from evaluation.decoding.csv import numbers_of
+from evaluation.findings import quote
+from evaluation.findings.errors import InputFault, refused
+from evaluation.leaderboard.stored import all_metrics, number_at, read_objects, rows_with, value_at
 from evaluation.metrics import Metric, metrics_of
-from evaluation.model import OF_STRATA, UNDEFINED_REASONS, Float64, Scores, ScoreTable
+from evaluation.model import OF_STRATA, UNDEFINED_REASONS, Case, Float64, Int16, Int64, Scores, ScoreTable, Units
+from evaluation.model.cases import STRATUM_MEAN, AggregationUnit
+from evaluation.model.counts import CaseTable, PairSamples, PredictionSamples, Unions
 from evaluation.ranking.methods import needs_units
-from evaluation.ranking.stability import sample_weights
-from evaluation.results.schema import LARGEST_SCORE, DetailsFile, LeaderboardFile, MetricsFile
-from evaluation.scoring.score import aggregations_of
-
-METRICS_BYTES = 10_000_000
-DETAILS_BYTES = 500_000_000
+from evaluation.ranking.stability import at_once, sample_weights
+from evaluation.results.schema import LARGEST_SCORE
+from evaluation.scoring.score import UNIT_OF_MEAN, Result, aggregations_of, penalised
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,27 +52,6 @@ class TeamScores:
     version: str = ""
     floors: Float64 = field(default_factory=lambda: np.empty(0))
     samples: Float64 | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unranked:
-    """A team without a place: the code of the first thing that is wrong, and all of it in one line.
-
-    values  in the columns of the ranking, if the team was scored; None: undefined
-    """
-
-    name: str
-    code: str
-    reason: str
-    values: tuple[float | None, ...] = ()
-
-
-def ranking_of(challenge: Challenge) -> RankingRules:
-    """The table [ranking] with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
-    if challenge.ranking is not None and challenge.ranking.columns:
-        return challenge.ranking
-    wording = "" if challenge.ranking is None else "no-columns"
-    raise ChallengeBroken(fault("no-ranking", "challenge.toml: ranking", wording=wording))
 
 
 def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequence[str]) -> ScoreTable:
@@ -210,21 +189,9 @@ def team_of_documents(
     return TeamScores(name, overall, by_unit, version, floors, samples)
 
 
-def all_metrics(metrics: Mapping[str, Any], details: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """All scores of a result: those of its details.json if its metrics.json was published with less."""
-    unpublished = details.get("metrics") if details else None
-    return unpublished if isinstance(unpublished, Mapping) else metrics
-
-
 def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float64:
     """The numbers of metrics.json at the floors of a ranking, float64 (F,); NaN where there is none."""
     return np.array([number_at(metrics, floor.path) for floor in require], np.float64)
-
-
-def number_at(metrics: Mapping[str, Any], path: str) -> float:
-    """The number at a path of metrics.json; NaN if it is null or not there."""
-    node = value_at(metrics, path.split("."))
-    return math.nan if node is None or isinstance(node, Mapping) else float(node)
 
 
 def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn) -> Float64:
@@ -286,13 +253,6 @@ def values_in_samples(
     return columns_in_samples(challenge, [*columns, *floors], values, tables, weights)
 
 
-def value_at(tree: Mapping[str, Any], path: Sequence[str]) -> Any:
-    node: Any = tree
-    for key in path:
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node
-
-
 def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
     """Numbers, or None with the reason, of several units. Raises ValueError for what is neither."""
     if not all(
@@ -304,82 +264,203 @@ def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
     return Scores(value, np.array(reason, np.int8))
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+# --- in samples of groups --------------------------------------------------------------------------------------------
 
 
-def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
-    """The content of a metrics.json, also as the platform wraps it. Raises InputFault: not-metrics, …"""
-    try:
-        with path.open("rb") as stream:
-            document = unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
-        MetricsFile.model_validate(document)
-    except OSError as error:
-        raise refused("not-metrics", where, got=(error.strerror or "not readable").lower()) from None
-    except (ValidationError, RecursionError) as error:
-        raise refused("not-metrics", where, got=why_invalid(error)) from None
-    metrics: dict[str, Any] = document
-    return metrics
+Tables = Callable[[str], CaseTable | None]
+ValuesOfUnits = Callable[["PlannedColumn", AggregationUnit], Float64]
 
 
-def unwrapped(document: Any) -> Any:
-    """The value in the platform's list ``[{"interface": …, "value": …}]`` that is a result; others stay as they are.
+def ordered_cases(challenge: Challenge) -> list[Case]:
+    """The cases of a challenge in the order of the rows of a table."""
+    return sorted(challenge.cases, key=lambda case: (case.group, case.name))
 
-    >>> unwrapped([{"interface": {"slug": "metrics-json-file"}, "value": {"challenge": {}}}])
-    {'challenge': {}}
+
+def columns_in_samples(
+    challenge: Challenge,
+    columns: Sequence[PlannedColumn],
+    values: ValuesOfUnits,
+    tables: Tables,
+    weights: Int16 | Int64,
+) -> Float64:
+    """Each column in samples of groups, float64 (R, K) with six decimals; NaN where it is undefined or not known.
+
+    values   what each case (in the order of ``ordered_cases``) or group brings into the mean of a column
+    tables   the table of all cases under a matching rule; None: it is not known
+    weights  how often each sample has each group, whole numbers (R, G)
     """
-    items = document if isinstance(document, list) else []
-    values = [item.get("value") for item in items if isinstance(item, dict) and {"interface", "socket"} & item.keys()]
-    return next((value for value in values if isinstance(value, dict) and "challenge" in value), document)
+    cases = ordered_cases(challenge)
+    groups, strata = (
+        np.unique([getattr(case, name) for case in cases], return_inverse=True)[1] for name in ("group", "stratum")
+    )
+    in_samples = np.full((len(weights), len(columns)), np.nan)
+    for rule in dict.fromkeys(column.rule for column in columns):
+        of_rule = [k for k, column in enumerate(columns) if column.rule == rule]
+        units = {k: unit_of(challenge, columns[k]) for k in of_rule}
+        table = tables(rule) if "pooled" in units.values() else bare_table(cases, (), ())
+        if table is None:
+            continue
+        known = [k for k in of_rule if units[k] and (units[k] != "pooled" or is_known(columns[k], table, challenge))]
+        if known:
+            in_samples[:, known] = score_known(
+                challenge, {k: (columns[k], units[k]) for k in known}, values, table, weights, groups, strata
+            )
+    return np.round(in_samples, 6) + 0.0
 
 
-def why_invalid(error: ValidationError | RecursionError) -> str:
-    """The first thing that is wrong with the form of a document, and where."""
-    if isinstance(error, RecursionError):
-        return "tables nested too deeply"
-    problem = error.errors(include_input=False, include_url=False)[0]
-    path = ".".join(str(part) for part in problem["loc"] if part != "function-after")
-    return f"{quote(path, 100)} is wrong: {problem['msg'][:100].lower()}" if path else "no object of scores"
+def score_known(
+    challenge: Challenge,
+    columns: Mapping[int, tuple[PlannedColumn, AggregationUnit | None]],
+    values: ValuesOfUnits,
+    table: CaseTable,
+    weights: Int16 | Int64,
+    groups: Int64,
+    strata: Int64,
+) -> Float64:
+    """``columns_in_samples`` of columns under one matching rule."""
+    of_case, of_group = np.full((len(groups), len(columns)), np.nan), np.full((weights.shape[1], len(columns)), np.nan)
+    for index, (column, unit) in enumerate(columns.values()):
+        if unit == "case":
+            of_case[:, index] = values(column, unit)
+        elif unit == "group":
+            of_group[:, index] = values(column, unit)
+
+    def evaluate(units: Units) -> Float64:
+        nothing = np.full(len(units), np.nan)
+        return np.stack(
+            [
+                penalised(column.metric, units, challenge).value if unit == "pooled" else nothing
+                for column, unit in columns.values()
+            ],
+            axis=1,
+        )
+
+    wanted = [
+        Column(index, unit, of_strata=column.aggregation == STRATUM_MEAN)
+        for index, (column, unit) in enumerate(columns.values())
+        if unit is not None
+    ]
+    size, of_groups = at_once(len(groups)), group_units(groups)
+    parts = [
+        score_samples(
+            table,
+            Samples(scipy.sparse.csr_array(weights[begin : begin + size].astype(np.int64)), of_groups),
+            of_case,
+            wanted,
+            evaluate,
+            strata,
+            of_group=of_group,
+        )
+        for begin in range(0, len(weights), size)
+    ]
+    return np.concatenate(parts)
 
 
-def read_details(path: Path, *, where: str) -> dict[str, Any]:
-    """The content of a details.json, as ``read_document``."""
-    return read_document(path, DetailsFile, where=where)
+def unit_of(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
+    """What a column is the mean over, or pooled; None: the worst of some means, of which no sample tells."""
+    if column.aggregation == STRATUM_MEAN:
+        return challenge.aggregation.unit
+    return None if column.aggregation in OF_STRATA else UNIT_OF_MEAN.get(column.aggregation)
 
 
-def read_board(path: Path) -> dict[str, Any]:
-    """A leaderboard.json, or that of a folder, as ``read_document``."""
-    path = path / "leaderboard.json" if path.is_dir() else path
-    return read_document(path, LeaderboardFile, where=quote(path.name))
+def is_known(column: PlannedColumn, table: CaseTable, challenge: Challenge) -> bool:
+    """Whether a table has what the metric of a column is made of."""
+    every = Unions(np.arange(len(table)), np.array([0, len(table)]), len(table))
+    try:
+        penalised(column.metric, Units(table, every), challenge)
+    except KeyError:
+        return False
+    return True
 
 
-def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str, Any]:
-    """What this program wrote as JSON, which may be large, if it has its form.
+# --- tables -----------------------------------------------------------------------------------------------------------
 
-    Raises InputFault: not-metrics, too-large, too-deep.
+
+def tables_of_result(result: Result) -> Tables:
+    """The tables of a result that was just made."""
+    return lambda rule: result.units[rule]["pooled"].units.table
+
+
+def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Path | None) -> Tables:
+    """The tables of a stored result; what its files do not hold (such as confidences) is not in them.
+
+    objects  its objects.csv; without it, or if it is of no use, there are no pairs, and no measures of them
     """
+    cases = ordered_cases(challenge)
 
-    def not_ours(why: str) -> Finding:
-        return fault("not-metrics", where, wording="not-our-form", got=why, name=path.name)
+    def table_of(rule: str) -> CaseTable:
+        entries = [details["cases"][case.name] for case in cases]
+        counts = [entry["rules"][rule]["counts"] for entry in entries]
+        missing = [not entry["submitted"] for entry in entries]
+        empty = [entry["submitted"] and are_empty(count) for entry, count in zip(entries, counts, strict=True)]
+        table = bare_table(cases, missing, empty)
+        more = [count.get("sums", {}) for count in counts]
+        sums = dict(table.sums) | {name: np.array([count[name] for count in more]) for name in more[0]}
+        pairs = table.pairs
+        if "confusion_matrix" in counts[0]:
+            sums["confusion"] = np.array([count["confusion_matrix"] for count in counts], np.int64)
+            pairs = stored_pairs(challenge, cases, rule, objects) or pairs
+            sums |= measure_sums(pairs, len(cases), len(challenge.class_names))
+        areas = [challenge.area_mm2(case) for case in cases]
+        return CaseTable(
+            sums=sums,
+            largest=table.largest,
+            area_mm2=np.array([np.nan if area is None else area for area in areas]),
+            pairs=pairs,
+            predictions=table.predictions,
+        )
 
+    return table_of
+
+
+def stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, objects: Path | None) -> PairSamples | None:
+    """The matched pairs of an objects.csv under a matching rule; None if there is none, or it cannot be read."""
+    if objects is None or not objects.is_file():
+        return None
+    row_of = {case.name.encode(): row for row, case in enumerate(cases)}
+    class_of = {name.encode(): index for index, name in enumerate(challenge.class_names, start=1)}
     try:
-        with path.open("rb") as stream:
-            document = plain_object(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES))
-        form.model_validate(document)
-    except OSError as error:
-        raise InputFault(not_ours((error.strerror or "not readable").lower())) from None
-    except (ValidationError, RecursionError) as error:
-        raise InputFault(not_ours(why_invalid(error))) from None
-    return document
+        table = read_objects(objects)
+        rows = table.take(np.flatnonzero(rows_with(table, "rule", rule) & rows_with(table, "outcome", "matched")))
+        case = np.array([row_of[name] for name in rows.cells(rows.need("case"))], np.int64)
+        sides = [
+            [class_of[name] for name in rows.cells(rows.need(f"{side}_class"))] for side in ("reference", "prediction")
+        ]
+        measures = {name: numbers_of(rows.cells(rows.need(name))) for name in challenge.metric_choice().measures}
+        area = numbers_of(rows.cells(rows.need("reference_area_px")))
+    except (InputFault, KeyError):
+        return None
+    return PairSamples(
+        case=case,
+        class_id=np.array(sides, np.int16).T.reshape(-1, 2),
+        measures={name: values for name, values in measures.items() if not np.isnan(values).any()},
+        class_probability=None,
+        area_px=None if np.isnan(area).any() else area.astype(np.int64),
+    )
 
 
-def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:
-    data = read_text(stream, where, limits)
-    try:
-        with resting_collector():
-            document = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        raise refused("not-metrics", where, wording="not-its-details", got="not JSON", metrics="it") from None
-    check_keys(data, where)
-    if not isinstance(document, dict):
-        raise refused("not-metrics", where, wording="not-its-details", got="no object", metrics="it")
-    return document
+def are_empty(counts: Mapping[str, Any]) -> bool:
+    """Whether a case has nuclei in the reference and none in the prediction, by its counts in details.json."""
+    if "confusion_matrix" not in counts:  # numbers of nuclei only
+        return bool(sum(counts["prediction"]) == 0 < sum(counts["reference"]))
+    predicted = counts["true_positives"] + counts["false_positives"]
+    return bool(predicted == 0 < counts["true_positives"] + counts["false_negatives"])
+
+
+def bare_table(cases: Sequence[Case], missing: Sequence[bool], empty: Sequence[bool]) -> CaseTable:
+    """Cases of which only that is known which a penalty depends on: missing and empty cases, image sizes."""
+    diagonal = np.array([np.hypot(case.height - 1, case.width - 1) for case in cases])
+    spacing = np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases])
+    rows, none, zeros = np.empty(0, np.int64), np.empty(0, np.int16), np.zeros(len(cases), np.int64)
+    return CaseTable(
+        sums={
+            "cases": np.ones(len(cases), np.int64),
+            "missing": np.array(missing, np.int64) if len(missing) else zeros,
+            "empty": np.array(empty, np.int64) if len(empty) else zeros,
+            "points": zeros,
+        },
+        largest={"diagonal_px": diagonal, "diagonal_um": diagonal * spacing},
+        area_mm2=np.full(len(cases), np.nan),
+        pairs=PairSamples(rows, np.empty((0, 2), np.int16), {}, None),
+        predictions=PredictionSamples(rows, none, none, None, None),
+    )

@@ -14,9 +14,7 @@ from concurrent.futures import Executor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
-
-import orjson
+from typing import Literal
 
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.execution.workers import Job, Progress, run_job, run_jobs
@@ -29,17 +27,24 @@ from evaluation.findings.errors import (
     WorkersLost,
     WrongUsage,
 )
-from evaluation.leaderboard.resampled import stored_tables
-from evaluation.leaderboard.team_scores import (
-    PlannedColumn,
-    TeamScores,
+from evaluation.leaderboard.stored import (
+    KEY_FILE,
+    RESULT_FILES,
+    RESULTS,
     Unranked,
+    add_file,
+    add_text,
+    file_hash,
+    forget,
+    holds_result,
     read_details,
+    read_key,
     read_metrics,
-    team_of_documents,
+    rejection_in,
+    write_key,
 )
-from evaluation.results.documents import as_json
-from evaluation.results.files import write_atomically, write_together
+from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, stored_tables, team_of_documents
+from evaluation.results.files import write_together
 from evaluation.results.version import __version__
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
@@ -50,12 +55,8 @@ from evaluation.submission import open_submission
 from evaluation.submission.files import is_litter
 from evaluation.submission.redact import redact_findings
 
-KEY_FILE, RESULTS = "key.json", "results"
-RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
 OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks")}
 SUFFIXES = (".zip", ".csv")
-HASH_BYTES = 1 << 20
-KEY_FILE_BYTES = 1 << 20
 
 Outcome = Literal["scored", "kept", "not ranked"]
 Note = Callable[[str, Outcome], None]
@@ -323,76 +324,6 @@ def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
                 add_file(digest, path.suffix.casefold(), stream)
         return digest.hexdigest()
     return ""
-
-
-def add_text(digest: Any, *texts: str) -> None:
-    """Texts, each with its length, so that no two lists of texts are the same bytes."""
-    for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-
-
-def add_file(digest: Any, name: str, stream: BinaryIO) -> None:
-    """The name and the content of a file, by the hash of the content."""
-    add_text(digest, name, hashed(stream))
-
-
-def hashed(stream: BinaryIO) -> str:
-    """SHA-256 of what is left in a stream, a piece at a time."""
-    digest = hashlib.sha256()
-    while piece := stream.read(HASH_BYTES):
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-def file_hash(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashed(stream)
-
-
-def write_key(folder: Path, content: dict[str, Any]) -> None:
-    write_atomically(folder / KEY_FILE, as_json(content))
-
-
-def read_key(folder: Path) -> dict[str, Any]:
-    """What the key file of a result folder says; nothing if there is none, or none that can be read."""
-    try:
-        with (folder / KEY_FILE).open("rb") as stream:
-            content = orjson.loads(stream.read(KEY_FILE_BYTES))
-    except (OSError, orjson.JSONDecodeError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def holds_result(folder: Path, key: str, names: tuple[str, ...] = RESULT_FILES) -> bool:
-    """Whether a folder holds what was kept under this key, whole and unchanged: a result, or why there is none."""
-    content = read_key(folder)
-    files = content.get("files")
-    if not key or content.get("key") != key:
-        return False
-    if not isinstance(files, dict):
-        return rejection_in(content, "") is not None
-    with suppress(OSError):
-        return all(files.get(name) == file_hash(folder / name) for name in names)
-    return False
-
-
-def rejection_in(content: dict[str, Any], name: str) -> Unranked | None:
-    """The team that a key file records as rejected, or None."""
-    code, reason = content.get("code"), content.get("reason")
-    return Unranked(name, code, reason) if isinstance(code, str) and isinstance(reason, str) else None
-
-
-def forget(folder: Path) -> None:
-    """Remove a result that is not valid any more, its key first, and what a killed call left half written.
-
-    Other files in the folder stay.
-    """
-    for name in (KEY_FILE, *RESULT_FILES):
-        (folder / name).unlink(missing_ok=True)
-        for unfinished in folder.glob(f".{name}.????????"):
-            unfinished.unlink()
 
 
 # --- results that are there -------------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.findings import counted, percent, quote
-from evaluation.leaderboard.titles import ALL_AGGREGATIONS, metric_title, titles_by_path
 from evaluation.ranking.differences import FEWEST_UNITS
 
 Document = Mapping[str, Any]
@@ -329,3 +329,84 @@ def share_text(value: float | None) -> str:
     ('more than 99 %', '100 %', 'less than 1 %')
     """
     return percent(value).replace(">", "more than").replace("<", "less than")
+
+
+# --- names of metrics -------------------------------------------------------------------------------------------------
+
+
+METRIC_NAMES: Mapping[str, str] = {
+    "f1": "F1",
+    "macro_f1": "macro F1",
+    "iou": "IoU",
+    "dice": "Dice",
+    "pq": "PQ",
+    "sq": "SQ",
+    "rq": "RQ",
+    "aji": "AJI",
+    "mcc": "MCC",
+    "r2": "R² of counts",
+    "froc": "FROC",
+    "auroc": "AUROC",
+    "hausdorff": "Hausdorff distance",
+    "hausdorff95": "Hausdorff distance (95 %)",
+    "mean_absolute_error": "mean absolute error of counts",
+}
+# Families whose metrics have names of their own; of all others the family is named.
+FAMILIAR = ("classification", "segmentation", "panoptic", "counting", "curves", "thresholds", "distances")
+OF_DETECTION = ("f1", "precision", "recall")  # that classification has as well
+ALL_AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean", "worst_group", "worst_stratum")
+
+
+def metric_title(path: str) -> str:
+    """The name of a metric by its path in metrics.json, with or without its aggregation.
+
+    >>> metric_title("detection.f1.group_mean"), metric_title("segmentation.iou_class_mean")
+    ('detection F1', 'IoU (class mean)')
+    >>> metric_title("classification.per_class.Epithelial.f1"), metric_title("classification.accuracy")
+    ('classification F1, Epithelial', 'accuracy')
+    >>> metric_title("segmentation.per_class.Epithelial.hausdorff95_px.pooled")
+    'Hausdorff distance (95 %), px, Epithelial'
+    >>> metric_title("thresholds.f1_iou50_95"), metric_title("segmentation.surface_dice_2px")
+    ('F1 at IoU 50–95 %', 'surface Dice at 2 px')
+    """
+    parts = path.split(".")
+    if parts[-1] in ALL_AGGREGATIONS:
+        parts.pop()
+    if not parts:
+        return path
+    family, *between, name = ["", *parts][-max(len(parts), 2) :]
+    name, ends = re.subn(r"_class_mean$", "", name)
+    name, halves = re.subn(r"_median$", "", name)
+    limit = re.search(r"_iou(\d+)(?:_(\d+))?$", name)
+    unit = re.search(r"_(\d*)(px|um)$", name)
+    name = name[: (limit or unit).start()] if limit or unit else name  # type: ignore[union-attr]
+    name = METRIC_NAMES.get(name, " ".join(METRIC_NAMES.get(word, word) for word in name.split("_")))
+    if limit:
+        name += f" at IoU {limit[1]}{('–' if len(limit[2]) > 1 else '.') + limit[2] if limit[2] else ''} %"
+    elif unit:
+        name += f" at {unit[1]} {unit[2]}" if unit[1] else f", {unit[2]}"
+    title = f"{name}{' (class mean)' * ends}{' (median)' * halves}"
+    if between[:1] == ["per_class"]:
+        title += f", {'.'.join(between[1:])}"
+    elif between:
+        title += ", classes ignored" if between == ["binary"] else f", {'.'.join(between)}"
+    is_familiar = family in ("", *FAMILIAR) and not (family == "classification" and parts[-1] in OF_DETECTION)
+    return title if is_familiar else f"{family.replace('_', ' ')} {title}"
+
+
+def short_titles(paths: Sequence[str]) -> list[str]:
+    """Names of metrics as headings side by side; where two are alike, their paths.
+
+    >>> short_titles(["detection.f1.group_mean", "segmentation.hausdorff_px.group_mean"])
+    ['detection F1', 'Hausdorff distance, px']
+    >>> short_titles(["detection.f1.pooled", "detection.f1.case_mean"])
+    ['detection f1 pooled', 'detection f1 case mean']
+    """
+    titles = [metric_title(path) for path in paths]
+    if len(set(titles)) == len(titles):
+        return titles
+    return [path.replace(".", " ").replace("_", " ") for path in paths]
+
+
+def titles_by_path(paths: Sequence[str]) -> dict[str, str]:
+    return dict(zip(paths, short_titles(paths), strict=True))

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.findings import counted
-from evaluation.leaderboard.titles import metric_title
-from evaluation.leaderboard.verdict import verdict_sentences
+from evaluation.leaderboard.verdict import metric_title, verdict_sentences
 from evaluation.report.leaderboard import board_table, folded_sections
 from evaluation.report.nuclei import NucleusTable, TeamNuclei, browser_of
 from evaluation.report.page import Page, Section, Text, Value, identify_document

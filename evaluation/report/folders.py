@@ -17,10 +17,16 @@ from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.document import Board, leaderboard_document
-from evaluation.leaderboard.matched_nuclei import read_objects
-from evaluation.leaderboard.team_scores import all_metrics, read_board, read_details, read_document, read_metrics
+from evaluation.leaderboard.stored import (
+    all_metrics,
+    read_board,
+    read_details,
+    read_document,
+    read_metrics,
+    read_objects,
+)
 from evaluation.leaderboard.teams import find_teams
-from evaluation.leaderboard.titles import metric_title
+from evaluation.leaderboard.verdict import metric_title
 from evaluation.model import Int64
 from evaluation.report import submission
 from evaluation.report.html import page_html

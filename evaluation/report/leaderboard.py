@@ -9,8 +9,7 @@ from operator import itemgetter
 import numpy as np
 
 from evaluation.findings import counted, percent
-from evaluation.leaderboard.titles import metric_title, short_titles
-from evaluation.leaderboard.verdict import unit_of, verdict_sentences, why_no_samples
+from evaluation.leaderboard.verdict import metric_title, short_titles, unit_of, verdict_sentences, why_no_samples
 from evaluation.report.figures import BOX_FROM, difference_figure, series_colour
 from evaluation.report.page import (
     Axis,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.findings import counted
-from evaluation.leaderboard.titles import metric_title
+from evaluation.leaderboard.verdict import metric_title
 from evaluation.model import Float64, Int64
 from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Block, Dot, Figure, Section, Series, Table, Text, Value, Widget

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from evaluation.challenge import COUNTED
-from evaluation.leaderboard.team_scores import value_at
+from evaluation.leaderboard.stored import value_at
 from evaluation.metrics import FAMILIES
 from evaluation.report.tables import leaves_of
 

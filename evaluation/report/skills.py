@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from evaluation.findings.errors import InputFault
-from evaluation.leaderboard.team_scores import read_metrics
-from evaluation.leaderboard.titles import metric_title
+from evaluation.leaderboard.stored import read_metrics
+from evaluation.leaderboard.verdict import metric_title
 from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Cell, Dot, Figure, Series, Table, Tone, Value
 from evaluation.report.result import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from evaluation.findings import counted, percent
-from evaluation.leaderboard.titles import metric_title
+from evaluation.leaderboard.verdict import metric_title
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page
 from evaluation.report.result import Document
 from evaluation.report.tables import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from evaluation.challenge.matching_rules import rule_from
 from evaluation.findings import counted, percent, render_findings
-from evaluation.leaderboard.ranked_result import NO_STORED_RESULTS
-from evaluation.leaderboard.titles import metric_title
+from evaluation.leaderboard.rules import NO_STORED_RESULTS
+from evaluation.leaderboard.verdict import metric_title
 from evaluation.report.nuclei import NucleusTable, TeamNuclei, browser_section, curve_sections, size_section
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, document_page
 from evaluation.report.pictures import NOTHING_SEEN, WORDS_OF_STATES, SecondPass

@@ -27,17 +27,21 @@ from evaluation.results.schema import FORMAT_VERSION, MetricsFile
 from evaluation.results.version import __version__
 
 DECIMALS = 6
+Ranks = Mapping[tuple[str, ...], tuple[float | None, str | None]]  # a number, or None and the reason, by its path
 PARTS = {"f1": ("precision", "recall"), "pq": ("sq", "rq")}  # harmonic mean, product
 
 
 def metrics_document(
-    challenge: Challenge, scores: Mapping[str, Sequence[MetricScores]], intervals: Mapping[tuple[str, ...], Interval]
+    challenge: Challenge,
+    scores: Mapping[str, Sequence[MetricScores]],
+    intervals: Mapping[tuple[str, ...], Interval],
+    ranks: Ranks,
 ) -> dict[str, Any]:
     """The content of metrics.json.
 
     ``scores`` by the name of the matching rule; the first rule fills the top level, the others stand under
-    ``alternatives.<name>``. ``intervals`` by the path of the number. A value is a number or null; for null the same
-    path under ``undefined`` holds the reason.
+    ``alternatives.<name>``. ``intervals`` by the path of the number, ``ranks`` by the path in
+    the table ``leaderboard``. A value is a number or null; for null the same path under ``undefined`` holds the reason.
     Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
     """
     document: dict[str, Any] = {"challenge": identity(challenge), "software": software()}
@@ -55,6 +59,10 @@ def metrics_document(
         put(document, ("confidence_intervals", *path), ends)
         if interval.reason is not None:
             put(undefined, ("confidence_intervals", *path), interval.reason)
+    for path, (rank, reason) in ranks.items():
+        put(document, ("leaderboard", *path), number(rank))
+        if reason is not None:
+            put(undefined, ("leaderboard", *path), reason)
     document["undefined"] = undefined
     MetricsFile.model_validate(document)
     return document

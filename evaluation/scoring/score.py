@@ -35,7 +35,7 @@ from evaluation.model.counts import (
     UnitScores,
 )
 from evaluation.results.csv_files import objects_csv
-from evaluation.results.documents import as_json, details_document, metrics_document, published_metrics
+from evaluation.results.documents import Ranks, as_json, details_document, metrics_document, published_metrics
 from evaluation.results.files import write_together
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Result:
     units   by the name of the matching rule ("counted" if there is none), then "cases", "groups", "pooled", "strata"
     scores  by the name of the matching rule
     intervals  confidence intervals by the path of metrics.json; empty if the challenge does not ask for any
+    ranks   by the path in the table ``leaderboard`` of metrics.json, each a number, or None with the reason for it
     """
 
     challenge: Challenge
@@ -63,11 +64,12 @@ class Result:
     scores: dict[str, tuple[MetricScores, ...]]
     findings: tuple[Finding, ...] = ()
     intervals: Mapping[tuple[str, ...], Interval] = field(default_factory=dict)
+    ranks: Ranks = field(default_factory=dict)
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """metrics.json as nested tables; numbers are rounded to six decimals, undefined values are None."""
-        return metrics_document(self.challenge, self.scores, self.intervals)
+        return metrics_document(self.challenge, self.scores, self.intervals, self.ranks)
 
     @cached_property
     def details(self) -> dict[str, Any]:

@@ -25,9 +25,10 @@ from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import counted, fault, render_findings
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.leaderboard import board, ranked_table, team_scores
-from evaluation.leaderboard.gameable import gameable_ranking
-from evaluation.leaderboard.rank_given import parse_settings, rules_of_scores
+from evaluation.leaderboard.board import rules_of_scores
+from evaluation.leaderboard.rules import gameable_ranking, parse_settings
 from evaluation.leaderboard.score_csv import Unit, aggregation_of, read_rows, table_of_rows, without_teams
+from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.teams import Kept, Note, Outcome, score_teams
 from evaluation.metrics import metrics_of
 from evaluation.metrics.registry import class_aware_matching
@@ -71,7 +72,7 @@ def audit_views(
     audit: AuditRules,
     *,
     identity: Mapping[str, str],
-    unranked: Sequence[team_scores.Unranked] = (),
+    unranked: Sequence[Unranked] = (),
     notes: Sequence[str] = (),
 ) -> Audit:
     """Rank the teams of every view by every method, and audit the places. The first view is the published one.
@@ -98,7 +99,7 @@ def audit_views(
     position, combined = (np.stack(places) for places in zip(*(places for _, places in rows), strict=True))
     is_ranked = ~np.isnan(position).all(axis=0)
     named = list(zip(own.table.teams, is_ranked.tolist(), strict=True))
-    without = [team_scores.Unranked(name, "no-value", "no rank in any variant") for name, is_in in named if not is_in]
+    without = [Unranked(name, "no-value", "no rank in any variant") for name, is_in in named if not is_in]
     return audit_positions(
         tuple(name for name, is_in in named if is_in),
         dimensions,

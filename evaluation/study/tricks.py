@@ -27,8 +27,8 @@ from evaluation.instances.perturb import dilate_instances, erode_instances, shif
 from evaluation.instances.prepare import PreparedReference, join_instances
 from evaluation.instances.runs import select_instances, with_runs
 from evaluation.leaderboard import board, ranked_table, team_scores
-from evaluation.leaderboard.gameable import against_tricks, gameable_ranking
 from evaluation.leaderboard.matched_nuclei import Alike, Outlines, compare_outlines
+from evaluation.leaderboard.rules import against_tricks, gameable_ranking, ranking_of
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.verdict import names_of
 from evaluation.matching import overlap_table
@@ -570,13 +570,13 @@ def asked_for(challenge: Challenge, paths: Sequence[str]) -> Challenge:
 
 def paths_read(challenge: Challenge) -> tuple[str, ...]:
     """What a ranking reads."""
-    rules = team_scores.ranking_of(challenge)
+    rules = ranking_of(challenge)
     return tuple(column.path for column in rules.columns) + tuple(floor.path for floor in rules.require)
 
 
 def scores_read(challenge: Challenge, results: Sequence[CaseResult], team: str) -> team_scores.TeamScores:
     """What a ranking reads of a counted submission, as a leaderboard reads it of its files."""
-    scored, rules = summarise(challenge, results), team_scores.ranking_of(challenge)
+    scored, rules = summarise(challenge, results), ranking_of(challenge)
     details = scored.details if needs_units(rules.method) else None
     columns = team_scores.plan_columns(challenge, rules.columns)
     return team_scores.team_of_documents(team, challenge, columns, scored.metrics, details)
@@ -584,7 +584,7 @@ def scores_read(challenge: Challenge, results: Sequence[CaseResult], team: str) 
 
 def places_of(challenge: Challenge, teams: Sequence[team_scores.TeamScores]) -> dict[str, float]:
     """The places of teams by their names, in ascending order; NaN for those that are not ranked."""
-    rules = team_scores.ranking_of(challenge)
+    rules = ranking_of(challenge)
     table = team_scores.score_table(teams, rules, team_scores.groups_of(challenge))
     return dict(zip(table.teams, ranked_table.apply_method(table, rules).position.tolist(), strict=True))
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings import counted, quote
-from evaluation.leaderboard.team_scores import Unranked
+from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.verdict import NAMED_UP_TO
 from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.ranking.methods import SCORE_ROUNDING, rank_values

@@ -1,0 +1,232 @@
+"""The files of results that are stored: how they are read, and the key that says what a result depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from evaluation.challenge import LimitRules
+from evaluation.decoding.csv import Table, read_table
+from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
+from evaluation.findings import Finding, fault, quote
+from evaluation.findings.errors import InputFault, refused
+from evaluation.model import Bool
+from evaluation.results.documents import as_json
+from evaluation.results.files import write_atomically
+from evaluation.results.schema import DetailsFile, LeaderboardFile, MetricsFile
+
+KEY_FILE, RESULTS = "key.json", "results"
+RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
+HASH_BYTES = 1 << 20
+KEY_FILE_BYTES = 1 << 20
+METRICS_BYTES = 10_000_000
+DETAILS_BYTES = 500_000_000
+OBJECTS_BYTES = 500_000_000
+OBJECTS_ROWS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unranked:
+    """A team without a place: the code of the first thing that is wrong, and all of it in one line.
+
+    values  in the columns of the ranking, if the team was scored; None: undefined
+    """
+
+    name: str
+    code: str
+    reason: str
+    values: tuple[float | None, ...] = ()
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
+    """The content of a metrics.json, also as the platform wraps it. Raises InputFault: not-metrics, …"""
+    try:
+        with path.open("rb") as stream:
+            document = unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
+        MetricsFile.model_validate(document)
+    except OSError as error:
+        raise refused("not-metrics", where, got=(error.strerror or "not readable").lower()) from None
+    except (ValidationError, RecursionError) as error:
+        raise refused("not-metrics", where, got=why_invalid(error)) from None
+    metrics: dict[str, Any] = document
+    return metrics
+
+
+def unwrapped(document: Any) -> Any:
+    """The value in the platform's list ``[{"interface": …, "value": …}]`` that is a result; others stay as they are.
+
+    >>> unwrapped([{"interface": {"slug": "metrics-json-file"}, "value": {"challenge": {}}}])
+    {'challenge': {}}
+    """
+    items = document if isinstance(document, list) else []
+    values = [item.get("value") for item in items if isinstance(item, dict) and {"interface", "socket"} & item.keys()]
+    return next((value for value in values if isinstance(value, dict) and "challenge" in value), document)
+
+
+def why_invalid(error: ValidationError | RecursionError) -> str:
+    """The first thing that is wrong with the form of a document, and where."""
+    if isinstance(error, RecursionError):
+        return "tables nested too deeply"
+    problem = error.errors(include_input=False, include_url=False)[0]
+    path = ".".join(str(part) for part in problem["loc"] if part != "function-after")
+    return f"{quote(path, 100)} is wrong: {problem['msg'][:100].lower()}" if path else "no object of scores"
+
+
+def read_details(path: Path, *, where: str) -> dict[str, Any]:
+    """The content of a details.json, as ``read_document``."""
+    return read_document(path, DetailsFile, where=where)
+
+
+def read_board(path: Path) -> dict[str, Any]:
+    """A leaderboard.json, or that of a folder, as ``read_document``."""
+    path = path / "leaderboard.json" if path.is_dir() else path
+    return read_document(path, LeaderboardFile, where=quote(path.name))
+
+
+def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str, Any]:
+    """What this program wrote as JSON, which may be large, if it has its form.
+
+    Raises InputFault: not-metrics, too-large, too-deep.
+    """
+
+    def not_ours(why: str) -> Finding:
+        return fault("not-metrics", where, wording="not-our-form", got=why, name=path.name)
+
+    try:
+        with path.open("rb") as stream:
+            document = plain_object(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES))
+        form.model_validate(document)
+    except OSError as error:
+        raise InputFault(not_ours((error.strerror or "not readable").lower())) from None
+    except (ValidationError, RecursionError) as error:
+        raise InputFault(not_ours(why_invalid(error))) from None
+    return document
+
+
+def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:
+    data = read_text(stream, where, limits)
+    try:
+        with resting_collector():
+            document = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        raise refused("not-metrics", where, wording="not-its-details", got="not JSON", metrics="it") from None
+    check_keys(data, where)
+    if not isinstance(document, dict):
+        raise refused("not-metrics", where, wording="not-its-details", got="no object", metrics="it")
+    return document
+
+
+def read_objects(path: Path) -> Table:
+    """The table of an objects.csv. Raises InputFault, OSError."""
+    with path.open("rb") as stream:
+        return read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
+
+
+def rows_with(table: Table, column: str, text: str) -> Bool:
+    """The rows with a text in a column."""
+    texts, text_of_row = table.categories(table.need(column))
+    return np.asarray(text_of_row == (texts.index(text) if text in texts else -1))
+
+
+def all_metrics(metrics: Mapping[str, Any], details: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """All scores of a result: those of its details.json if its metrics.json was published with less."""
+    unpublished = details.get("metrics") if details else None
+    return unpublished if isinstance(unpublished, Mapping) else metrics
+
+
+def number_at(metrics: Mapping[str, Any], path: str) -> float:
+    """The number at a path of metrics.json; NaN if it is null or not there."""
+    node = value_at(metrics, path.split("."))
+    return math.nan if node is None or isinstance(node, Mapping) else float(node)
+
+
+def value_at(tree: Mapping[str, Any], path: Sequence[str]) -> Any:
+    node: Any = tree
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+# --- what a result depends on ----------------------------------------------------------------------------------------
+
+
+def add_text(digest: Any, *texts: str) -> None:
+    """Texts, each with its length, so that no two lists of texts are the same bytes."""
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+
+
+def add_file(digest: Any, name: str, stream: BinaryIO) -> None:
+    """The name and the content of a file, by the hash of the content."""
+    add_text(digest, name, hashed(stream))
+
+
+def hashed(stream: BinaryIO) -> str:
+    """SHA-256 of what is left in a stream, a piece at a time."""
+    digest = hashlib.sha256()
+    while piece := stream.read(HASH_BYTES):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashed(stream)
+
+
+def write_key(folder: Path, content: dict[str, Any]) -> None:
+    write_atomically(folder / KEY_FILE, as_json(content))
+
+
+def read_key(folder: Path) -> dict[str, Any]:
+    """What the key file of a result folder says; nothing if there is none, or none that can be read."""
+    try:
+        with (folder / KEY_FILE).open("rb") as stream:
+            content = orjson.loads(stream.read(KEY_FILE_BYTES))
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def holds_result(folder: Path, key: str, names: tuple[str, ...] = RESULT_FILES) -> bool:
+    """Whether a folder holds what was kept under this key, whole and unchanged: a result, or why there is none."""
+    content = read_key(folder)
+    files = content.get("files")
+    if not key or content.get("key") != key:
+        return False
+    if not isinstance(files, dict):
+        return rejection_in(content, "") is not None
+    with suppress(OSError):
+        return all(files.get(name) == file_hash(folder / name) for name in names)
+    return False
+
+
+def rejection_in(content: dict[str, Any], name: str) -> Unranked | None:
+    """The team that a key file records as rejected, or None."""
+    code, reason = content.get("code"), content.get("reason")
+    return Unranked(name, code, reason) if isinstance(code, str) and isinstance(reason, str) else None
+
+
+def forget(folder: Path) -> None:
+    """Remove a result that is not valid any more, its key first, and what a killed call left half written.
+
+    Other files in the folder stay.
+    """
+    for name in (KEY_FILE, *RESULT_FILES):
+        (folder / name).unlink(missing_ok=True)
+        for unfinished in folder.glob(f".{name}.????????"):
+            unfinished.unlink()
