@@ -28,13 +28,14 @@ from evaluation.commands import main as cli
 from evaluation.leaderboard import teams
 from evaluation.leaderboard.board import board_of_challenge, build_board, rank_result
 from evaluation.leaderboard.document import Board, leaderboard_document, leaderboard_json
-from evaluation.leaderboard.rules import column_titles, load_ranked, phase_settings, without_place
+from evaluation.leaderboard.rules import column_titles, load_ranked, phase_settings
 from evaluation.leaderboard.team_scores import TeamScores, plan_columns, team_of_documents, values_of_groups
 from evaluation.leaderboard.teams import score_teams
 from evaluation.metrics import metrics_of
 from evaluation.model import ScoreTable
 from evaluation.results.documents import as_json
 from evaluation.results.schema import MetricsFile
+from evaluation.scoring.score import without_place
 from evaluation.scoring.street import score_then
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -112,7 +112,7 @@ def score(
 
         result = rank_result(challenge, result, team=team or "")
     else:
-        from evaluation.leaderboard.rules import without_place
+        from evaluation.scoring.score import without_place
 
         result = without_place(result)
     with options.writing_to(output):

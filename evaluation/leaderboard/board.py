@@ -42,17 +42,14 @@ from evaluation.leaderboard.matched_nuclei import (
     outlines_of,
 )
 from evaluation.leaderboard.rules import (
-    UNRANKED,
     changed_rules,
     gameable_ranking,
     load_ranked,
     method_in_words,
     parse_columns,
     parse_settings,
-    rank_paths,
     rule_by_units,
     stored_tricks,
-    without_place,
 )
 from evaluation.leaderboard.score_csv import ScoresInFile, Unit, metrics_in, read_scores
 from evaluation.leaderboard.stored import RESULTS, Unranked, number_at, read_board, read_metrics
@@ -64,7 +61,7 @@ from evaluation.ranking.methods import BY_MATRIX, Ranking, find_gaps, has_replac
 from evaluation.ranking.stability import Stability, kendall_tau
 from evaluation.results.documents import Ranks, identity, number
 from evaluation.results.files import write_atomically
-from evaluation.scoring.score import Result
+from evaluation.scoring.score import UNRANKED, Result, rank_paths, without_place
 
 EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
 EARLIER_LIMIT = 10_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,9 @@ from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.verdict import short_titles
 from evaluation.metrics.metric import Metric
 from evaluation.ranking.methods import needs_units
-from evaluation.scoring.score import Result, better_by_name, check_columns, wrong_directions
+from evaluation.scoring.score import better_by_name, check_columns, wrong_directions
 
 DIRECTIONS = ("ascending", "descending")
-NO_STORED_RESULTS, UNRANKED = "no-stored-results", "unranked"
 
 
 def ranking_of(challenge: Challenge) -> RankingRules:
@@ -171,25 +169,6 @@ def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
 
 def rule_by_units(rules: RankingRules) -> str:
     return f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
-
-
-# --- the place of one submission --------------------------------------------------------------------------------------
-
-
-def without_place(result: Result, reason: str = NO_STORED_RESULTS) -> Result:
-    """The result of a challenge that ranks but keeps no result to rank among; unchanged if it does not rank.
-
-    Every number of ``leaderboard`` is None for the reason, but ``submissions``, which is 1.
-    """
-    rules = result.challenge.ranking
-    if rules is None or not rules.columns:
-        return result
-    return replace(result, ranks={("submissions",): (1, None), **dict.fromkeys(rank_paths(rules), (None, reason))})
-
-
-def rank_paths(rules: RankingRules) -> list[tuple[str, ...]]:
-    """The ranks in the table ``leaderboard`` of metrics.json: by all columns, their sum, and in each column."""
-    return [("position",), ("sum_of_ranks",), *(("rank", *column.path.split(".")) for column in rules.columns)]
 
 
 # --- whether a ranking can be won by silence or by copies ------------------------------------------------------------

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from evaluation.challenge.matching_rules import rule_from
 from evaluation.findings import counted, percent, render_findings
-from evaluation.leaderboard.rules import NO_STORED_RESULTS
 from evaluation.leaderboard.verdict import metric_title
 from evaluation.report.nuclei import NucleusTable, TeamNuclei, browser_section, curve_sections, size_section
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, document_page
@@ -15,6 +14,7 @@ from evaluation.report.pictures import NOTHING_SEEN, WORDS_OF_STATES, SecondPass
 from evaluation.report.result import WORDS_OF_AGGREGATIONS, Document, ResultDocuments, Unit, is_lower_better, node_at
 from evaluation.report.skills import SKILLS, skill_rows
 from evaluation.report.tables import bar_cell, in_percent, leaf_table, leaves_of, show_rest, table_of
+from evaluation.scoring.score import NO_STORED_RESULTS
 
 BY_CLASS = (
     "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
 from itertools import accumulate, pairwise
@@ -17,7 +17,7 @@ import numpy as np
 from evaluation.aggregation import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
 from evaluation.aggregation.table import PenalisedScores
 from evaluation.challenge import Challenge
-from evaluation.challenge.rules import RankingColumn
+from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.findings import Finding, did_you_mean, fault, listed
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.metrics import FAMILIES, Metric, metrics_of
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 KINDS_OF_UNITS: Mapping[AggregationUnit, str] = {"pooled": "pooled", "group": "groups", "case": "cases"}
 MEANS: Mapping[str, str] = {"pooled": "pooled", "groups": "group_mean", "cases": "case_mean"}
 UNIT_OF_MEAN: Mapping[str, AggregationUnit] = {"pooled": "pooled", "group_mean": "group", "case_mean": "case"}
+NO_STORED_RESULTS, UNRANKED = "no-stored-results", "unranked"
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,6 +158,22 @@ class Result:
     def write(self, folder: Path | str, *, public: bool = False) -> None:
         """Write details.json, objects.csv and, last, metrics.json: where it is, all are. ``public`` as in ``texts``."""
         write_together(Path(folder), self.texts(public=public))
+
+
+def without_place(result: Result, reason: str = NO_STORED_RESULTS) -> Result:
+    """The result of a challenge that ranks but keeps no result to rank among; unchanged if it does not rank.
+
+    Every number of ``leaderboard`` is None for the reason, but ``submissions``, which is 1.
+    """
+    rules = result.challenge.ranking
+    if rules is None or not rules.columns:
+        return result
+    return replace(result, ranks={("submissions",): (1, None), **dict.fromkeys(rank_paths(rules), (None, reason))})
+
+
+def rank_paths(rules: RankingRules) -> list[tuple[str, ...]]:
+    """The ranks in the table ``leaderboard`` of metrics.json: by all columns, their sum, and in each column."""
+    return [("position",), ("sum_of_ranks",), *(("rank", *column.path.split(".")) for column in rules.columns)]
 
 
 def import_pandas() -> Any:
