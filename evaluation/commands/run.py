@@ -280,11 +280,12 @@ def audit(
         raise options.not_both("--column, --set", "--submissions", "the ranking is that of the challenge")
     if tricks:
         from evaluation.report.studies import tricks_page
-        from evaluation.study.tricks import audit_tricks, tricks_lines
+        from evaluation.study.tricks import audit_tricks
 
         document = audit_tricks(challenge, submissions, output=output)
         screen.write_document(output, "tricks", document, tricks_page if report else None)
-        screen.show_lines(tricks_lines(document))
+        screen.show_sections(tricks_page(document), "tried-section", "entries")
+        screen.show_lines(document["alike"])
         screen.show_written(output, "tricks.json", page="tricks.html" * report)
         return
     from evaluation.study.audit import audit_challenge

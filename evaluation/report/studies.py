@@ -250,30 +250,27 @@ def tricks_page(document: Document) -> Page:
 
 
 def trick_section(document: Document) -> Section:
-    """All that was tried, those first that work for most teams."""
+    """Say whether the ranking can be gamed, and show the tricks that work, those first that work for most teams."""
     paying: dict[str, list[Document]] = {trick["name"]: [] for trick in document["tricks"]}
     for play in document["plays"]:
         if play["pays"]:
             paying[play["trick"]].append(play)
-
-    tricks = sorted(document["tricks"], key=lambda trick: -len(paying[trick["name"]]))
-    blocks: list[Block] = [Text((" ".join(document["verdict"]),), "bad" if any(paying.values()) else "good")]
+    rows: list[list[Value]] = []
+    for trick in sorted(document["tricks"], key=lambda trick: -len(paying[trick["name"]])):
+        if plays := paying[trick["name"]]:
+            best = max(plays, key=lambda play: float(play["before"] - play["after"]))
+            words = f"{write_name(best['team'])}, {rank_text(best['before'])} to {rank_text(best['after'])}"
+            who = "only with the reference" if trick["by_reference"] else "anybody"
+            climb = Cell(best["before"] - best["after"], words)
+            rows.append([trick["words"], who, name_some([play["team"] for play in plays]), climb])
+    blocks: list[Block] = [Text((" ".join(document["verdict"]),), "bad" if rows else "good")]
     blocks += [Text(tuple(document["findings"]), "warning")] if document["findings"] else []
+    blocks += [table_of("works", "", ["what is done", "who could", "works for", "largest climb"], rows)] if rows else []
     lead = (
         "Each was played on the nuclei of every team, one team at a time, and all teams were ranked again. It works if "
         "the team ranks higher although its pooled F1 or its pooled class score fell by more than 0.005."
     )
-    rows: list[list[Value]] = []
-    for trick in tricks:
-        plays, climb = paying[trick["name"]], Cell(None)
-        if plays:
-            best = max(plays, key=lambda play: float(play["before"] - play["after"]))
-            words = f"{write_name(best['team'])}, {rank_text(best['before'])} to {rank_text(best['after'])}"
-            climb = Cell(best["before"] - best["after"], words)
-        who = "only with the reference" if trick["by_reference"] else "anybody"
-        rows.append([trick["words"], who, name_some([play["team"] for play in plays]), climb])
-    tried = table_of("tried", "What was tried", ["what is done", "who could", "works for", "largest climb"], rows)
-    return Section("tried-section", "What works, and for whom", (*blocks, tried), lead)
+    return Section("tried-section", "What works, and for whom", tuple(blocks), lead)
 
 
 def entry_section(document: Document) -> Section:

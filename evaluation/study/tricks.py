@@ -8,7 +8,7 @@ over classes of the F1 of detection with the right class), has fallen by more th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -21,11 +21,12 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.documents import resolve_preset
 from evaluation.challenge.rules import RankingRules
-from evaluation.findings import counted, fault, quote, render_findings
+from evaluation.findings import fault, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
+from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
 from evaluation.instances.prepare import PreparedReference, join_instances
-from evaluation.instances.runs import select_instances, with_runs
+from evaluation.instances.runs import flat_indices, positions, select_instances, with_runs
 from evaluation.leaderboard import board, ranked_table, team_scores
 from evaluation.leaderboard.matched_nuclei import Alike, Outlines, compare_outlines
 from evaluation.leaderboard.rules import against_tricks, gameable_ranking, ranking_of
@@ -45,20 +46,27 @@ from evaluation.scoring.street import read_submission
 
 LOSS = 0.005  # of pooled F1, or of the pooled class score: a submission that lost more is worse
 JUDGED = ("detection.f1.pooled", "detection.macro_f1.pooled")
-LINES_UP_TO = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrickCase:
-    """One case of a submission as a trick sees it: both sides, and how many classes the challenge has."""
+    """One case of a submission as a trick sees it.
+
+    prediction    None: the case was not submitted
+    classes       how many the challenge has
+    common, rare  the commonest and the rarest of the classes that the whole submission predicts
+    """
 
     reference: Instances
     prediction: Instances | None
     classes: int
+    common: int = 1
+    rare: int = 1
 
 
 Predictions = Sequence[Instances | None]  # of each case; None: not submitted
 Apply = Callable[[Sequence[TrickCase]], Predictions]
+ChangeOfNuclei = Callable[[Instances, TrickCase], Instances]
 ValueOfNuclei = Callable[[Instances, TrickCase], Float64]
 
 
@@ -77,10 +85,19 @@ class Trick:
     points: bool = False
 
 
+def trick_cases(references: Sequence[Instances], predictions: Predictions, classes: int) -> list[TrickCase]:
+    """The cases of one submission, in their order. A submission without nuclei predicts the first class."""
+    predicted = [nuclei.class_id for nuclei in predictions if nuclei is not None]
+    class_ids, often = np.unique(np.concatenate([np.empty(0, np.int16), *predicted]), return_counts=True)
+    common, rare = (int(class_ids[often.argmax()]), int(class_ids[often.argmin()])) if len(often) else (1, 1)
+    sides = zip(references, predictions, strict=True)
+    return [TrickCase(reference, prediction, classes, common, rare) for reference, prediction in sides]
+
+
 # --- what tricks are made of ------------------------------------------------------------------------------------------
 
 
-def each(change: Callable[[Instances, TrickCase], Instances]) -> Apply:
+def each(change: ChangeOfNuclei) -> Apply:
     """A trick that treats every case by itself; what was not submitted stays so."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
@@ -89,13 +106,17 @@ def each(change: Callable[[Instances, TrickCase], Instances]) -> Apply:
     return apply
 
 
+def only_if(test: Callable[[Instances, TrickCase], Bool]) -> Apply:
+    return each(lambda nuclei, case: select_instances(nuclei, test(nuclei, case)))
+
+
 def keep(value: ValueOfNuclei, share: float) -> Apply:
-    return each(lambda nuclei, case: best_share(nuclei, value(nuclei, case), share))
+    """Keep the share of the nuclei of each case that have the highest value, rounded up."""
+    return only_if(lambda nuclei, case: highest_share(value(nuclei, case), share))
 
 
-def best_share(nuclei: Instances, value: Float64, share: float) -> Instances:
-    """The share of some nuclei that have the highest value, rounded up."""
-    return select_instances(nuclei, among_highest(value, math.ceil(share * len(nuclei))))
+def highest_share(value: Float64, share: float) -> Bool:
+    return among_highest(value, math.ceil(share * len(value)))
 
 
 def among_highest(value: Float64, number: int) -> Bool:
@@ -117,8 +138,7 @@ def best_iou(nuclei: Instances, case: TrickCase) -> Float64:
     """The highest IoU of each prediction with a reference nucleus, float64 (N,)."""
     highest = np.zeros(len(nuclei))
     table = overlap_table(case.reference, nuclei)
-    iou = table.intersection_px / table.union_px()
-    np.maximum.at(highest, table.prediction_index, iou)
+    np.maximum.at(highest, table.prediction_index, table.intersection_px / table.union_px())
     return highest
 
 
@@ -144,41 +164,19 @@ def nearest(nuclei: Instances) -> tuple[Float64, Int64]:
     return apart[:, 1], np.where(own, other[:, 1], other[:, 0])
 
 
-def pseudo_random(nuclei: Instances, case: TrickCase) -> Float64:
-    """A number for each nucleus that has nothing to do with how good it is, the same in every run."""
-    return (nuclei.first_pixels() * 7919 % 1009).astype(np.float64)
-
-
-def one_of_each_class(nuclei: Instances, case: TrickCase) -> Instances:
-    """The largest nucleus of each predicted class."""
-    size, chosen = area(nuclei, case), np.zeros(len(nuclei), np.bool_)
-    for class_id in np.unique(nuclei.class_id):
-        chosen[np.argmax(np.where(nuclei.class_id == class_id, size, -1))] = True
-    return select_instances(nuclei, chosen)
-
-
-def nothing(nuclei: Instances) -> Instances:
-    return select_instances(nuclei, np.zeros(len(nuclei), np.bool_))
-
-
-def silence(value: Callable[[TrickCase], float], *, share: float = 0.3, missing: bool = False) -> Apply:
-    """Empty the share of the cases that have the highest value, or do not submit them; at least one."""
+def silence(value: Callable[[TrickCase], float]) -> Apply:
+    """Empty the 30 % of the cases that have the highest value; at least one."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
-        values = np.array([value(case) for case in cases])
-        chosen = among_highest(values, max(1, round(share * len(cases))))
-        silent = [None if missing or case.prediction is None else nothing(case.prediction) for case in cases]
-        return [quiet if is_in else case.prediction for quiet, is_in, case in zip(silent, chosen, cases, strict=True)]
+        chosen = among_highest(np.array([value(case) for case in cases]), max(1, round(0.3 * len(cases))))
+        emptied = only_if(lambda nuclei, _: np.zeros(len(nuclei), np.bool_))(cases)
+        return [empty if is_in else case.prediction for empty, is_in, case in zip(emptied, chosen, cases, strict=True)]
 
     return apply
 
 
 def number_predicted(case: TrickCase) -> float:
-    return 0.0 if case.prediction is None else len(case.prediction)
-
-
-def few_predicted(case: TrickCase) -> float:
-    return -number_predicted(case)
+    return len(case.prediction or ())
 
 
 def error_rate(case: TrickCase) -> float:
@@ -187,29 +185,6 @@ def error_rate(case: TrickCase) -> float:
         return 0.0
     matched = np.count_nonzero(partner_class(case.prediction, case))
     return 1 - 2 * matched / (len(case.prediction) + len(case.reference))
-
-
-def number_of_classes_predicted(cases: Sequence[TrickCase]) -> Int64:
-    """How often each class is predicted, int64 (C + 1,)."""
-    submitted = [case.prediction for case in cases if case.prediction is not None]
-    counts = [np.bincount(nuclei.class_id, minlength=cases[0].classes + 1) for nuclei in submitted]
-    return np.asarray(np.sum([np.zeros(cases[0].classes + 1, np.int64), *counts], axis=0))
-
-
-ChangeOfNuclei = Callable[[Instances, TrickCase, int, int], Instances]
-
-
-def of_data_set(change: ChangeOfNuclei) -> Apply:
-    """A trick that knows the commonest and the rarest of the classes that the submission predicts."""
-
-    def apply(cases: Sequence[TrickCase]) -> Predictions:
-        often = number_of_classes_predicted(cases)
-        seen = np.flatnonzero(often)
-        common = int(often.argmax()) if len(seen) else 1
-        rare = int(seen[often[seen].argmin()]) if len(seen) else 1
-        return each(lambda nuclei, case: change(nuclei, case, common, rare))(cases)
-
-    return apply
 
 
 def renamed(nuclei: Instances, class_id: Int64) -> Instances:
@@ -224,34 +199,27 @@ def united(nuclei: Instances, *more: Instances) -> Instances:
     return join_instances(parts, nuclei.shape_yx)
 
 
-def copies(shifts_yx: Sequence[tuple[int, int]]) -> Apply:
-    """Every nucleus again, once for each shift."""
-    return each(lambda nuclei, _: united(nuclei, *(moved(nuclei, dy, dx) for dy, dx in shifts_yx)))
-
-
-def moved(nuclei: Instances, dy: int, dx: int) -> Instances:
+def shifted_copies(nuclei: Instances, case: TrickCase) -> Instances:
+    """Add seven copies of every nucleus, each a pixel or two away."""
+    shifts_yx = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1), (2, 0))
     if nuclei.point_yx is None:
-        return shift_instances(nuclei, dy, dx)
-    height, width = nuclei.shape_yx
-    return replace(nuclei, point_yx=np.clip(nuclei.point_yx + np.array([dy, dx]), 0, (height - 1, width - 1)))
-
-
-def sizes(nuclei: Instances, case: TrickCase) -> Instances:
-    """Every nucleus in three sizes."""
-    return united(nuclei, erode_instances(nuclei), dilate_instances(nuclei))
-
-
-def not_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    return select_instances(nuclei, nuclei.class_id != common)
+        return united(nuclei, *(shift_instances(nuclei, dy, dx) for dy, dx in shifts_yx))
+    last_yx = np.subtract(nuclei.shape_yx, 1)
+    return united(
+        nuclei, *(replace(nuclei, point_yx=np.clip(nuclei.point_yx + np.array(by), 0, last_yx)) for by in shifts_yx)
+    )
 
 
 CHOSEN: Mapping[str, tuple[str, ChangeOfNuclei]] = {
-    "": ("every nucleus", lambda nuclei, *_: nuclei),
+    "": ("every nucleus", lambda nuclei, case: nuclei),
     "_surest": (
         "the most confident half of each image",
-        lambda nuclei, case, *_: best_share(nuclei, confidence(nuclei, case), 0.5),
+        lambda nuclei, case: select_instances(nuclei, highest_share(confidence(nuclei, case), 0.5)),
     ),
-    "_rare": ("all but the commonest class", not_common),
+    "_rare": (
+        "all but the commonest class",
+        lambda nuclei, case: select_instances(nuclei, nuclei.class_id != case.common),
+    ),
 }
 
 
@@ -259,8 +227,8 @@ def copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
     """The chosen nuclei once more, a pixel larger or smaller; as the next class, with a higher confidence, if asked."""
     words, choose = CHOSEN[chosen]
 
-    def change(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-        copy = (dilate_instances if size == "larger" else erode_instances)(choose(nuclei, case, common, rare))
+    def change(nuclei: Instances, case: TrickCase) -> Instances:
+        copy = (dilate_instances if size == "larger" else erode_instances)(choose(nuclei, case))
         if other:
             copy = renamed(copy, copy.class_id.astype(np.int64) % case.classes + 1)
         if surer and copy.probability is not None:
@@ -269,76 +237,34 @@ def copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
 
     words += f" once more, a pixel {size}" + ", as another class" * bool(other)
     words += ", with a higher confidence" * bool(surer)
-    return Trick(f"{size}_copies{chosen}{other}{surer}", words, of_data_set(change))
+    return Trick(f"{size}_copies{chosen}{other}{surer}", words, each(change))
 
 
-def often_rare(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    """A tenth of the commonest class, whichever, named as the rarest."""
-    chosen = (nuclei.class_id == common) & (pseudo_random(nuclei, case) % 10 == 0)
-    return renamed(nuclei, np.where(chosen, rare, nuclei.class_id))
+def often_rare(nuclei: Instances, case: TrickCase) -> Instances:
+    """Name a tenth of the commonest class as the rarest; which, has nothing to do with how good a nucleus is."""
+    chosen = (nuclei.class_id == case.common) & (nuclei.first_pixels() * 7919 % 1009 % 10 == 0)
+    return renamed(nuclei, np.where(chosen, case.rare, nuclei.class_id))
 
 
-def rare_as_well(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    """Add a copy of every nucleus that is not of the rarest class, named as the rarest class."""
-    others = select_instances(nuclei, nuclei.class_id != rare)
-    return united(nuclei, renamed(others, np.full(len(others), rare)))
+def whole_image(nuclei: Instances, case: TrickCase) -> Instances:
+    """Add one nucleus, as large as the image; where the submission tells confidences its own is 0.5."""
+    image = instances_from_labels(np.ones(nuclei.shape_yx, np.int32), class_id=case.common)
+    return united(nuclei, replace(image, probability=None if nuclei.probability is None else np.full(1, 0.5)))
 
 
-def made(starts: Int64, stops: Int64, instance: Int64, like: Instances, class_id: int) -> Instances:
-    """Made nuclei of one class; where the submission tells confidences they are 0.5."""
-    number = int(instance.max(initial=-1)) + 1
-    new = Instances(
-        shape_yx=like.shape_yx,
-        class_id=np.full(number, class_id, np.int16),
-        source_id=np.arange(number),
-        run_start=starts,
-        run_stop=stops,
-        run_instance=instance.astype(np.int32),
-        probability=None if like.probability is None else np.full(number, 0.5, np.float64),
-    )
-    return with_runs(new, new.run_start, new.run_stop, new.run_instance)
-
-
-def whole_image(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    """One more nucleus, as large as the image."""
-    height, width = nuclei.shape_yx
-    rows = np.arange(height, dtype=np.int64) * width
-    return united(nuclei, made(rows, rows + width, np.zeros(height, np.int64), nuclei, common))
-
-
-def specks(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    """Single pixels on a grid of 16 px, but for those that a predicted nucleus has."""
-    height, width = nuclei.shape_yx
-    taken = np.zeros(height * width + 1, np.int64)
-    np.add.at(taken, nuclei.run_start, 1)
-    np.add.at(taken, nuclei.run_stop, -1)
-    grid = np.arange(8, height, 16)[:, np.newaxis] * width + np.arange(8, width, 16)
-    free = grid[np.cumsum(taken)[grid] == 0]
-    return united(nuclei, made(free, free + 1, np.arange(len(free)), nuclei, common))
-
-
-def halves(nuclei: Instances, chosen: Bool) -> Instances:
-    """Cut the chosen nuclei in two at the column of their centroid."""
-    width = nuclei.shape_yx[1]
+def split_largest(nuclei: Instances, case: TrickCase) -> Instances:
+    """Cut the largest tenth in two, at the column of the centroid."""
+    chosen, run, width = highest_share(area(nuclei, case), 0.1), nuclei.run_instance, nuclei.shape_yx[1]
     column = np.floor(np.nan_to_num(nuclei.centroids_yx()[:, 1])).astype(np.int64)
-    run, is_cut = nuclei.run_instance, chosen[nuclei.run_instance]
     edge = nuclei.run_start // width * width + column[run]
-    left_stop = np.where(is_cut, np.minimum(nuclei.run_stop, edge), nuclei.run_stop)
-    right_start = np.where(is_cut, np.maximum(nuclei.run_start, edge), nuclei.run_stop)
+    left_stop = np.where(chosen[run], np.minimum(nuclei.run_stop, edge), nuclei.run_stop)
+    right_start = np.where(chosen[run], np.maximum(nuclei.run_start, edge), nuclei.run_stop)
     left, right = left_stop > nuclei.run_start, nuclei.run_stop > right_start
     parts = [
         with_runs(nuclei, nuclei.run_start[left], left_stop[left], run[left]),
         with_runs(nuclei, right_start[right], nuclei.run_stop[right], run[right]),
     ]
-    filled = [select_instances(part, part.areas_px() > 0) for part in parts]
-    return united(*filled)
-
-
-def split_largest(share: float) -> Apply:
-    def change(nuclei: Instances, case: TrickCase) -> Instances:
-        return halves(nuclei, among_highest(area(nuclei, case), math.ceil(share * len(nuclei))))
-
-    return each(change)
+    return united(*(select_instances(part, part.areas_px() > 0) for part in parts))
 
 
 def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
@@ -349,116 +275,98 @@ def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     mutual = (other[other] == owner) & (other < owner)
     owner[mutual] = other[mutual]
     height, width = nuclei.shape_yx
-    line = owner[nuclei.run_instance] * (height * (width + 1)) + nuclei.run_start + nuclei.run_start // width
+    line = owner[nuclei.run_instance] * (height * (width + 1)) + positions(nuclei.run_start, width)
     start, stop = merge_runs(line, line + nuclei.run_stop - nuclei.run_start)
-    instance, index = np.divmod(start, height * (width + 1))
-    first = index - index // (width + 1)
-    joined = with_runs(nuclei, first, first + stop - start, instance.astype(np.int32))
-    return select_instances(joined, ~mutual)
+    instance, position = np.divmod(start, height * (width + 1))
+    first = flat_indices(position, width)
+    return select_instances(with_runs(nuclei, first, first + stop - start, instance.astype(np.int32)), ~mutual)
 
 
-def without_border(nuclei: Instances, case: TrickCase) -> Instances:
-    """Only nuclei that do not touch the border of the image."""
+def inside_border(nuclei: Instances, case: TrickCase) -> Bool:
+    """Which nuclei do not touch the border of the image, bool (N,)."""
     height, width = nuclei.shape_yx
     row, column = np.divmod(nuclei.run_start, width)
     last = column + nuclei.run_stop - nuclei.run_start
     at_border = (row == 0) | (row == height - 1) | (column == 0) | (last == width)
-    touches = np.zeros(len(nuclei), np.bool_)
-    touches[nuclei.run_instance[at_border]] = True
-    return select_instances(nuclei, ~touches)
-
-
-def only_if(test: Callable[[Instances, TrickCase], Bool]) -> Apply:
-    return each(lambda nuclei, case: select_instances(nuclei, test(nuclei, case)))
+    inside = np.ones(len(nuclei), np.bool_)
+    inside[nuclei.run_instance[at_border]] = False
+    return inside
 
 
 def cut_smallest(share: float) -> Apply:
     """Drop the nuclei that are among the smallest of the whole submission."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
-        every = np.concatenate([np.zeros(1), *(area(of.prediction, of) for of in cases if of.prediction is not None)])
-        limit = float(np.quantile(every, share))
+        areas = [area(case.prediction, case) for case in cases if case.prediction is not None]
+        limit = float(np.quantile(np.concatenate([np.zeros(1), *areas]), share))
         return only_if(lambda nuclei, case: area(nuclei, case) > limit)(cases)
 
     return apply
 
 
-SEVEN = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1), (2, 0))
-FIRST = 1e-9  # a share that is rounded up to one nucleus
-
-
-def is_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    return select_instances(nuclei, nuclei.class_id == common)
-
-
-def all_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    return renamed(nuclei, np.full(len(nuclei), common))
-
-
-def not_rare(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    return select_instances(nuclei, nuclei.class_id != rare)
-
-
-def rare_is_common(nuclei: Instances, case: TrickCase, common: int, rare: int) -> Instances:
-    return renamed(nuclei, np.where(nuclei.class_id == rare, common, nuclei.class_id))
-
-
 def classified_right(nuclei: Instances, case: TrickCase) -> Bool:
-    """Not of a wrong class: spurious nuclei stay."""
+    """Which nuclei are not of a wrong class, bool (N,): spurious nuclei stay."""
     partner = partner_class(nuclei, case)
     return np.asarray((partner == 0) | (partner == nuclei.class_id))
 
 
 def outlined_well(nuclei: Instances, case: TrickCase) -> Bool:
-    """Not outlined poorly: spurious nuclei stay."""
+    """Which nuclei are not outlined poorly, bool (N,): spurious nuclei stay."""
     iou = best_iou(nuclei, case)
     return np.asarray((iou <= 0.5) | (iou > 0.7))
 
 
+FIRST = 1e-9  # a share that is rounded up to one nucleus
 TRICKS: tuple[Trick, ...] = (
     Trick("largest_75", "keep the largest 75 % of the nuclei of each image", keep(area, 0.75)),
     Trick("largest_50", "keep the largest 50 % of the nuclei of each image", keep(area, 0.5)),
     Trick("largest_25", "keep the largest 25 % of the nuclei of each image", keep(area, 0.25)),
-    Trick("surest_75", "keep the most confident 75 % of each image", keep(confidence, 0.75), points=True),
-    Trick("surest_50", "keep the most confident 50 % of each image", keep(confidence, 0.5), points=True),
     Trick("surest_25", "keep the most confident 25 % of each image", keep(confidence, 0.25), points=True),
     Trick("isolated_75", "keep the 75 % that lie farthest from others", keep(loneliness, 0.75), points=True),
     Trick("isolated_50", "keep the 50 % that lie farthest from others", keep(loneliness, 0.5), points=True),
-    Trick("random_50", "keep half of the nuclei, whichever", keep(pseudo_random, 0.5)),
     Trick("one_per_image", "keep the largest nucleus of each image", keep(area, FIRST)),
-    Trick("one_per_class", "keep the largest nucleus of each class in each image", each(one_of_each_class)),
     Trick("no_small_20", "drop the smallest fifth of all nuclei", cut_smallest(0.2)),
     Trick("no_small_50", "drop the smaller half of all nuclei", cut_smallest(0.5)),
-    Trick("no_border", "drop nuclei that touch the border of the image", each(without_border)),
-    Trick("empty_few", "empty the 30 % of the images with the fewest nuclei", silence(few_predicted), points=True),
-    Trick("empty_many", "empty the 30 % of the images with the most nuclei", silence(number_predicted), points=True),
+    Trick("no_border", "drop nuclei that touch the border of the image", only_if(inside_border)),
     Trick(
-        "missing_many",
-        "leave out the 30 % of the images with the most nuclei",
-        silence(number_predicted, missing=True),
+        "empty_few",
+        "empty the 30 % of the images with the fewest nuclei",
+        silence(lambda case: -number_predicted(case)),
         points=True,
     ),
-    Trick("empty_all", "submit empty files only", each(lambda nuclei, _: nothing(nuclei)), points=True),
-    Trick("only_common", "keep the commonest class only", of_data_set(is_common), points=True),
-    Trick("all_as_common", "give every nucleus the commonest class", of_data_set(all_common), points=True),
-    Trick("no_rare", "drop the nuclei named as the rarest class", of_data_set(not_rare), points=True),
-    Trick("rare_as_common", "name the rarest class as the commonest", of_data_set(rare_is_common), points=True),
-    Trick("rare_as_well", "every nucleus once more, as the rarest class", of_data_set(rare_as_well), points=True),
-    Trick("copies_2", "every nucleus twice", copies([(0, 0)]), points=True),
-    Trick("copies_shifted_3", "every nucleus and two copies a pixel away", copies(SEVEN[:2]), points=True),
-    Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", copies(SEVEN), points=True),
-    Trick("three_sizes", "every nucleus as it is, a pixel smaller and a pixel larger", each(sizes)),
+    Trick("empty_many", "empty the 30 % of the images with the most nuclei", silence(number_predicted), points=True),
+    Trick(
+        "only_common",
+        "keep the commonest class only",
+        only_if(lambda nuclei, case: nuclei.class_id == case.common),
+        points=True,
+    ),
+    Trick(
+        "all_as_common",
+        "give every nucleus the commonest class",
+        each(lambda nuclei, case: renamed(nuclei, np.full(len(nuclei), case.common))),
+        points=True,
+    ),
+    Trick(
+        "no_rare",
+        "drop the nuclei named as the rarest class",
+        only_if(lambda nuclei, case: nuclei.class_id != case.rare),
+        points=True,
+    ),
+    Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", each(shifted_copies), points=True),
+    Trick(
+        "three_sizes",
+        "every nucleus as it is, a pixel smaller and a pixel larger",
+        each(lambda nuclei, _: united(nuclei, erode_instances(nuclei), dilate_instances(nuclei))),
+    ),
     *(copies_of(*what) for what in product(CHOSEN, ["larger"], ["", "_other"], ["", "_surer"])),
     *(copies_of("", "smaller", "", surer) for surer in ("", "_surer")),
-    Trick("often_rare", "name a tenth of the commonest class as the rarest", of_data_set(often_rare)),
-    Trick("whole_image", "one more nucleus, as large as the image", of_data_set(whole_image)),
-    Trick("specks", "single pixels on a grid of 16 px, where nothing was found", of_data_set(specks)),
-    Trick("split_all", "cut every nucleus in two", split_largest(1.0)),
-    Trick("split_largest_10", "cut the largest tenth in two", split_largest(0.1)),
+    Trick("often_rare", "name a tenth of the commonest class as the rarest", each(often_rare)),
+    Trick("whole_image", "one more nucleus, as large as the image", each(whole_image)),
+    Trick("split_largest_10", "cut the largest tenth in two", each(split_largest)),
     Trick("merge", "make one nucleus of every two neighbours", each(merge_neighbours)),
     Trick("larger", "make every nucleus a pixel larger", each(lambda nuclei, _: dilate_instances(nuclei))),
     Trick("smaller", "make every nucleus a pixel smaller", each(lambda nuclei, _: erode_instances(nuclei))),
-    Trick("best_75", "keep the 75 % of each image with the best IoU", keep(best_iou, 0.75), by_reference=True),
     Trick("best_50", "keep the 50 % of each image with the best IoU", keep(best_iou, 0.5), by_reference=True),
     Trick("best_25", "keep the 25 % of each image with the best IoU", keep(best_iou, 0.25), by_reference=True),
     Trick("best_one", "keep the nucleus with the best IoU of each image", keep(best_iou, FIRST), by_reference=True),
@@ -484,13 +392,16 @@ class Field:
     teams: Mapping[str, Predictions]
 
     def trick_cases(self, team: str, classes: int) -> list[TrickCase]:
-        sides = zip(self.references, self.teams[team], strict=True)
-        return [TrickCase(reference.instances, prediction, classes) for reference, prediction in sides]
+        return trick_cases([reference.instances for reference in self.references], self.teams[team], classes)
 
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """What became of a team that played a trick: its place among the same other teams before and after, NaN: none."""
+    """What became of a team that played a trick.
+
+    before, after  its place among the same other teams, NaN: none
+    pays           it stands higher although it became worse
+    """
 
     trick: str
     team: str
@@ -498,10 +409,7 @@ class Play:
     after: float
     f1_change: float
     class_score_change: float
-
-    @property
-    def pays(self) -> bool:
-        return self.after < self.before and min(self.f1_change, self.class_score_change) < -LOSS
+    pays: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -522,12 +430,13 @@ class Played:
     def plays(self) -> list[Play]:
         """What every trick does to every team."""
         originals, all_plays = self.originals, []
-        places = places_of(self.ranking, list(originals.values()))
+        places = places_of(self.ranking, originals.values())
         for (team, trick), scores in self.scores.items():
             if trick:
-                after = places_of(self.ranking, list((originals | {team: scores}).values()))
-                change = np.nan_to_num(self.judged[team, trick] - self.judged[team, ""])
-                all_plays.append(Play(trick, team, places[team], after[team], *change.tolist()))
+                before, after = places[team], places_of(self.ranking, (originals | {team: scores}).values())[team]
+                f1, class_score = np.nan_to_num(self.judged[team, trick] - self.judged[team, ""]).tolist()
+                pays = after < before and min(f1, class_score) < -LOSS
+                all_plays.append(Play(trick, team, before, after, f1, class_score, pays))
         return all_plays
 
 
@@ -544,11 +453,10 @@ def play_all(
     judge = asked_for(counted, JUDGED)
     for team, original in sorted(field.teams.items()):
         cases = field.trick_cases(team, len(counted.classes))
-        for name, predictions in [("", original), *((ranking.name, ranking.apply(cases)) for ranking in tricks)]:
+        for name, predictions in [("", original), *((trick.name, trick.apply(cases)) for trick in tricks)]:
             results = count_predictions(counted, field, predictions)
             summary = summarise(judge, results)
-            values = [summary.value(path) for path in JUDGED]
-            judged[team, name] = np.array(values, np.float64)
+            judged[team, name] = np.array([summary.value(path) for path in JUDGED], np.float64)
             for ranking in played:
                 ranking.scores[team, name] = scores_read(ranking.ranking, results, team)
     return played
@@ -582,14 +490,16 @@ def scores_read(challenge: Challenge, results: Sequence[CaseResult], team: str) 
     return team_scores.team_of_documents(team, challenge, columns, scored.metrics, details)
 
 
-def places_of(challenge: Challenge, teams: Sequence[team_scores.TeamScores]) -> dict[str, float]:
+def places_of(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> dict[str, float]:
     """The places of teams by their names, in ascending order; NaN for those that are not ranked."""
     rules = ranking_of(challenge)
-    table = team_scores.score_table(teams, rules, team_scores.groups_of(challenge))
+    table = team_scores.score_table(list(teams), rules, team_scores.groups_of(challenge))
     return dict(zip(table.teams, ranked_table.apply_method(table, rules).position.tolist(), strict=True))
 
 
-def first_of(places: Mapping[str, float]) -> list[str]:
+def first_teams(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> list[str]:
+    """The names of those that are first, in ascending order."""
+    places = places_of(challenge, teams)
     best = min((place for place in places.values() if not math.isnan(place)), default=math.nan)
     return sorted(name for name, place in places.items() if place == best)
 
@@ -637,15 +547,14 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
     teams = find_teams(submissions, output=output, without=rules.unranked).teams
     field, alike, left_out = read_field(folder, challenge, {team.name: team.path for team in teams})
     tricks = [trick for trick in TRICKS if trick.points or not compares_points(challenge)]
-    own, plays = play_ranking(field, challenge, tricks)
+    own = play_ranking(field, challenge, tricks)
+    plays = own.plays()
     document: dict[str, Any] = {
         "challenge": identity(challenge),
         "software": {"version": __version__},
-        "first": first_of(places_of(own.ranking, list(own.originals.values()))),
-        "tricks": [
-            {"name": played.name, "words": played.words, "by_reference": played.by_reference} for played in tricks
-        ],
-        "plays": [encoded(play) | {"pays": play.pays} for play in plays],
+        "first": first_teams(own.ranking, own.originals.values()),
+        "tricks": [{"name": trick.name, "words": trick.words, "by_reference": trick.by_reference} for trick in tricks],
+        "plays": encoded(plays),
         "pay_under_recommended": None,
         "entries": team_entries(own, alike),
         "alike": alike.lines(),
@@ -653,8 +562,8 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
         "findings": render_findings(gameable_ranking(challenge)),
     }
     if any(play.pays for play in plays):
-        plays = play_ranking(field, as_recommended(challenge), tricks)[1]
-        document["pay_under_recommended"] = sum(play.pays for play in plays)
+        recommended = play_ranking(field, as_recommended(challenge), tricks)
+        document["pay_under_recommended"] = sum(play.pays for play in recommended.plays())
     return document | {"verdict": tricks_verdict(document)}
 
 
@@ -699,10 +608,8 @@ def outlines_of_cases(cases: Sequence[MatchedCase]) -> Outlines:
     return Outlines(np.concatenate(areas), np.concatenate(ious))
 
 
-def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> tuple[Played, list[Play]]:
-    asked = asked_for(challenge, (*JUDGED, *paths_read(challenge)))
-    (played,) = play_all(field, asked, [challenge], tricks)
-    return played, played.plays()
+def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> Played:
+    return play_all(field, asked_for(challenge, (*JUDGED, *paths_read(challenge))), [challenge], tricks)[0]
 
 
 def team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:
@@ -710,16 +617,14 @@ def team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:
 
     No sum of ranks prevents that: rank one entry for each team.
     """
-    originals = played.originals
-    first = first_of(places_of(played.ranking, list(originals.values())))
-    entries = []
+    originals, entries = played.originals, []
+    first = first_teams(played.ranking, originals.values())
     for team, scores in originals.items():
-        others = [other_scores for name, other_scores in originals.items() if name != team]
-        without = first_of(places_of(played.ranking, others))
-        partners = [{one, other} - {team} for one, other, _ in alike.pairs if team in (one, other)]
+        without = first_teams(played.ranking, [other for name, other in originals.items() if name != team])
         second = replace(scores, name=f"{team}\N{NO-BREAK SPACE}again")
-        twice = first_of(places_of(played.ranking, [*originals.values(), second]))
+        twice = first_teams(played.ranking, [*originals.values(), second])
         twice = sorted({team if name == second.name else name for name in twice})
+        partners = [{one, other} - {team} for one, other, _ in alike.pairs if team in (one, other)]
         entries.append(
             {
                 "team": team,
@@ -729,9 +634,6 @@ def team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:
             }
         )
     return entries
-
-
-# --- in words ---------------------------------------------------------------------------------------------------------
 
 
 def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
@@ -746,47 +648,3 @@ def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
         if names := [entry["team"] for entry in document["entries"] if entry[key]]:
             sentences.append(f"{condition} {names_of(names, 'or')} the first rank would change.")
     return sentences
-
-
-def paying_plays(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The plays that pay, those first that climb most."""
-    paying = [play for play in document["plays"] if play["pays"]]
-    return sorted(paying, key=lambda play: (play["after"] - play["before"], play["trick"], play["team"]))
-
-
-def tricks_lines(document: Mapping[str, Any]) -> list[str]:
-    """What was tried, what works and for whom, under which ranking it does not, and which entries decide."""
-    words = {trick["name"]: words_of_trick(trick) for trick in document["tricks"]}
-    paying, teams = paying_plays(document), len({play["team"] for play in document["plays"]})
-    lines = [
-        " ".join(document["verdict"]),
-        f"Each was played on {counted(teams, 'team')}, one at a time; tricks.json names all of them. It works if the "
-        f"team ranks higher although its pooled F1 or its pooled class score falls by more than {LOSS:g}.",
-    ]
-    lines += [
-        f"  {quote(play['team'])} from {play['before']:g} to {play['after']:g}: {words[play['trick']]}; "
-        f"F1 {play['f1_change']:+.3f}, class score {play['class_score_change']:+.3f}."
-        for play in paying[:LINES_UP_TO]
-    ]
-    if len(paying) > LINES_UP_TO:
-        lines.append(f"  and {len(paying) - LINES_UP_TO} more; tricks.json has all of them.")
-    lines += [line for entry in document["entries"] for line in entry_lines(entry)]
-    return [*lines, *document["alike"], *document["findings"]]
-
-
-def words_of_trick(trick: Mapping[str, Any]) -> str:
-    by = " (chosen by the reference: an upper bound)" if trick["by_reference"] else ""
-    return f"{trick['words']}{by}"
-
-
-def entry_lines(entry: Mapping[str, Any]) -> list[str]:
-    team = quote(entry["team"])
-    cases = [
-        ("first_without_it", f"Without {team},"),
-        ("first_if_it_is_there_twice", f"With a second entry of {team},"),
-    ]
-    return [
-        f"{condition} {names_of(entry[key], 'and')} {'is first' if len(entry[key]) == 1 else 'share the first rank'}."
-        for key, condition in cases
-        if entry[key]
-    ]
