@@ -275,8 +275,8 @@ def difference_section(document: Document) -> Section:
         together = "With all columns corrected for together (Holm)"
         blocks.insert(0, Text((f"{together} {apart} significantly, in {columns}.",)))
     lead = (
-        "Bars join teams whose differences are not significant, which does not mean that the teams are equal. Mean "
-        f"ranks go over all {kind}; the lower, the better."
+        "A line leads from each team to the last one that does not differ significantly, which does not mean that the "
+        f"teams are equal. Mean ranks go over all {kind}; the lower, the better."
     )
     return Section("differences", title, tuple(blocks), lead)
 
@@ -339,10 +339,8 @@ def difference_diagram(document: Document, tested: Document, title: str, anchor:
     best = ", ".join(
         f"{name} {mean:.2f}" for name, mean in sorted(means.items(), key=lambda mean: (mean[1], mean[0]))[:3]
     )
-    bars = {0: "No bar: all differences are significant.", 1: "One bar joins teams without a significant difference."}
-    joined = bars.get(len(cliques), f"{len(cliques)} bars join teams without a significant difference.")
     caption = f"{title}: mean ranks and significant differences"
-    words = f"{describe_test(tested, title, document['units']['kind'])} The best mean ranks: {best}. {joined}"
+    words = f"{describe_test(tested, title, document['units']['kind'])} The best mean ranks: {best}."
     return difference_figure(anchor, caption, words, means, cliques, tested["critical_difference"])
 
 

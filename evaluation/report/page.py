@@ -119,38 +119,23 @@ class Dot:
 class Series:
     """Dots of one kind. Symbols and dashes follow the position among the series, so that colour is not alone.
 
-    colour     a name of the style sheet with an @ before it ("@missed", "@ink"), or "@1" … "@8" for classes and teams
-    kind       "boxes": quartiles of y (interpolated, as numpy does) and all dots, which have the same x
-    is_curve   a line without marks, which is not in the table of numbers
+    colour   a name of the style sheet with an @ before it ("@missed", "@ink"), or "@1" … "@8" for classes and teams
+    kind     "boxes": quartiles of y (interpolated, as numpy does) and all dots, which have the same x
     """
 
     name: str
     dots: Sequence[Dot]
     colour: str = "@accent"
     kind: Kind = "points"
-    dash: str = ""
-    is_curve: bool = False
-    width: float = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """``ends`` of the axis; ``is_whole``: ticks at whole numbers; ``hidden``: no line, no ticks and no title."""
+    """``ends`` of the axis; ``is_whole``: ticks at whole numbers."""
 
     title: str = ""
     ends: tuple[float, float] | None = None
     is_whole: bool = False
-    hidden: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """Words at a point of the plot; ``side``: where the point is beside them."""
-
-    x: float
-    y: float
-    text: str
-    side: Literal["left", "right", "below"] = "below"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +144,6 @@ class Figure:
 
     description  what the plot shows, in a sentence or two, with its main numbers: for people who cannot see it
     horizontal   x of the dots goes down, y to the right
-    height       px; 0: as high as it needs
     """
 
     anchor: str
@@ -169,8 +153,6 @@ class Figure:
     x: Axis = Axis()
     y: Axis = Axis()
     horizontal: bool = False
-    labels: Sequence[Label] = ()
-    height: int = 0
 
     def names(self, along: Literal["x", "y"]) -> list[str]:
         """The categories of an axis, in the order in which they first come; none on an axis of numbers."""
