@@ -246,7 +246,7 @@ MUTANTS: Sequence[Mutant] = [
         ("(np.abs(numbers[:, -2:]) <= COORDINATE_LIMIT).all()", "True"),
     ),
     *of(
-        "csv", "csv_formats",
+        "csv", "csv formats",
         ("if name and folded.count(name.casefold()) > 1:", "if folded.count(name.casefold()) > 1:"),
         ("if lines > rows_limit + 1:", "if lines > rows_limit + 2:"),
         ("if width is not None and count > (lines + 1) * width:", "if False:"),

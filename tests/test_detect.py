@@ -15,6 +15,8 @@ import pytest
 import scipy.io
 import tifffile
 from every_format import CASES, SIDES, challenge_document
+from formats.contours_json import cells, labelme, shape
+from formats.contours_json import hovernet as hovernet_json
 from PIL import Image
 from scipy.io import savemat
 
@@ -22,7 +24,7 @@ from evaluation.authoring.convert import convert_file
 from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
-from evaluation.findings.errors import InputFault
+from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
 from evaluation.formats.detect import Detected, detect_format, foreign_table
 
 LOOK_LIKE_LABELS = ("colour_map",)
@@ -81,6 +83,20 @@ def test_a_mat_file_that_is_not_read_is_named(tmp_path):
     scipy.io.savemat(tmp_path / "a.mat", {"n_ary_mask": np.eye(3)}, format="4")
     with pytest.raises(InputFault, match=r"a MATLAB file of version 4; .* Save it with save\(…, '-v7'\)"):
         detect_format(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize("document, format, keys", [
+    (hovernet_json(5), "contours_json", {"tool": "hovernet", "shape": "outline"}),
+    (cells(5), "contours_json", {"tool": "cellvit", "shape": "outline"}),
+    ({"cells": [{"bbox": [[1, 2]], "centroid": [1, 2], "type": 1}]}, "contours_json",
+     {"tool": "cellvit", "shape": "point"}),
+    (labelme(shape([[1, 2]], "Polygon")), "contours_json", {"tool": "labelme", "shape": "outline"}),
+    ({"categories": [{"id": 1, "name": "cells"}], "annotations": [{"bbox": [1, 2, 3, 4]}]}, "midog_json", {}),
+])  # fmt: skip
+def test_tools_are_found_by_content(document, format, keys, tmp_path):
+    found = detected(tmp_path, json.dumps(document).encode())
+    assert found is not None
+    assert (found.format, found.keys) == (format, keys)
 
 
 def test_a_word_behind_the_first_piece_decides(tmp_path):
@@ -156,7 +172,25 @@ def ome_zarr(path: Path) -> None:
             archive.writestr(f"a.zarr/labels/cells/{scale}/0/0/0/0/0", array.tobytes())
 
 
+BOXES = {7: (5, 2, 20, 9), 300: (3, 12, 6, 19), 2: (28, 0, 31, 2)}  # left, top, right and bottom of LABELS
+
+
+def hovernet(path: Path) -> None:
+    """Contours as OpenCV's CHAIN_APPROX_SIMPLE gives them: the middles of the pixels at the corners."""
+    corners = [[[x, y], [x, d - 1], [r - 1, d - 1], [r - 1, y]] for x, y, r, d in BOXES.values()]
+    nuclei = {str(number): {"contour": ring, "type": 1} for number, ring in zip(BOXES, corners, strict=True)}
+    path.write_text(json.dumps({"mag": 40, "nuc": nuclei}))
+
+
+def yolo(path: Path) -> None:
+    """``%g`` of the class and the shares, as ``Results.save_txt`` of Ultralytics writes them."""
+    rings = [(x / 31, y / 20, r / 31, y / 20, r / 31, d / 20, x / 31, d / 20) for x, y, r, d in BOXES.values()]
+    path.write_text("".join(f"0 {' '.join(f'{share:g}' for share in ring)}\n" for ring in rings))
+
+
 FILES: dict[str, Any] = {
+    "a.json": hovernet,
+    "a.txt": yolo,
     "a.mat": lizard,
     "a.png": palette,
     "a_seg.npy": cellpose,
@@ -178,7 +212,8 @@ def ids(labels: np.ndarray) -> Any:
 @pytest.mark.parametrize("name", FILES)
 def test_pixels_come_back_as_they_were(name, tmp_path):
     FILES[name](tmp_path / name)
-    written = convert_file(tmp_path / name, tmp_path / "out", "label_tiff").files
+    options: dict[str, Any] = {"size_yx": SHAPE} if name in ("a.json", "a.txt") else {}
+    written = convert_file(tmp_path / name, tmp_path / "out", "label_tiff", **options).files
     np.testing.assert_array_equal(ids(tifffile.imread(written[0])), ids(LABELS))
     if name.endswith(".mat"):
         expected = np.vectorize(lambda label: NUMBERS.get(label, 0))(LABELS)
@@ -197,3 +232,17 @@ def test_compare_finds_out_what_they_are(name, tmp_path):
     metrics = json.loads(next((tmp_path / "out").rglob("metrics.json")).read_text())
     assert metrics["detection"]["f1"]["pooled"] == 1.0
     assert metrics["segmentation"]["iou"]["pooled"] == 1.0
+
+
+def test_files_in_shares_of_an_image_need_its_size(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    for case in ("a", "b"):
+        yolo(tmp_path / "in" / f"{case}.txt")
+    with pytest.raises(WrongUsage, match="--size"):
+        convert_file(tmp_path / "in" / "a.txt", tmp_path / "out", "geojson")
+    with pytest.raises(ConversionRefused, match="unknown-class"):
+        source = tmp_path / "in" / "a.txt"
+        source.write_text(source.read_text().replace("0 ", "1 ", 1))
+        convert_file(source, tmp_path / "out", "label_tiff", size_yx=SHAPE, class_names=["tumour"])
+    assert run(["compare", str(tmp_path / "in"), str(tmp_path / "in")]) == 2
+    assert "Put the images beside the files" in capsys.readouterr().err

@@ -11,6 +11,8 @@ import pytest
 import scipy.io
 import SimpleITK
 import tifffile
+from formats import read
+from formats.tables import COUNTS
 from hypothesis import given
 from hypothesis import strategies as st
 from literal import images, instances_of, masks_of
@@ -20,6 +22,7 @@ from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, label_image, read_annotations
 from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
+from evaluation.formats.tables import write_counts_csv
 from evaluation.instances.labels import instances_from_label_image, instances_from_labels
 from evaluation.instances.prepare import instances_from_points
 from evaluation.model import Case, ClassTable, Instances, LabelImage, Points
@@ -202,3 +205,9 @@ def test_real_label_maps_are_written_and_read_back(shared_data):
         assert_same(read_back(write_nary_mat(expected), "nary_mat", labels.shape), expected)
         counts.append(len(expected))
     assert sorted(counts) == [6, 44, 125, 187]
+
+
+@given(st.dictionaries(st.sampled_from("ab"), st.tuples(*[st.integers(0, 10**9)] * 2)))
+def test_written_counts_are_read_as_they_were(written):
+    found = read(write_counts_csv(written, ["Tumour", "Stroma"]), **COUNTS)
+    assert {name: tuple(said.parts[0].per_class.tolist()) for name, said in found.cases.items()} == written

@@ -1,0 +1,56 @@
+"""Every format: its files become the annotations, or are refused with the lines, that the tables of ``formats`` say."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from endless import not_endless
+from formats import Table, check, check_lines, faults_of, lines_of, read
+
+FAMILIES = ("contours_json", "rle_csv", "tables", "yolo_txt")
+TABLES: dict[str, Table] = {name: importlib.import_module(f"formats.{name}").TABLE for name in FAMILIES}
+READ = [
+    pytest.param(content, {**table.options, **options}, expected, id=f"{name}: {why}")
+    for name, table in TABLES.items()
+    for why, content, options, expected in table.read
+]
+REFUSED = [
+    pytest.param(content, {**table.options, **options}, lines, id=f"{name} {number}")
+    for name, table in TABLES.items()
+    for number, (content, options, lines) in enumerate(table.refused)
+]
+COUNTED = [
+    pytest.param(content, {**table.options, **options}, findings, faults, id=f"{name} {number}")
+    for name, table in TABLES.items()
+    for number, (content, options, findings, faults) in enumerate(table.counted)
+]
+CAN_BE_MET = ("instances_per_case", "vertices_per_file")
+
+
+@pytest.mark.parametrize(("content", "options", "expected"), READ)
+def test_a_file_becomes_these_annotations(content: Any, options: Any, expected: Any, tmp_path: Path) -> None:
+    check(read(content, folder=tmp_path, **options), expected)
+
+
+@pytest.mark.parametrize(("content", "options", "lines"), REFUSED)
+def test_a_file_is_refused_with_these_lines(content: Any, options: Any, lines: Any, tmp_path: Path) -> None:
+    with not_endless():
+        check_lines(lines_of(content, folder=tmp_path, **options), lines)
+    limits = {key: value + 1 for key, value in options.get("limits", {}).items() if key in CAN_BE_MET}
+    assert not limits or read(content, folder=tmp_path, **{**options, "limits": limits})
+
+
+@pytest.mark.parametrize(("content", "options", "findings", "faults"), COUNTED)
+def test_many_faults_are_counted_and_a_few_are_named(
+    content: Any, options: Any, findings: int, faults: int, tmp_path: Path
+) -> None:
+    found = faults_of(content, folder=tmp_path, **options)
+    assert (len(found), sum(finding.count for finding in found)) == (findings, faults)
+
+
+def test_a_format_without_files_of_one_case_is_told_by_name() -> None:
+    with pytest.raises(ValueError, match="counts_csv has no files of one case"):
+        read("", format="counts_csv", files="all.csv")
