@@ -239,7 +239,7 @@ MUTANTS: Sequence[Mutant] = [
     ),
     # --- reading ------------------------------------------------------------------------------------------------------
     *of(
-        "plain_vertices", "plain_vertices",
+        "plain_vertices", "xml",
         ("or VERTEX in joined", ""),
         ("len(sizes) != len(bodies) or ", ""),
         ("if not is_closed:  # holders in holders", "if False:"),
@@ -258,7 +258,7 @@ MUTANTS: Sequence[Mutant] = [
         ("size >= 16 and size % 16 == 0", "size % 16 == 0"),
     ),
     *of(
-        "annotation_xml", "xml_formats",
+        "annotation_xml", "formats xml",
         ("check_number(len(self.starts) + 1, ", "check_number(len(self.starts), "),
         ("order[1:] > order[:-1]", "order[1:] < order[:-1]"),
         ("order = by_order(regions.vertices.column(\"Order\"), regions.start)", "order = slice(None)"),

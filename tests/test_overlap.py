@@ -6,13 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from formats import read_part
 from hypothesis import given
 from hypothesis import strategies as st
 from literal import instances_of, masks_of, points_of
 from skimage.draw import polygon
-from xml_files import CASE, xml_request
 
-from evaluation.formats.annotation_xml import read_aperio_xml
 from evaluation.instances.overlap import highest_on_each, resolve_overlaps
 from evaluation.instances.prepare import apply_ignore_region, prepare_reference
 from evaluation.instances.runs import join_regions, union_region
@@ -168,8 +167,8 @@ def test_pixels_contested_inside_a_class_leave_the_other_classes_too_when_ignore
 @pytest.mark.parametrize("vertices", ["exact", "truncate"])
 @pytest.mark.parametrize("rule", RULES)
 def test_label_maps_of_a_real_file_are_those_painted_with_skimage(shared_data, rule, vertices):
-    with (shared_data / "monuseg" / "TCGA-50-5931-01Z-00-DX1.xml.gz").open("rb") as stream:
-        (outlines,) = read_aperio_xml(stream, xml_request({"": 1}), CASE).parts
+    data = (shared_data / "monuseg" / "TCGA-50-5931-01Z-00-DX1.xml.gz").read_bytes()
+    outlines = read_part(data, format="aperio_xml", classes={"": 1})
     prepared = prepare_reference(
         [outlines],
         (1000, 1000),

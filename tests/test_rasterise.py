@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
+from formats import read_part
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from literal import images, instances_of, masks_of
 from skimage.draw import polygon
 from skimage.measure import label
-from xml_files import CASE, xml_request
 
 from evaluation.findings.errors import InputFault
-from evaluation.formats.annotation_xml import read_aperio_xml
 from evaluation.instances import rasterise
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.outlines import trace_outlines
@@ -53,8 +52,7 @@ def outlines_of(rings, instance=None, holes=(), classes=None) -> Outlines:
 
 def read(folder: Path, name: str) -> Outlines:
     names = {"epithelial": 1, "lymphocyte": 2, "neutrophil": 3, "macrophage": 4, "ambiguous": -1, "": 1}
-    with (folder / name).open("rb") as stream:
-        return read_aperio_xml(stream, xml_request(names), CASE).parts[0]
+    return read_part((folder / name).read_bytes(), format="aperio_xml", classes=names)
 
 
 def covered_pixels(instances: Instances) -> list[list[int]]:

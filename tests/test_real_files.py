@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from formats import masks_of, read
+from formats import check_lines, lines_of, masks_of, read, read_part
 
 from evaluation.model import Case
 
@@ -57,3 +61,91 @@ def test_every_image_of_gray53_has_an_empty_row_that_is_no_nucleus(shared_data, 
     lines = data.splitlines()[1:]
     assert sum(line.endswith(b",") for line in lines) == 65
     assert sum(len(said.parts[0]) for said in read(data, **bowl).cases.values()) == len(lines) - 65
+
+
+# --- Aperio and ASAP: ElementTree is the oracle -----------------------------------------------------------------------
+
+MONUSAC = {"epithelial": 1, "lymphocyte": 2, "neutrophil": 3, "macrophage": 4, "": 1}
+MONKEY = {"lymphocytes": 1, "monocytes": 2}
+DOTS, OUTLINES = {"format": "asap_xml", "shape": "point"}, {"format": "asap_xml", "shape": "outline"}
+TILES = {"aberrant_positive_columnar": 1, "unsure": 2}
+
+
+def test_real_files_of_aperio_are_read_as_elementtree_reads_them(shared_data):
+    files = sorted([*shared_data.glob("monusac/*.xml"), *shared_data.glob("monuseg/*.xml.gz")])
+    assert len(files) == 11
+    numbers = {}
+    for path in files:
+        data = path.read_bytes()
+        outlines = read_part(data, format="aperio_xml", classes=MONUSAC)
+        tree = ElementTree.fromstring(gzip.decompress(data) if path.suffix == ".gz" else data)
+        regions = [
+            (f"{annotation.get('Id')}/{element.get('Id')}", element)
+            for annotation in tree.findall("Annotation")
+            for element in annotation.findall("Regions/Region")
+        ]
+        assert outlines.source_id.tolist() == [name for name, _ in regions]
+        for (_, element), (begin, end) in zip(regions, pairwise(outlines.ring_start), strict=True):
+            expected = [[float(v.get("X")), float(v.get("Y"))] for v in element.findall("Vertices/Vertex")]
+            assert np.array_equal(outlines.points_xy[begin:end], np.array(expected).reshape(-1, 2))
+        numbers[path.stem] = np.bincount(outlines.class_id, minlength=5).tolist()
+    assert (numbers["A9K0_1"], numbers["A9K0_3"]) == ([0, 314, 0, 0, 7], [0, 0, 0, 5, 0])
+
+
+def elements_of(data: bytes, groups) -> list[tuple[str, str, list[list[float]]]]:
+    """Position, group and coordinates of the annotations in these groups, as ElementTree reads them."""
+    return [
+        (str(index), element.get("PartOfGroup"), [[float(c.get("X")), float(c.get("Y"))] for c in element[0]])
+        for index, element in enumerate(ElementTree.fromstring(data).iterfind("Annotations/Annotation"), start=1)
+        if element.get("PartOfGroup") in groups
+    ]
+
+
+def test_the_dots_of_monkey_are_told_from_its_regions_of_interest_and_have_their_boxes(shared_data):
+    folder = shared_data / "monkey"
+    data = (folder / "A_P000001.xml").read_bytes()
+    dots = read_part(data, classes=MONKEY, skipped=["roi"], **DOTS)
+    assert np.bincount(dots.class_id).tolist() == [0, 469, 771]
+    expected = elements_of(data, MONKEY)
+    assert dots.source_id.tolist() == [name for name, _, _ in expected]
+    assert dots.class_id.tolist() == [MONKEY[group] for _, group, _ in expected]
+    assert dots.points_xy.tolist() == [point for _, _, (point,) in expected]
+
+    annotations = read(data, classes=MONKEY, **DOTS, other_shapes="skip")
+    assert np.array_equal(annotations.parts[0].points_xy, dots.points_xy)
+    assert [(finding.got, finding.count) for finding in annotations.findings] == [("Type 'Polygon'", 2)]
+    check_lines(lines_of(data, classes=MONKEY, **DOTS), ["[unsupported-shape]"] * 2)
+
+    boxes = (folder / "A_P000001_region.xml").read_bytes()
+    outlines = read_part(boxes, classes=MONKEY, skipped=["roi"], **OUTLINES)
+    assert np.array_equal(outlines.class_id, dots.class_id)
+    assert (np.diff(outlines.ring_start) == 4).all()
+    assert np.abs(outlines.points_xy.reshape(-1, 4, 2).mean(axis=1) - dots.points_xy).max() < 1e-3
+
+
+def test_tiles_xml_equals_tiles_geojson(shared_data):
+    folder = shared_data / "asap_geojson"
+    outlines = read_part((folder / "tiles.xml").read_bytes(), classes=TILES, **OUTLINES)
+    features = json.loads((folder / "tiles.geojson").read_text())["features"]
+    assert len(outlines) == len(features) == 136
+    assert np.bincount(outlines.class_id).tolist() == [0, 116, 20]
+    for feature, class_id, (begin, end) in zip(
+        features, outlines.class_id.tolist(), pairwise(outlines.ring_start), strict=True
+    ):
+        (ring,) = feature["geometry"]["coordinates"]
+        assert TILES[feature["properties"]["classification"]["name"]] == class_id
+        assert outlines.points_xy[begin:end].tolist() == (ring[:-1] if ring[0] == ring[-1] else ring)
+
+
+@pytest.mark.parametrize(
+    "name", ["asap_geojson/tiles.xml", "asap_geojson/xml_example.xml", "monkey/A_P000001_region.xml"]
+)
+def test_real_outlines_of_asap_are_read_as_elementtree_reads_them(shared_data, name):
+    data = (shared_data / name).read_bytes()
+    classes = {**TILES, **{group: index + 2 for group, index in MONKEY.items()}}
+    outlines = read_part(data, classes=classes, skipped=["roi"], **OUTLINES)
+    expected = elements_of(data, classes)
+    assert outlines.source_id.tolist() == [name for name, _, _ in expected]
+    assert outlines.class_id.tolist() == [classes[group] for _, group, _ in expected]
+    assert outlines.ring_start.tolist() == np.cumsum([0, *(len(points) for _, _, points in expected)]).tolist()
+    assert outlines.points_xy.tolist() == [point for _, _, points in expected for point in points]
