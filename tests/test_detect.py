@@ -17,9 +17,11 @@ import tifffile
 from every_format import CASES, SIDES, challenge_document
 from formats.contours_json import cells, labelme, shape
 from formats.contours_json import hovernet as hovernet_json
+from formats.json_outlines import cellvit
 from PIL import Image
 from scipy.io import savemat
 
+from evaluation import compare
 from evaluation.authoring.convert import convert_file
 from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
@@ -232,6 +234,15 @@ def test_compare_finds_out_what_they_are(name, tmp_path):
     metrics = json.loads(next((tmp_path / "out").rglob("metrics.json")).read_text())
     assert metrics["detection"]["f1"]["pooled"] == 1.0
     assert metrics["segmentation"]["iou"]["pooled"] == 1.0
+
+
+def test_compare_takes_the_parts_of_cellvit_for_nuclei(tmp_path):
+    for side in ("reference", "cells"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "slide.geojson").write_text(json.dumps(cellvit(40)))
+    found = compare(tmp_path / "reference", tmp_path / "cells")
+    assert sum(case.counts["iou_above"].true_positives for case in found.result_of().cases) == 80
+    assert found.value("classification.accuracy.pooled") == 1
 
 
 def test_files_in_shares_of_an_image_need_its_size(tmp_path, capsys):

@@ -10,7 +10,7 @@ import pytest
 from endless import not_endless
 from formats import Table, check, check_lines, faults_of, lines_of, read
 
-FAMILIES = ("annotation_xml", "contours_json", "rle_csv", "tables", "yolo_txt")
+FAMILIES = ("annotation_xml", "class_probabilities", "contours_json", "json_outlines", "rle_csv", "tables", "yolo_txt")
 TABLES: dict[str, Table] = {name: importlib.import_module(f"formats.{name}").TABLE for name in FAMILIES}
 READ = [
     pytest.param(content, {**table.options, **options}, expected, id=f"{name}: {why}")

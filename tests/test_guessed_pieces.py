@@ -11,9 +11,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from formats import faults_of, read, read_part
+from formats.json_outlines import AROUND, GEOJSON, OTHER, TABLE, collection, of_type, shape
 from hypothesis import given
 from hypothesis import strategies as st
-from json_files import read_json_file
 
 import evaluation.decoding.json as bounded_json
 from evaluation.challenge import LimitRules
@@ -22,6 +23,8 @@ from evaluation.decoding.polygons import decode_polygons
 from evaluation.findings.errors import InputFault
 from evaluation.formats import geojson
 from evaluation.formats.annotation_lists import NucleusLists
+
+READ_AS = {**TABLE.options, **GEOJSON}
 
 NUMBERS = ["1", "2.5", "-3", "1e2", "0", "-0.0", "1234567890123456789012345e-20", "1.5E+1", "123.456789012345678", "9"]
 ODD_POSITIONS = [
@@ -114,7 +117,7 @@ class Writer:
 
 def told(data: bytes, **options: Any) -> Any:
     try:
-        found = read_json_file(data, "geojson", skipped=["skip"], **options)
+        found = read(data, **{**READ_AS, "skipped": ["skip"], **options})
     except InputFault as fault:
         return [str(finding) for finding in fault.findings]
     (part,) = found.parts
@@ -130,7 +133,7 @@ def told_without_guesses(data: bytes, **options: Any) -> Any:
 
 
 OPTIONS: list[dict[str, Any]] = [
-    {}, {}, {"parts": "apart"}, {"parts": "together"}, {"other_shapes": "skip"}, {"classes": (), "ids": {}},
+    {}, {}, {"parts": "apart"}, {"parts": "together"}, {"other_shapes": "skip"}, {"classes": {}},
     {"file_class": 2},
     {"limits": {"json_depth": 9}}, {"limits": {"json_depth": 7}}, {"limits": {"instances_per_case": 4}},
     {"shape": "point"},
@@ -179,7 +182,7 @@ def test_real_files_are_read_alike_and_by_columns(shared_data, name, options):
     (path,) = (shared_data / "puma/reference").glob(f"*{name}*")
     data = path.read_bytes()
     names = sorted({feature["properties"]["classification"]["name"] for feature in features_of(data)})
-    options = {"classes": names, "ids": {name: number for number, name in enumerate(names, start=1)}, **options}
+    options = {"classes": {name: number for number, name in enumerate(names, start=1)}, **options}
     spy = mock.patch.object(NucleusLists, "settle", autospec=True, side_effect=NucleusLists.settle)
     with mock.patch.object(bounded_json, "GUESSED_BYTES", 20_000), spy as settle:
         fast = told(data, **options)
@@ -334,3 +337,11 @@ def test_a_record_without_end_is_not_waited_for():
         list(text.guessed_pieces("nuclei"))
     assert fault.value.findings[0].code == "too-large"
     assert stream.taken < 2 * bounded_json.PART_BYTES
+
+
+def test_detections_in_too_many_annotations_are_refused_before_time_is_lost(monkeypatch):
+    content = collection(*[of_type("annotation", AROUND)] * 4, *[of_type("detection", shape(OTHER))] * 5)
+    monkeypatch.setattr(geojson, "MOST_INSIDE", 20)
+    assert len(read_part(content, **READ_AS)) == 5
+    monkeypatch.setattr(geojson, "MOST_INSIDE", 19)
+    assert "more than 19 pairs of an annotation and a detection inside it" in str(faults_of(content, **READ_AS)[0])

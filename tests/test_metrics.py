@@ -10,14 +10,13 @@ from functools import partial
 import numpy as np
 import pytest
 from formats import read_part
+from formats.json_outlines import point, points
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from literal import instances_of, iou, pairs_of_images, points_of
 from made_counts import counts_of, score_of, units_of
 from scipy.sparse import csr_array
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, cohen_kappa_score, f1_score, matthews_corrcoef
-from test_json_formats import point, points
-from test_json_formats import read as read_json
 
 from evaluation import Challenge, score_instances
 from evaluation.aggregation import mean_of_units, penalise
@@ -495,7 +494,7 @@ def test_a_tolerance_in_um_is_that_in_px(family):
 
 
 @pytest.mark.parametrize("read", [
-    lambda: read_json(points(*(point(1, 2, probability=p) for p in SURE)), "points_json").probability,
+    lambda: read_part(points(*(point(1, 2, name="", probability=p) for p in SURE)), format="points_json").probability,
     lambda: read_part("x,y,score\n" + "".join(f"1,2,{p}\n" for p in SURE), format="points_csv").probability,
 ])  # fmt: skip
 def test_probabilities_that_differ_in_the_eighth_digit_are_no_ties(read):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from formats import check_lines, lines_of, masks_of, read, read_part
+import shapely
+from formats import check_lines, lines_of, masks_of, read, read_part, shown
 
 from evaluation.model import Case
 
@@ -149,3 +152,111 @@ def test_real_outlines_of_asap_are_read_as_elementtree_reads_them(shared_data, n
     assert outlines.class_id.tolist() == [classes[group] for _, group, _ in expected]
     assert outlines.ring_start.tolist() == np.cumsum([0, *(len(points) for _, _, points in expected)]).tolist()
     assert outlines.points_xy.tolist() == [point for _, _, points in expected for point in points]
+
+
+# --- GeoJSON and the platform's JSON ----------------------------------------------------------------------------------
+
+PUMA_CLASSES = [
+    f"nuclei_{name}"
+    for name in (
+        "tumor", "lymphocyte", "plasma_cell", "histiocyte", "melanophage",
+        "neutrophil", "stroma", "epithelium", "endothelium", "apoptosis",
+    )
+]  # fmt: skip
+
+
+def read_real(path: Path, classes: Sequence[str] = PUMA_CLASSES, **options: Any) -> Any:
+    ids = {name.casefold(): index for index, name in enumerate(classes, start=1)}
+    options = {"format": "geojson", "shape": "outline"} | options if "format" not in options else options
+    return read_part(path.read_bytes(), **{"classes": ids, **options})
+
+
+def shapely_geometries(path: Path) -> list[shapely.Geometry]:
+    data = path.read_bytes()
+    text = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    content = json.loads(text)
+    return [shapely.from_geojson(json.dumps(one["geometry"])) for one in content["features"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "nuclei"),
+    [
+        ("metastatic_roi_029_nuclei.geojson.gz", 546),
+        ("metastatic_roi_102_nuclei.geojson", 302),
+        ("primary_roi_101_nuclei.geojson", 382),
+        ("primary_roi_102_nuclei.geojson", 471),
+    ],
+)
+def test_puma_is_read_as_shapely_reads_it(shared_data, name, nuclei):
+    path = shared_data / "puma/reference" / f"training_set_{name}"
+    outlines = read_real(path)
+    theirs = shapely_geometries(path)
+    polygons = shapely.get_parts(theirs)
+    assert len(outlines) == len(theirs) == nuclei
+    assert int((~outlines.ring_is_hole).sum()) == len(polygons)
+    assert int(outlines.ring_is_hole.sum()) == shapely.get_num_interior_rings(polygons).sum() > 0
+    assert (outlines.points_xy.min(), outlines.points_xy.max()) == (0, 1024)
+    rings = [shapely.Polygon(ring).area if len(ring) > 2 else 0.0 for ring in shown(outlines, "rings")]
+    area = np.bincount(outlines.ring_instance, np.where(outlines.ring_is_hole, -1, 1) * rings)
+    assert area == pytest.approx(shapely.area(theirs))
+
+
+def test_puma_names_its_classes(shared_data):
+    outlines = read_real(shared_data / "puma/reference/training_set_metastatic_roi_029_nuclei.geojson.gz")
+    counts = Counter(PUMA_CLASSES[class_id - 1] for class_id in outlines.class_id)
+    assert counts == {"nuclei_tumor": 528, "nuclei_apoptosis": 15, "nuclei_lymphocyte": 3}
+
+
+def test_cellvit_points_are_nuclei(shared_data):
+    path = shared_data / "cellvit/cell_detection.geojson"
+    points = read_real(path, ["Neoplastic", "Inflammatory", "Connective"], shape="point")
+    assert np.bincount(points.class_id).tolist() == [0, 36, 3562, 34329]
+    assert points.points_xy[0].tolist() == [20290, 9161]
+    assert len(set(points.source_id.tolist())) == 37927
+
+
+def test_annotations_of_qupath_without_a_classification_have_no_class(shared_data):
+    outlines = read_real(shared_data / "asap_geojson/tests/files/qupath05.geojson")
+    assert outlines.class_id.tolist() == [0, 0, 0]
+    assert len(outlines.points_xy) == sum(
+        len(geometry.exterior.coords) - 1
+        for geometry in shapely_geometries(shared_data / "asap_geojson/tests/files/qupath05.geojson")
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "nuclei", "tumour"),
+    [("80873d95-fc44-4393-a39a-617bd8725d20", 401, 116), ("d112c34d-b7ae-425c-b9d4-8caa0890b1de", 453, 259)],
+)
+def test_a_submission_to_puma_is_read(shared_data, job, nuclei, tumour):
+    path = shared_data / f"puma/submission/{job}/output/melanoma-10-class-nuclei-segmentation.json"
+    content = json.loads(path.read_text())
+    names = sorted({item["name"] for item in content["polygons"]})
+    found = read_real(path, names, format="polygons_json")
+    assert len(found) == len(content["polygons"]) == nuclei
+    assert int((found.class_id == names.index("nuclei_tumor") + 1).sum()) == tumour
+    theirs = [vertex[:2] for item in content["polygons"] for vertex in item["path_points"]]
+    assert found.points_xy.tolist() == theirs
+    assert found.probability.tolist() == [item["probability"] for item in content["polygons"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "nuclei", "first"),
+    [("lymphocytes", 498, [12248, 86646]), ("monocytes", 623, [9746.66602, 87487.8594]),
+     ("inflammatory-cells", 1121, [12248, 86646])],
+)  # fmt: skip
+def test_the_reference_of_monkey_is_read(shared_data, name, nuclei, first):
+    path = shared_data / f"monkey/ground_truth/A_P000001_{name}.json"
+    for options in ({"file_class": 2}, {"classes": {"cell": 1}}):
+        found = read_real(path, format="points_json", **options)
+        assert len(found) == nuclei
+        assert found.points_xy[0].tolist() == first
+        assert set(found.class_id.tolist()) == {options.get("file_class", 1)}
+
+
+def test_points_of_midog_in_millimetres_are_read(shared_data):
+    path = shared_data / "midog/output/mitotic-figures.json"
+    found = read_real(path, format="points_json", units="mm", spacing_um=0.25, classes={"mitosis": 1})
+    assert found.points_xy.tolist() == pytest.approx(
+        np.array([[0.14647372756903898, 0.1580733550628604], [0.11008273935312868, 0.03707331924495862]]) * 4000
+    )

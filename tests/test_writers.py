@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 from dataclasses import replace
 
@@ -11,7 +12,8 @@ import pytest
 import scipy.io
 import SimpleITK
 import tifffile
-from formats import read
+from formats import read, read_part
+from formats.json_outlines import GEOJSON, HOLE, OTHER, RING, collection, shape
 from formats.tables import COUNTS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +23,14 @@ from PIL import Image
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, label_image, read_annotations
+from evaluation.formats.geojson import write_geojson
 from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
+from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import write_counts_csv
 from evaluation.instances.labels import instances_from_label_image, instances_from_labels
 from evaluation.instances.prepare import instances_from_points
-from evaluation.model import Case, ClassTable, Instances, LabelImage, Points
+from evaluation.instances.rasterise import rasterise_outlines
+from evaluation.model import Case, ClassTable, Instances, LabelImage, Outlines, Points
 
 CLASSES = ClassTable(("tumour", "stroma", "immune"), {"tumour": 1, "stroma": 2, "immune": 3}, {10: 1, 20: 2, 30: 3})
 NUMBERS = [10, 20, 30]
@@ -211,3 +216,230 @@ def test_real_label_maps_are_written_and_read_back(shared_data):
 def test_written_counts_are_read_as_they_were(written):
     found = read(write_counts_csv(written, ["Tumour", "Stroma"]), **COUNTS)
     assert {name: tuple(said.parts[0].per_class.tolist()) for name, said in found.cases.items()} == written
+
+
+# --- GeoJSON and the platform's JSON ----------------------------------------------------------------------------------
+
+CLASSES_OF_JSON = ("Epithelial", "Lymphocyte")
+NAMED = {"classes": {"epithelial": 1, "lymphocyte": 2}}
+
+
+def outlines_of(shapes, class_id, probability=None, source_id=None) -> Outlines:
+    """Outlines from lists of parts, which are lists of rings, each as a list of vertices."""
+    rings = [
+        (index, ring, hole > 0)
+        for index, parts in enumerate(shapes)
+        for part in parts
+        for hole, ring in enumerate(part)
+    ]
+    points = [vertex for _, ring, _ in rings for vertex in ring]
+    return Outlines(
+        points_xy=np.array(points, np.float64).reshape(-1, 2),
+        ring_start=np.cumsum([0, *(len(ring) for _, ring, _ in rings)]),
+        ring_instance=np.array([index for index, _, _ in rings], np.int32),
+        ring_is_hole=np.array([hole for _, _, hole in rings], np.bool_),
+        class_id=np.array(class_id, np.int16),
+        source_id=np.array([*(source_id or map(str, range(len(shapes)))), None], object)[:-1],
+        probability=None if probability is None else np.array(probability, np.float64),
+    )
+
+
+def same_outlines(first: Outlines, second: Outlines) -> bool:
+    return all(
+        np.array_equal(getattr(first, name), getattr(second, name))
+        for name in ("points_xy", "ring_start", "ring_instance", "ring_is_hole", "class_id", "source_id")
+    ) and (
+        (first.probability is None and second.probability is None)
+        or np.array_equal(first.probability, second.probability)
+    )
+
+
+ORDINATES = st.one_of(st.integers(-1000, 100000), st.floats(-1e8, 1e8))
+
+
+@st.composite
+def some_outlines(draw) -> Outlines:
+    """Rectangles in a row, each with a triangle as a hole or not; the fractions are arbitrary."""
+    shapes = []
+    count = draw(st.integers(0, 4))
+    for _ in range(count):
+        parts = []
+        for index in range(draw(st.integers(1, 3))):
+            x, y = 100 * index + draw(st.floats(0, 10)), draw(ORDINATES)
+            ring = [[x, y], [x + 50, y], [x + 50, y + 50], [x, y + 60]]
+            holes = [[[x + 10, y + 10], [x + 20, y + 10], [x + 20, y + 30]]] * draw(st.integers(0, 2))
+            parts.append([ring, *holes])
+        shapes.append(parts)
+    probability = st.one_of(st.none(), st.lists(st.floats(0, 1, width=32), min_size=count, max_size=count))
+    class_id = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
+    return outlines_of(shapes, class_id, draw(probability) if count else None)
+
+
+@given(some_outlines())
+def test_what_is_written_is_read_again(outlines):
+    data = write_geojson(outlines, ["Epithelial", "Lymphocyte"], ["#ff0080", None])
+    assert same_outlines(read_part(data, **NAMED, **GEOJSON), outlines)
+
+
+def test_a_written_file_has_the_structure_of_qupath(shared_data):
+    outlines = outlines_of([[[RING[:-1]]], [[OTHER[:-1], HOLE[:-1]], [RING[:-1]]]], [1, 2], [0.1, 1], ["a", "b"])
+    written = json.loads(write_geojson(outlines, ["Epithelial", "Lymphocyte"], ["#ff0080", None]))
+    classification = {"name": "Epithelial", "color": [255, 0, 128]}
+    assert written == collection(
+        {
+            "type": "Feature",
+            "id": "a",
+            "geometry": shape(RING),
+            "properties": {
+                "objectType": "annotation", "classification": classification, "measurements": {"Probability": 0.1}
+            },
+        },
+        {
+            "type": "Feature",
+            "id": "b",
+            "geometry": {"type": "MultiPolygon", "coordinates": [[OTHER, HOLE], [RING]]},
+            "properties": {
+                "objectType": "annotation",
+                "classification": {"name": "Lymphocyte"},
+                "measurements": {"Probability": 1.0},
+            },
+        },
+    )  # fmt: skip
+    theirs = json.loads((shared_data / "asap_geojson/tests/files/qupath05.geojson").read_text())
+    for item in (written, theirs):
+        assert set(item) == {"type", "features"}
+        assert {frozenset(one) for one in item["features"]} == {frozenset({"type", "id", "geometry", "properties"})}
+        assert {one["properties"]["objectType"] for one in item["features"]} == {"annotation"}
+
+
+def test_whole_coordinates_are_written_without_a_point():
+    square = outlines_of([[[OTHER[:-1]]]], [0])
+    assert b'"coordinates":[[[10,10],[20,10],[20,20],[10,20],[10,10]]]' in write_geojson(square, [], [])
+
+
+def test_holes_go_to_the_smallest_part_around_them_and_strays_to_the_first():
+    def square(x, size):
+        return [[x, 0], [x + size, 0], [x + size, size], [x, size]]
+
+    def ring(*numbers):
+        return [all_rings[number] for number in numbers]
+
+    all_rings = [square(0, 100), square(200, 100), square(1, 50), square(210, 5), square(5, 5), square(400, 5)]
+    outlines = outlines_of([[all_rings]], [0])
+    outlines = Outlines(
+        points_xy=outlines.points_xy,
+        ring_start=outlines.ring_start,
+        ring_instance=outlines.ring_instance,
+        ring_is_hole=np.array([False, False, False, True, True, True]),
+        class_id=outlines.class_id,
+        source_id=outlines.source_id,
+    )
+    (item,) = json.loads(write_geojson(outlines, [], []))["features"]
+    parts = [[ring[:-1] for ring in part] for part in item["geometry"]["coordinates"]]
+    assert parts == [ring(0, 5), ring(1, 3), ring(2, 4)]
+
+
+def test_rings_of_few_vertices_get_four_positions_and_cover_the_same_pixels():
+    outlines = outlines_of([[[[[3, 3]]]], [[[[3, 3], [7, 3]]]], [[[[3, 3], [7, 3], [3, 3]]]]], [1, 1, 1])
+    data = write_geojson(outlines, ["Epithelial"], [None])
+    sizes = [len(one["geometry"]["coordinates"][0]) for one in json.loads(data)["features"]]
+    assert sizes == [4, 4, 4]
+    rules = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}
+    again = read_part(data, **NAMED, **GEOJSON)
+    before, after = (rasterise_outlines(one, (10, 10), **rules) for one in (outlines, again))
+    assert before.run_start.tolist() == after.run_start.tolist()
+    assert before.run_instance.tolist() == after.run_instance.tolist()
+
+
+def test_nuclei_without_vertices_are_left_out():
+    outlines = outlines_of([[[[]]], [[OTHER[:-1], []]]], [0, 0], [0, 1])
+    assert read_part(write_geojson(outlines, [], []), **NAMED, **GEOJSON).probability.tolist() == [1]
+
+
+@pytest.mark.parametrize("class_id", [-1, 3])
+def test_ignore_classes_have_no_name_to_write(class_id):
+    with pytest.raises(ValueError, match=f"class id {class_id}"):
+        write_geojson(outlines_of([[[OTHER]]], [class_id]), ["a", "b"], [None, None])
+    with pytest.raises(ValueError, match=f"class id {class_id}"):
+        write_points_json(Points(np.array([[1.5, 2]]), np.array([class_id], np.int16), np.array([1], object)), ["a"])
+
+
+COORDINATES = st.tuples(st.one_of(st.integers(-9, 9), st.floats(-1e9, 1e9)), st.floats(-1e9, 1e9))
+PROBABILITIES = st.floats(0, 1, width=32)
+
+
+@given(
+    st.lists(st.tuples(st.lists(COORDINATES, min_size=1, max_size=5), st.integers(0, 2), PROBABILITIES)), st.booleans()
+)
+def test_written_polygons_are_read_again(nuclei, with_probability):
+    rings = [ring for ring, _, _ in nuclei]
+    outlines = Outlines(
+        points_xy=np.array([vertex for ring in rings for vertex in ring], np.float64).reshape(-1, 2),
+        ring_start=np.cumsum([0, *map(len, rings)]),
+        ring_instance=np.arange(len(rings), dtype=np.int32),
+        ring_is_hole=np.zeros(len(rings), np.bool_),
+        class_id=np.array([class_id for _, class_id, _ in nuclei], np.int16),
+        source_id=np.arange(1, len(rings) + 1).astype(object),
+        probability=np.array([value for _, _, value in nuclei], np.float64) if with_probability and nuclei else None,
+    )
+    again = read_part(write_polygons_json(outlines, CLASSES_OF_JSON, "nuclei"), **NAMED, format="polygons_json")
+    for name in Outlines.__dataclass_fields__:
+        assert np.array_equal(getattr(again, name), getattr(outlines, name)), name
+
+
+@given(st.lists(st.tuples(COORDINATES, st.integers(0, 2), PROBABILITIES)), st.booleans())
+def test_written_points_are_read_again(nuclei, with_probability):
+    before = Points(
+        points_xy=np.array([position for position, _, _ in nuclei], np.float64).reshape(-1, 2),
+        class_id=np.array([class_id for _, class_id, _ in nuclei], np.int16),
+        source_id=np.arange(1, len(nuclei) + 1).astype(object),
+        probability=np.array([value for _, _, value in nuclei], np.float64) if with_probability and nuclei else None,
+    )
+    again = read_part(write_points_json(before, CLASSES_OF_JSON), **NAMED, format="points_json")
+    for name in Points.__dataclass_fields__:
+        assert np.array_equal(getattr(again, name), getattr(before, name)), name
+
+
+def two_rings(*, is_hole: bool) -> Outlines:
+    square = [[0.0, 0], [9, 0], [9, 9], [0, 9]]
+    return Outlines(
+        np.array(square * 3), np.array([0, 4, 8, 12]), np.array([0, 1, 1], np.int32), np.array([False, False, is_hole]),
+        np.array([1, 1], np.int16), np.array(["a", "b"], object),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("is_hole", "got"), [(True, "an outline with a hole"), (False, "an outline of several parts")])
+def test_holes_and_parts_cannot_be_written_as_polygons(is_hole, got):
+    with pytest.raises(InputFault) as fault:
+        write_polygons_json(two_rings(is_hole=is_hole), CLASSES_OF_JSON, "nuclei")
+    assert [str(finding) for finding in fault.value.findings] == [
+        f"[unsupported-shape] 'nuclei', nucleus 'b': {got}; expected outlines without holes, of one part, in a "
+        "'Multiple polygons' file. Split it, fill its holes, or write another format, such as GeoJSON."
+    ]
+
+
+def test_written_files_have_the_keys_of_the_platform():
+    ring = two_rings(is_hole=False)
+    outlines = Outlines(ring.points_xy[:4], np.array([0, 4]), np.zeros(1, np.int32), np.zeros(1, np.bool_),
+                        np.ones(1, np.int16), np.array(["a"], object), np.array([0.1], np.float64))  # fmt: skip
+    assert json.loads(write_polygons_json(outlines, CLASSES_OF_JSON, "cells")) == {
+        "type": "Multiple polygons",
+        "name": "cells",
+        "version": {"major": 1, "minor": 0},
+        "polygons": [
+            {
+                "name": "Epithelial",
+                "seed_point": [0, 0, 0.5],
+                "path_points": [[0, 0, 0.5], [9, 0, 0.5], [9, 9, 0.5], [0, 9, 0.5]],
+                "sub_type": "",
+                "groups": [],
+                "probability": 0.1,
+            }
+        ],
+    }
+    one = Points(np.array([[1.5, 2]]), np.ones(1, np.int16), np.array([1], object), np.array([0.1], np.float64))
+    assert json.loads(write_points_json(one, CLASSES_OF_JSON)) == {
+        "type": "Multiple points",
+        "version": {"major": 1, "minor": 0},
+        "points": [{"name": "Epithelial", "point": [1.5, 2, 0.5], "probability": 0.1}],
+    }
