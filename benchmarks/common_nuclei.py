@@ -22,7 +22,7 @@ from evaluation.challenge import Challenge
 from evaluation.leaderboard.matched_nuclei import common_entry, compared_measures, matched_nuclei
 from evaluation.leaderboard.rules import ranking_of
 from evaluation.model import Case
-from evaluation.results.csv_files import COLUMNS
+from evaluation.results.csv_files import OBJECT_COLUMNS
 
 IMAGES, PATIENTS, MEASURES = 101, 25, ("iou", "dice", "hausdorff_px", "hausdorff95_px")
 
@@ -39,7 +39,7 @@ def write_objects(path: Path, challenge: Challenge, nuclei: int, random: np.rand
     iou, hausdorff = random.beta(8, 2, nuclei).round(6).tolist(), random.gamma(2, 1.5, nuclei).round(6).tolist()
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*COLUMNS, *MEASURES))
+        writer.writerow((*OBJECT_COLUMNS, *MEASURES))
         for rule, _ in challenge.matching.passes:
             for n, matched in enumerate(is_matched.tolist()):
                 case = challenge.cases[image[n]]

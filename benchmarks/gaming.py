@@ -29,9 +29,8 @@ from benchmarks.synthesis import Mistakes, draw_nuclei, join_outlines, label_map
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import resolve_preset
 from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
 from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import empty_region, select_instances
+from evaluation.instances.runs import dilate_instances, empty_region, erode_instances, select_instances, shift_instances
 from evaluation.model import Case, Instances, Int64
 from evaluation.study.tricks import (
     CHOSEN,

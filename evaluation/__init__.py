@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from evaluation.instances.labels import instances_from_labels, instances_from_masks
     from evaluation.instances.outlines import instances_from_outlines
     from evaluation.model import Case, Instances, LabelMaps
-    from evaluation.results.version import __version__
+    from evaluation.results import __version__
     from evaluation.scoring.from_arrays import count_label_maps, score_instances
     from evaluation.scoring.score import Result
     from evaluation.scoring.street import check_submission, score_submission
@@ -79,7 +79,7 @@ HOMES = {
     "LabelMaps": "model",
     "Result": "scoring.score",
     "SubmissionRejected": "findings.errors",
-    "__version__": "results.version",
+    "__version__": "results",
     "check_submission": "scoring.street",
     "compare": "authoring.arrays",
     "count_label_maps": "scoring.from_arrays",

@@ -38,8 +38,8 @@ TESTS_FAILED = (1, 2)  # exit codes of pytest: a test failed, or could not be co
 
 # Where each file lies, by the name that mutants use.
 FILES = {
-    "findings": "evaluation/findings/finding.py",
-    "templates": "evaluation/findings/finding.py",
+    "findings": "evaluation/findings/__init__.py",
+    "templates": "evaluation/findings/__init__.py",
     "plain_vertices": "evaluation/decoding/xml.py",
     "geojson": "evaluation/formats/geojson.py",
     "csv": "evaluation/decoding/csv.py",
@@ -55,7 +55,7 @@ FILES = {
     "prepare": "evaluation/instances/prepare.py",
     "rasterise": "evaluation/instances/rasterise.py",
     "runs": "evaluation/instances/runs.py",
-    "assignment": "evaluation/matching/assignment.py",
+    "assignment": "evaluation/matching/rules.py",
     "best_iou": "evaluation/matching/rules.py",
     "centroid_inside": "evaluation/matching/rules.py",
     "centroid_assignment": "evaluation/matching/rules.py",
@@ -64,7 +64,7 @@ FILES = {
     "greedy": "evaluation/matching/rules.py",
     "hausdorff_first": "evaluation/matching/rules.py",
     "pairs": "evaluation/matching/table.py",
-    "duplicates": "evaluation/matching/duplicates.py",
+    "duplicates": "evaluation/matching/table.py",
     "takes_part": "evaluation/scoring/match.py",
     "table": "evaluation/matching/table.py",
     "instances": "evaluation/model/instances.py",
@@ -110,7 +110,7 @@ FILES = {
     "completeness": "evaluation/submission/by_pattern.py",
     "jobs": "evaluation/submission/jobs.py",
     "names": "evaluation/submission/files.py",
-    "redact": "evaluation/submission/redact.py",
+    "redact": "evaluation/findings/errors.py",
     "summary": "evaluation/scoring/score.py",
     "metrics_json": "evaluation/results/documents.py",
     "objects_csv": "evaluation/results/csv_files.py",

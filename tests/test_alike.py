@@ -27,8 +27,7 @@ from benchmarks.gaming import PLANS, made_field
 from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
-from evaluation.instances.perturb import dilate_instances
-from evaluation.instances.runs import select_instances
+from evaluation.instances.runs import dilate_instances, select_instances
 from evaluation.leaderboard.matched_nuclei import (
     Alike,
     Outlines,

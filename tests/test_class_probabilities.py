@@ -33,7 +33,7 @@ from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.prepare import apply_ignore_region, convert_parts, join_instances, prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.model import Annotations, Case, Counts, Float64, Instances, LabelImage, Outlines, Points, Region
-from evaluation.model.label_runs import runs_of
+from evaluation.model.annotations import runs_of
 from evaluation.scoring.read import ReadPrediction, read_prediction, read_reference
 from evaluation.submission import find_case_files, open_submission
 

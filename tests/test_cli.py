@@ -23,7 +23,7 @@ from evaluation.challenge import preset_names, preset_text
 from evaluation.commands import main as cli
 from evaluation.commands import options
 from evaluation.commands.main import COMMANDS, GROUPS, run
-from evaluation.results.schema import MetricsFile
+from evaluation.results.documents import MetricsFile
 
 ROOT = Path(__file__).resolve().parents[1]
 

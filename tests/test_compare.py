@@ -23,7 +23,7 @@ from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.findings.errors import WrongUsage
 from evaluation.formats.format import image_bytes
-from evaluation.model.label_runs import runs_of, split_labels
+from evaluation.model.annotations import runs_of, split_labels
 from evaluation.report.skills import COMPARED
 from evaluation.scoring.street import score_submission
 

@@ -25,8 +25,7 @@ from PIL import Image
 import evaluation
 from evaluation.authoring.compare import for_files
 from evaluation.commands.main import run
-from evaluation.findings import Finding
-from evaluation.findings.finding import entry, texts, wording_of
+from evaluation.findings import Finding, entry, texts, wording_of
 from evaluation.formats.format import image_bytes
 
 CASES = Path(__file__).parents[2] / "shared" / "data" / "compare_cases"

@@ -27,9 +27,9 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import ConversionRefused, WrongUsage
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.model import Case, CaseResult, Instances, Matches, ObjectList
-from evaluation.results import rasterisation
 from evaluation.results.csv_files import objects_csv
-from evaluation.results.rasterisation import label_pages
+from evaluation.scoring import rasterise
+from evaluation.scoring.rasterise import label_pages
 
 LABELS = np.zeros((12, 15), np.uint16)
 LABELS[1:5, 1:6], LABELS[6:11, 2:9], LABELS[0:3, 9:14] = 1, 2, 7
@@ -584,7 +584,7 @@ def test_an_image_that_the_memory_does_not_hold_is_told_with_its_size(tmp_path, 
     def no_memory(*arguments, **options):
         raise MemoryError
 
-    monkeypatch.setattr(rasterisation, "label_pages", no_memory)
+    monkeypatch.setattr(rasterise, "label_pages", no_memory)
     monkeypatch.setattr("evaluation.authoring.convert.write_label_tiff", no_memory)
     assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 2
     assert "[too-large] case 'c1': a label map of 20 x 30 px, which the memory does not" in capsys.readouterr().err

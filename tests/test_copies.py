@@ -19,7 +19,7 @@ from evaluation.challenge.formats import FormatRules, Overlaps
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.formats import format as formats
 from evaluation.instances.overlap import resolve_overlaps
-from evaluation.metrics.registry import metrics_of
+from evaluation.metrics import metrics_of
 from evaluation.model import Case, Instances
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission

@@ -25,7 +25,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = "docs/development.md"
 MOST_FILES = {"Adding a metric": 2, "Adding a command": 2, "Adding a finding": 2}  # by hand
-REGISTRIES = {"evaluation/metrics/registry.py", "evaluation/commands/main.py"}  # one line in one of them is free
+REGISTRIES = {"evaluation/metrics/__init__.py", "evaluation/commands/main.py"}  # one line in one of them is free
 
 
 def section(heading: str) -> str:

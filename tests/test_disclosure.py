@@ -23,8 +23,8 @@ from evaluation.challenge.documents import read_rules
 from evaluation.commands import main as cli
 from evaluation.commands import options
 from evaluation.findings import Finding, quote, render_findings, render_summary
+from evaluation.findings.errors import redact, redact_findings
 from evaluation.model import Instances
-from evaluation.submission.redact import redact, redact_findings
 
 SIZE = 120
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")

@@ -15,10 +15,9 @@ from literal import images, instances_of, masks_of, points_of
 
 from evaluation import Challenge
 from evaluation.findings import render_findings
-from evaluation.instances.perturb import dilate_instances, erode_instances
 from evaluation.instances.prepare import PreparedReference, join_instances
-from evaluation.instances.runs import empty_region, select_instances
-from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins
+from evaluation.instances.runs import dilate_instances, empty_region, erode_instances, select_instances
+from evaluation.matching.table import count_copies, duplicates_among, find_twins
 from evaluation.model import Case, Instances
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.match import SeenNuclei, hardly_meant, match_case, own_duplicates, see_nuclei
@@ -222,7 +221,7 @@ def test_nuclei_without_twins_cost_nothing_more(monkeypatch: pytest.MonkeyPatch)
     def refuse(*arguments: Any, **options: Any) -> None:
         raise AssertionError("compared")
 
-    monkeypatch.setattr("evaluation.matching.duplicates.overlap_table", refuse)
+    monkeypatch.setattr("evaluation.matching.table.overlap_table", refuse)
     assert [len(side) for side in find_twins(squares(*APART))] == [0, 0]
     with pytest.raises(AssertionError, match="compared"):
         find_twins(squares((5, 5), (12, 12)))

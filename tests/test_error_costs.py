@@ -20,7 +20,7 @@ from evaluation import Challenge, ChallengeBroken, Instances, Result, instances_
 from evaluation.challenge import MATCHING_RULES
 from evaluation.findings import Finding
 from evaluation.instances.prepare import PreparedReference
-from evaluation.metrics.errors import KINDS
+from evaluation.metrics.counts import KINDS
 from evaluation.model import Region
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases

@@ -22,7 +22,7 @@ import evaluation
 from evaluation.authoring.convert import convert_file
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import match_best_iou_any_overlap, match_iou_above, overlap_table
-from evaluation.metrics.errors import KINDS, ErrorKinds, sort_errors
+from evaluation.metrics.counts import KINDS, ErrorKinds, sort_errors
 from evaluation.model import Instances, Matches
 
 NO_PAIRS = Matches(*np.empty((2, 0), np.int32), *np.empty((2, 0), np.int64))

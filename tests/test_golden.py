@@ -28,8 +28,8 @@ from evaluation.report.page import Page
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page
 from evaluation.report.terminal import block_renderables
+from evaluation.results import __version__
 from evaluation.results.documents import as_json
-from evaluation.results.version import __version__
 
 GOLDEN = Path(__file__).parent / "golden"
 FROZEN = GOLDEN / "frozen"

@@ -37,8 +37,8 @@ from test_tiff import entry_place
 from evaluation.authoring.source import READER
 from evaluation.challenge.formats import FORMATS
 from evaluation.decoding.guard import Bounds, decode, of_thread
+from evaluation.findings import catalogue
 from evaluation.findings.errors import InputFault
-from evaluation.findings.pages import CATALOGUE
 from evaluation.formats.guarded import begin_annotations
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,7 +74,7 @@ def test_every_format_meets_hostile_files():
 def test_names_of_hostile_submissions_are_different_and_their_codes_known():
     assert len(BY_NAME) == len(CORPUS)
     assert {record.code for record in CORPUS} - {None} <= {
-        code for code, page in CATALOGUE.items() if page.severity == "error"
+        code for code, page in catalogue().items() if page.severity == "error"
     }
 
 

@@ -28,11 +28,11 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats.format import Request
 from evaluation.formats.label_image import read_label_image
 from evaluation.instances.labels import instances_from_label_image, instances_from_labels, majority_classes
-from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
 from evaluation.instances.prepare import join_instances
-from evaluation.instances.runs import SHAPES, measure_shapes
-from evaluation.model import Case, ClassTable, Instances, intervals
-from evaluation.model.label_runs import (
+from evaluation.instances.runs import SHAPES, dilate_instances, erode_instances, measure_shapes, shift_instances
+from evaluation.model import Case, ClassTable, Instances
+from evaluation.model import arrays as model_arrays
+from evaluation.model.annotations import (
     TooManyRuns,
     count_regions,
     count_tops,
@@ -167,7 +167,7 @@ def test_a_plane_in_bands_has_the_runs_of_the_plane(plane, cuts):
 @given(planes, st.integers(1, 9))
 def test_regions_are_those_of_scipy(plane, runs_at_once):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intervals, "RUNS_AT_ONCE", runs_at_once)
+        patch.setattr(model_arrays, "RUNS_AT_ONCE", runs_at_once)
         assert count_regions(runs_of(plane)) == ndimage.label(plane, structure=np.ones((3, 3)))[1]
 
 

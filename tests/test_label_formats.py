@@ -28,7 +28,7 @@ from evaluation.formats import Request, read_annotations
 from evaluation.formats.label_image import read_class_map, read_label_image
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Annotations, Case, ClassTable, LabelImage
-from evaluation.model.label_runs import runs_of
+from evaluation.model.annotations import runs_of
 
 SHAPE = (20, 31)
 LIMIT = 1_000_000

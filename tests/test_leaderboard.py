@@ -33,8 +33,7 @@ from evaluation.leaderboard.team_scores import TeamScores, plan_columns, team_of
 from evaluation.leaderboard.teams import score_teams
 from evaluation.metrics import metrics_of
 from evaluation.model import ScoreTable
-from evaluation.results.documents import as_json
-from evaluation.results.schema import MetricsFile
+from evaluation.results.documents import MetricsFile, as_json
 from evaluation.scoring.score import without_place
 from evaluation.scoring.street import score_then
 

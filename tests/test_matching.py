@@ -16,7 +16,6 @@ from scipy.optimize import linear_sum_assignment
 from evaluation.findings.errors import TooManyPairs
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
-    assignment,
     match_best_iou_centroid_inside,
     match_centroid_assignment,
     match_centroid_closest_first,
@@ -26,7 +25,7 @@ from evaluation.matching import (
     rules,
 )
 from evaluation.matching import table as table_module
-from evaluation.model import Instances, LabelMaps, intervals
+from evaluation.model import Instances, LabelMaps, arrays
 from evaluation.scoring.from_arrays import count_label_maps
 
 
@@ -55,7 +54,7 @@ def test_the_table_is_the_same_in_small_steps(pair, pieces, runs):
     sides = instances_of(reference, classes), instances_of(prediction, prediction_classes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_module, "PIECES_AT_ONCE", pieces)
-        patch.setattr(intervals, "RUNS_AT_ONCE", runs)
+        patch.setattr(arrays, "RUNS_AT_ONCE", runs)
         table = overlap_table(*sides)
     pairs = zip(table.reference_index.tolist(), table.prediction_index.tolist(), strict=True)
     assert dict(zip(pairs, table.intersection_px.tolist(), strict=True)) == dense_table(reference, prediction)
@@ -307,7 +306,7 @@ few_nuclei = st.lists(st.tuples(places, st.integers(1, 2)), max_size=5)
 @given(few_nuclei, few_nuclei, radii, st.booleans(), st.sampled_from([0, 1 << 14]), st.sampled_from([1, 1 << 21]))
 def test_assignment_is_the_best_of_all(reference, prediction, radius, class_aware, dense, at_once):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assignment, "DENSE_ENTRIES", dense)
+        patch.setattr(rules, "DENSE_ENTRIES", dense)
         patch.setattr(rules, "CLOSE_PAIRS_AT_ONCE", at_once)
         matches = match_centroid_assignment(
             split(reference), split(prediction), radius_px=radius, class_aware=class_aware
@@ -328,7 +327,7 @@ def crowds(seed: int, references: int, predictions: int):
 @pytest.mark.parametrize("radius", [2, 6, 25, 200])
 @pytest.mark.parametrize("dense", [0, 1 << 14])
 def test_assignment_of_a_crowd_costs_what_scipy_says(radius, dense, monkeypatch):
-    monkeypatch.setattr(assignment, "DENSE_ENTRIES", dense)
+    monkeypatch.setattr(rules, "DENSE_ENTRIES", dense)
     reference, prediction = crowds(1, 150, 130)
     matches = match_centroid_assignment(reference, prediction, radius_px=radius, class_aware=False)
     length = np.hypot(*(reference.point_yx[:, None] - prediction.point_yx).transpose(2, 0, 1))

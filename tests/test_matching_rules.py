@@ -28,7 +28,6 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.boundary import instance_boundaries
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import (
-    assignment,
     boundary_boxes,
     match_best_iou_any_overlap,
     match_centroid_assignment,
@@ -41,7 +40,7 @@ from evaluation.matching import (
     overlap_table,
 )
 from evaluation.matching import rules as matching_rules
-from evaluation.matching.assignment import best_assignment
+from evaluation.matching.rules import best_assignment
 from evaluation.model import Boundaries, Case, Instances, Matches
 from evaluation.scoring.match import match
 
@@ -329,8 +328,8 @@ def test_iou_assignment_has_the_greatest_total_that_scipy_finds(pair, threshold,
     (reference, classes), (prediction, prediction_classes) = pair
     left, right = instances_of(reference, classes), instances_of(prediction, prediction_classes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assignment, "DENSE_ENTRIES", dense[0])
-        patch.setattr(assignment, "DENSE_SHARE", dense[1])
+        patch.setattr(matching_rules, "DENSE_ENTRIES", dense[0])
+        patch.setattr(matching_rules, "DENSE_SHARE", dense[1])
         matches = match_iou_assignment(
             overlap_table(left, right), left, right, threshold=threshold, class_aware=class_aware
         )
@@ -362,8 +361,8 @@ def test_an_assignment_is_optimal_with_and_without_a_table_of_all_pairs(
     best_rows, best_columns = linear_sum_assignment(best, maximize=True)
     used = value[best_rows, best_columns] > 0
     for entries, share in ((0, 0), (1 << 14, 4)):
-        monkeypatch.setattr(assignment, "DENSE_ENTRIES", entries)
-        monkeypatch.setattr(assignment, "DENSE_SHARE", share)
+        monkeypatch.setattr(matching_rules, "DENSE_ENTRIES", entries)
+        monkeypatch.setattr(matching_rules, "DENSE_SHARE", share)
         shuffled = rng.permutation(len(left))
         kept = best_assignment(left[shuffled], right[shuffled], value[left, right][shuffled], most_pairs=most_pairs)
         found = zip(left[shuffled][kept].tolist(), right[shuffled][kept].tolist(), strict=True)
@@ -397,8 +396,8 @@ def test_six_thousand_nuclei_in_one_group_need_no_table_of_all_pairs():
     table = overlap_table(*sides)
     largest = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assignment.np, "zeros", watched(np.zeros, largest))
-        patch.setattr(assignment.np, "full", watched(np.full, largest))
+        patch.setattr(matching_rules.np, "zeros", watched(np.zeros, largest))
+        patch.setattr(matching_rules.np, "full", watched(np.full, largest))
         matches = match_iou_above(table, *sides, threshold=0.1, class_aware=False)
     assert matches.prediction_index.tolist() == list(range(6000))
     assert max(largest) < 100_000
@@ -802,10 +801,10 @@ def test_a_table_of_too_many_pairs_is_refused_before_it_is_made(monkeypatch):
 def test_an_assignment_of_too_many_steps_is_refused_before_it_is_made(monkeypatch):
     """Points beyond the others on a line take the square of the smaller side times the larger."""
     near, far = points_of([(y, 0) for y in range(40)]), points_of([(y, 0) for y in range(40, 90)])
-    monkeypatch.setattr(assignment, "MOST_STEPS", 40 * 40 * 50)
+    monkeypatch.setattr(matching_rules, "MOST_STEPS", 40 * 40 * 50)
     for sides in ((near, far), (far, near)):
         assert len(match_centroid_assignment(*sides, radius_px=99, class_aware=False, cutoff="after")) == 40
-    monkeypatch.setattr(assignment, "MOST_STEPS", 40 * 40 * 50 - 1)
+    monkeypatch.setattr(matching_rules, "MOST_STEPS", 40 * 40 * 50 - 1)
     with pytest.raises(TooManyPairs, match=r"^80,000 steps of assigning 40 x 50 nuclei; at most 79,999$") as caught:
         match_centroid_assignment(near, far, radius_px=99, class_aware=False, cutoff="after")
     assert not caught.value.by_reference
@@ -813,7 +812,7 @@ def test_an_assignment_of_too_many_steps_is_refused_before_it_is_made(monkeypatc
         match_centroid_assignment(far, near, radius_px=99, class_aware=False, cutoff="after")
     assert caught.value.by_reference  # 50 nuclei against themselves have more steps
     assert len(match_centroid_assignment(near, far, radius_px=99, class_aware=False, cutoff="before")) == 40
-    monkeypatch.setattr(assignment, "MOST_STEPS", 40**3 - 1)
+    monkeypatch.setattr(matching_rules, "MOST_STEPS", 40**3 - 1)
     with pytest.raises(TooManyPairs, match=r"^64,000 steps of assigning 40 x 40 nuclei"):
         match_centroid_assignment(near, far, radius_px=99, class_aware=False, cutoff="before")
 

@@ -21,7 +21,7 @@ from evaluation import Challenge, score_submission
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.formats.format import image_bytes
-from evaluation.results.version import __version__
+from evaluation.results import __version__
 
 LABELS = np.zeros((40, 60), np.uint16)
 LABELS[2:12, 3:13], LABELS[20:30, 32:44], LABELS[15:19, 3:9] = 1, 2, 3

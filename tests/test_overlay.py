@@ -29,7 +29,7 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
-from evaluation.metrics.errors import KINDS
+from evaluation.metrics.counts import KINDS
 from evaluation.model import Case, Instances, Points
 from evaluation.report.pictures import (
     STATE_COLOURS,

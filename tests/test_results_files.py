@@ -29,9 +29,8 @@ from evaluation.leaderboard.stored import read_metrics
 from evaluation.leaderboard.teams import ResultFolder
 from evaluation.results import files
 from evaluation.results.csv_files import cell_text, cell_texts, number_texts, safe_cell
-from evaluation.results.documents import rounded, rounded_list
+from evaluation.results.documents import DetailsFile, LeaderboardFile, MetricsFile, rounded, rounded_list
 from evaluation.results.files import all_or_none, remove_results, write_atomically, write_together
-from evaluation.results.schema import DetailsFile, LeaderboardFile, MetricsFile
 
 FIRST = {"a": "1", "b": "2", "c": "3"}
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pycocotools import mask as coco_mask
 
+from evaluation.findings import catalogue
 from evaluation.findings.errors import InputFault
-from evaluation.findings.pages import CATALOGUE
 from evaluation.formats import run_lengths
 from evaluation.formats.run_lengths import instances_of_codes, runs_of_counts, runs_of_pairs
 from evaluation.model import Instances
-from evaluation.model.intervals import merge_runs, outside
+from evaluation.model.arrays import merge_runs, outside
 
 MASKS = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=3, max_dims=3, max_side=9), elements=st.integers(0, 1))
 
@@ -217,7 +217,7 @@ def test_small_codes_of_huge_areas_are_refused_at_once():
     for order in ("row", "column"):
         with not_endless():
             (line,) = fault_of(convert, runs, shape, order)
-        assert line == CATALOGUE["too-complex-runs"].example.replace("'codes.csv', case 'case_017'", "'a.json'")
+        assert line == catalogue()["too-complex-runs"].example.replace("'codes.csv', case 'case_017'", "'a.json'")
 
 
 def test_the_cost_of_a_column_code_goes_with_rows_not_with_pixels():

@@ -28,8 +28,8 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRe
 from evaluation.instances import rasterise
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.matching import overlap_table
-from evaluation.model import Instances, LabelMaps, arrays, intervals
-from evaluation.model.intervals import distinct, row_bands
+from evaluation.model import Instances, LabelMaps, arrays
+from evaluation.model.arrays import distinct, row_bands
 from evaluation.results import csv_files
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
@@ -38,7 +38,7 @@ SMALL = Slide(rows=2, columns=3, tile_px=240, nuclei=30)
 IN_PIECES = (  # what is done at once, far below what a slide of this size has
     (bounded_json, {"PIECE_BYTES": 3000, "SCAN_BYTES": 1000}),
     (rasterise, {"CHUNK_VERTICES": 200}),
-    (intervals, {"RUNS_AT_ONCE": 150}),
+    (arrays, {"RUNS_AT_ONCE": 150}),
     (arrays, {"BLOCK": 70}),
     (csv_files, {"OBJECTS_AT_ONCE": 7}),
 )
@@ -132,7 +132,7 @@ def instances_of(masks: list[np.ndarray]) -> Instances:
 
 @given(MASKS, MASKS, st.integers(1, 4))
 def test_an_overlap_table_in_bands_counts_the_pixels(left, right, at_once):
-    with mock.patch.object(intervals, "RUNS_AT_ONCE", at_once):
+    with mock.patch.object(arrays, "RUNS_AT_ONCE", at_once):
         table = overlap_table(instances_of(left), instances_of(right))
     shared = {(i, j): int((a & b).sum()) for i, a in enumerate(left) for j, b in enumerate(right)}
     found = zip(table.reference_index.tolist(), table.prediction_index.tolist(), strict=True)
@@ -148,7 +148,7 @@ def test_an_overlap_table_in_bands_counts_the_pixels(left, right, at_once):
 def test_overlaps_are_resolved_in_bands_as_at_once(masks, rule, scope, at_once):
     instances = instances_of(masks)
     whole = resolve_overlaps(instances, rule, scope)
-    with mock.patch.object(intervals, "RUNS_AT_ONCE", at_once):
+    with mock.patch.object(arrays, "RUNS_AT_ONCE", at_once):
         bands = resolve_overlaps(instances, rule, scope)
     assert bands.contested_px_by_cover == whole.contested_px_by_cover
     for found, expected in (
@@ -165,7 +165,7 @@ def test_overlaps_are_resolved_in_bands_as_at_once(masks, rule, scope, at_once):
 @given(MASKS, MASKS, st.integers(1, 4))
 def test_bands_are_whole_rows_that_hold_every_run_once(left, right, at_once):
     starts = [instances_of(side).run_start for side in (left, right)]
-    with mock.patch.object(intervals, "RUNS_AT_ONCE", at_once):
+    with mock.patch.object(arrays, "RUNS_AT_ONCE", at_once):
         bands = list(row_bands(starts, 5))
     for side, start in enumerate(starts):
         parts = [start[band[side]] for band in bands]

@@ -26,7 +26,8 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import MatchingRules, rule_from
 from evaluation.commands.main import run
 from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.perturb import (
+from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import (
     dilate_instances,
     double_instances,
     erode_instances,
@@ -34,7 +35,6 @@ from evaluation.instances.perturb import (
     shared_px,
     shift_instances,
 )
-from evaluation.instances.prepare import PreparedReference
 from evaluation.model import Case, Instances, Region
 from evaluation.report.html import page_html
 from evaluation.report.page import Table

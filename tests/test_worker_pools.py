@@ -33,7 +33,7 @@ from evaluation.execution.workers import UNLIMITED, Job, MemoryLeft, Work, plan_
 from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
-from evaluation.results.version import __version__
+from evaluation.results import __version__
 from evaluation.scoring.receive import memory_needs
 from evaluation.study.audit import audit_challenge, write_audit
 

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.model.annotations import UndefinedRule
 from evaluation.model.arrays import Bool, Float64, Int64
-from evaluation.model.cases import UndefinedRule
 from evaluation.model.counts import (
     UNDEFINED_REASONS,
     Better,

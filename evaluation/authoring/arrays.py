@@ -31,7 +31,7 @@ from evaluation.instances import labels as dense
 from evaluation.instances.labels import are_records, as_array
 from evaluation.instances.runs import empty_region, join_regions, select_instances, union_region
 from evaluation.model import Instances, LabelRuns, Region
-from evaluation.model.label_runs import runs_of
+from evaluation.model.annotations import runs_of
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.study.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
 

@@ -23,9 +23,8 @@ from evaluation import model
 from evaluation.authoring import look as looked
 from evaluation.authoring.look import UNKNOWN_YX, look_at_file, whole_values
 from evaluation.challenge import Challenge, FormatRules, LimitRules
-from evaluation.challenge.base import dotted, faults_of
 from evaluation.challenge.documents import parse_toml
-from evaluation.challenge.formats import FORMATS, keys_of_formats
+from evaluation.challenge.formats import FORMATS, dotted, faults_of, keys_of_formats
 from evaluation.decoding.pixels import CLASS_NAMES, ID_NAMES, read_image, suffix_of
 from evaluation.decoding.streams import damage_told, plain_chunks
 from evaluation.findings import Finding, counted, fault, quote

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evaluation.authoring.made_challenge import table_text
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
-from evaluation.challenge.base import filled
+from evaluation.challenge.formats import filled
 from evaluation.challenge.rules import RankingColumn
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
@@ -20,8 +20,8 @@ from evaluation.formats.format import Example
 from evaluation.formats.label_image import example_companion
 from evaluation.metrics.pages import page_of, summary
 from evaluation.model import Case
+from evaluation.results import __version__
 from evaluation.results.files import write_atomically
-from evaluation.results.version import __version__
 
 GUIDE_FILE = "GUIDE.md"
 EXAMPLE_FOLDER = "example_submission"

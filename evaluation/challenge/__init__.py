@@ -7,7 +7,6 @@ In: a folder, or rules as data. Out: a ``Challenge`` that cannot be changed. All
 may import it.
 """
 
-from evaluation.challenge.base import RuleFault, Rules
 from evaluation.challenge.definition import Challenge
 from evaluation.challenge.documents import (
     CASES_FILE,
@@ -18,6 +17,6 @@ from evaluation.challenge.documents import (
     presets_document,
     read_cases,
 )
-from evaluation.challenge.formats import FORMATS, FormatRules, format_rules
+from evaluation.challenge.formats import FORMATS, FormatRules, RuleFault, Rules, format_rules
 from evaluation.challenge.matching_rules import COUNTED, MATCHING_RULES, AnyMatchingRule, ConfidenceFirst, IouRule
 from evaluation.challenge.rules import LimitRules

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from evaluation.challenge.base import RuleFault, Rules, contradiction, dotted, faults_of
 from evaluation.challenge.documents import (
     CASES_FILE,
     CHALLENGE_FILE,
@@ -23,7 +22,18 @@ from evaluation.challenge.documents import (
     read_text,
     resolve_preset,
 )
-from evaluation.challenge.formats import CONVERT_FIRST, IMPORTED_FORMATS, ONLY_IMPORTED, FormatRules, keys_of_formats
+from evaluation.challenge.formats import (
+    CONVERT_FIRST,
+    IMPORTED_FORMATS,
+    ONLY_IMPORTED,
+    FormatRules,
+    RuleFault,
+    Rules,
+    contradiction,
+    dotted,
+    faults_of,
+    keys_of_formats,
+)
 from evaluation.challenge.matching_rules import MATCHING_RULES, MatchingRules
 from evaluation.challenge.rules import (
     IN_EVERY_FORMAT,
@@ -41,7 +51,7 @@ from evaluation.challenge.rules import (
 )
 from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.metrics.registry import unknown_metrics
+from evaluation.metrics import unknown_metrics
 from evaluation.model import Case, ClassTable, MetricChoice, um_to_px
 
 MAX_CLASSES = 1000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_a
 
 from pydantic import Field, model_validator
 
-from evaluation.challenge.base import SIX_DECIMALS, Rules, Threshold, check_distinct, contradiction
+from evaluation.challenge.formats import SIX_DECIMALS, Rules, Threshold, check_distinct, contradiction
 from evaluation.model import BorderRule, Case, Instances, Matches, OverlapTable, um_to_px
 
 PublishedFault = Literal["reference_index", "unopened_masks", "file_order"]

@@ -11,8 +11,11 @@ from pydantic import Field, TypeAdapter, ValidationError, create_model, model_va
 from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_plain_validator_function
 
-from evaluation.challenge.base import (
+from evaluation.challenge.documents import MOST_PIXELS
+from evaluation.challenge.formats import (
+    FORMATS,
     SIX_DECIMALS,
+    FormatRules,
     RuleFault,
     Rules,
     Threshold,
@@ -21,8 +24,6 @@ from evaluation.challenge.base import (
     contradiction,
     invalid,
 )
-from evaluation.challenge.documents import MOST_PIXELS
-from evaluation.challenge.formats import FORMATS, FormatRules
 from evaluation.challenge.matching_rules import AnyMatchingRule
 from evaluation.findings import fault, listed
 from evaluation.metrics import FAMILIES

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.commands import options, screen
-from evaluation.findings import counted, did_you_mean, fault
+from evaluation.findings import catalogue, code_index, code_page, codes_document, counted, did_you_mean, fault
 from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUsage
-from evaluation.findings.pages import CATALOGUE
 
 if TYPE_CHECKING:
     from evaluation.model import OriginRule, OverlapRule
@@ -285,15 +284,13 @@ def explain(word: str | None, preset: str | None, schema: str | None, folder: st
 
 def page_text(word: str | None) -> str:
     """The page of a code, a metric or a word; the list of all without a word. Raises WrongUsage if there is none."""
-    from evaluation.findings.pages import terminal_index, terminal_page
-
     wanted = (word or "").strip("[] ")
-    if wanted.lower() in CATALOGUE:
-        return terminal_page(wanted.lower())
+    if wanted.lower() in catalogue():
+        return code_page(wanted.lower())
     from evaluation.metrics import pages as metric_pages  # only now: it takes a while to import
 
     if word is None:
-        return f"{terminal_index()}\n\n{metric_pages.terminal_index()}"
+        return f"{code_index()}\n\n{metric_pages.terminal_index()}"
     page = metric_pages.page_of(wanted) or metric_pages.page_of(wanted.lower())
     if text := metric_pages.terminal_page(page) if page else metric_pages.word_text(wanted):
         return text
@@ -302,7 +299,7 @@ def page_text(word: str | None) -> str:
 
     if text := explain_rule(wanted):
         return text
-    known = [*CATALOGUE, *metric_pages.metrics_by_page(), *metric_pages.known_words(), *rule_names()]
+    known = [*catalogue(), *metric_pages.metrics_by_page(), *metric_pages.known_words(), *rule_names()]
     known += [f"presets {name}" for name in preset_names()]
     keys = metric_pages.general_path(wanted.split("."))
     suggestion = did_you_mean(".".join(key for key in keys if not key.startswith("<")), known)
@@ -312,14 +309,9 @@ def page_text(word: str | None) -> str:
 def documents() -> dict[str, str]:
     """The files of docs/ that are written by the program, by name."""
     from evaluation.challenge import presets_document
-    from evaluation.findings import pages as finding_pages
     from evaluation.metrics import pages as metric_pages
 
-    return {
-        "findings.md": finding_pages.document(),
-        "metrics.md": metric_pages.document(),
-        "presets.md": presets_document(),
-    }
+    return {"findings.md": codes_document(), "metrics.md": metric_pages.document(), "presets.md": presets_document()}
 
 
 def write_documents(folder: Path) -> None:
@@ -344,8 +336,7 @@ def presets_text(name: str | None) -> str:
 def schema_text(file: str) -> str:
     """The JSON Schema of a document; challenge.toml with its preset merged in, as details.json holds its rules."""
     from evaluation.challenge import Challenge
-    from evaluation.results.documents import as_json
-    from evaluation.results.schema import MODEL_OF_FILE
+    from evaluation.results.documents import MODEL_OF_FILE, as_json
 
     document = MODEL_OF_FILE.get(file, Challenge).model_json_schema()
     if file not in MODEL_OF_FILE:

@@ -21,7 +21,7 @@ from evaluation.findings.errors import (
     SubmissionRejected,
     WorkerDied,
 )
-from evaluation.results.version import __version__
+from evaluation.results import __version__
 
 GROUPS = {
     "Compare": {
@@ -158,7 +158,7 @@ def explain_failure(error: EvaluationError) -> None:
     elif isinstance(error, ResultsNotWritten):
         last = f"The results could not be written ({error.why}); this is not about the submission."
     else:
-        from evaluation.submission.redact import redact_findings  # imports what commands that succeed may not need
+        from evaluation.findings.errors import redact_findings  # imports what commands that succeed may not need
 
         hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
         last = render_summary(redact_findings(error.findings, hidden), intro=error.intro)

@@ -55,8 +55,7 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
 def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     """Turn the reference into label images, and report overlapping, vanished and broken outlines."""
     from evaluation.report.terminal import rasterisation_table
-    from evaluation.results.rasterisation import write_rasterisation
-    from evaluation.scoring.rasterise import rasterise_reference
+    from evaluation.scoring.rasterise import rasterise_reference, write_rasterisation
 
     with screen.progress_bar("Rasterising") as progress:
         rules, prepared = rasterise_reference(challenge, workers=workers, progress=progress)

@@ -18,7 +18,7 @@ from evaluation.execution.limits import memory_left, usable_processors
 from evaluation.execution.pool import WATCH_SECONDS, Answer, Pool, WorkerLost
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import WorkersLost, WrongUsage
-from evaluation.results.version import __version__
+from evaluation.results import __version__
 from evaluation.submission import SubmissionFiles
 
 CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet

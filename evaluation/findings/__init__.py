@@ -1,22 +1,424 @@
-"""What is wrong with an input, as data: findings, the pages of their codes, the errors that carry them, exit codes.
+"""What is wrong with an input, as data: findings, the words and pages of their codes; ``errors`` carry them.
+
+A finding has a stable code, a place, what was got, what was expected and what to do; the sentence is rendered from it:
+``[code] where: what we got; what we expected. What to do.`` The words of each code stand in ``findings.toml``: its page
+and its wordings, which ``fault`` fills with the data of one fault.
 
 In: nothing; every room may import this one. Out: ``fault`` makes a ``Finding``; sentences are made of findings.
-
-What does the message [unknown-class] say? The table of that name in ``findings.toml``.
 """
 
-from evaluation.findings.finding import (
-    EXAMPLES_SHOWN,
-    FAULTS_NAMED,
-    Finding,
-    counted,
-    did_you_mean,
-    fault,
-    for_each,
-    listed,
-    percent,
-    quote,
-    render_findings,
-    render_summary,
-    with_rest,
-)
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import groupby
+from pathlib import Path
+from string import Formatter
+from typing import Any, Literal, TypeVar
+
+FAULTS_NAMED = 20  # more of a kind are counted, not listed
+SUMMARY_LIMIT = 1000
+
+Severity = Literal["error", "warning"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One fault, or one thing worth knowing, at one place.
+
+    where     the place as its author sees it: file inside the submission, case, key of challenge.toml
+    got       what is there, with the value
+    expected  the rule that is broken
+    fix       what to do about it; a sentence of its own
+    count     how many equal faults it stands for
+    named     how many places ``where`` names
+    """
+
+    code: str
+    where: str
+    got: str
+    expected: str
+    fix: str = ""
+    count: int = 1
+    named: int = 1
+
+    def __post_init__(self) -> None:
+        entry(self.code)
+
+    @property
+    def severity(self) -> Severity:
+        return "warning" if entry(self.code).get("severity") == "warning" else "error"
+
+    def __str__(self) -> str:
+        return render_group([self])
+
+
+def fault(
+    code: str,
+    *where: str,
+    wording: str = "",
+    total: int | None = None,
+    got: str | None = None,
+    expected: str | None = None,
+    fix: str | None = None,
+    **data: Any,
+) -> Finding:
+    """The finding of a code at one place or more, of which the first three are named, in one of its wordings.
+
+    total               how many equal faults it stands for, if not one at each place
+    got, expected, fix  what the wording leaves to the caller, or says less well
+    data                what the wording is filled with
+
+    >>> fault("unknown-class", "'a.xml', region 1", name="Lymphocytes", known=["epithelial", "lymphocyte"]).fix
+    "Did you mean 'lymphocyte'?"
+    """
+    named, said = where[:EXAMPLES_SHOWN], (got, expected, fix)
+    templates = zip(said, wording_of(code, wording), strict=True)
+    texts = [render(text, data) if own is None else own for own, text in templates]
+    return Finding(
+        code, join_places(named), texts[0], texts[1], texts[2], len(where) if total is None else total, len(named)
+    )
+
+
+def render_group(findings: Sequence[Finding]) -> str:
+    """One line for equal faults (same code and expectation): at most three places, and how many more there are."""
+    first = findings[0]
+    shown = findings[:EXAMPLES_SHOWN]
+    more = sum(finding.count for finding in findings) - sum(finding.named for finding in shown)
+    if all(finding.got == first.got for finding in shown):
+        where, got = join_places([finding.where for finding in shown]), first.got
+        where += f" and {more:,} more" if more else ""
+    else:
+        also = [f"{finding.where}: {finding.got}" for finding in shown[1:]] + ([f"{more:,} more"] if more else [])
+        where, got = first.where, f"{first.got} (also {'; '.join(also)})"
+    line = f"[{first.code}] {where}: {got}; expected {first.expected}."
+    text = f"{line} {first.fix}".rstrip()
+    return "".join(character if character.isprintable() else "?" for character in text)  # names are untrusted input
+
+
+def render_findings(findings: Iterable[Finding]) -> list[str]:
+    """All findings as lines, equal faults grouped, errors before warnings; the same for any order of the findings."""
+
+    def key(finding: Finding) -> tuple[str, str, str]:
+        return finding.severity, finding.code, finding.expected
+
+    ordered = sorted(set(findings), key=lambda finding: (key(finding), natural_order(finding.where), finding))
+    return [render_group(list(group)) for _, group in groupby(ordered, key)]
+
+
+def natural_order(text: str) -> list[tuple[int, str]]:
+    """A key by which numbers behind a blank are sorted as numbers.
+
+    >>> sorted(["line 10", "line 9"], key=natural_order)
+    ['line 9', 'line 10']
+    """
+    parts = re.split("(?<= )([0-9]+)", text)  # every second one is a number; the longer one is larger
+    return [(len(part) if index % 2 else 0, part) for index, part in enumerate(parts)]
+
+
+def render_summary(findings: Iterable[Finding], *, intro: str) -> str:
+    """One line of at most 1,000 characters: the intro, then as many lines of findings as fit, then how many do not."""
+    lines = render_findings(finding for finding in findings if finding.severity == "error")
+    summary = intro
+    for index, line in enumerate(lines):
+        remaining = len(lines) - index - 1
+        tail = f" (and {remaining} more kinds of problem)" if remaining else ""
+        room = SUMMARY_LIMIT - len(summary) - len(tail) - 1
+        if len(line) > room:
+            if index == 0:
+                return f"{summary} {line[: room - 1]}…{tail}"
+            return f"{summary} (and {remaining + 1} more kinds of problem)"
+        if len(summary) + 1 + len(line) + 40 > SUMMARY_LIMIT and remaining:
+            return f"{summary} {line}{tail}"
+        summary = f"{summary} {line}"
+    return summary
+
+
+def for_each(items: Sequence[T], finding: Callable[[T], Finding]) -> list[Finding]:
+    """A finding for each of the first items; the last of them also stands for the rest."""
+    return with_rest([finding(item) for item in items[:FAULTS_NAMED]], len(items))
+
+
+def with_rest(named: list[Finding], total: int) -> list[Finding]:
+    """The findings that are named; the last one also stands for the rest of ``total`` equal faults."""
+    rest = total - sum(finding.count for finding in named)
+    return [*named[:-1], replace(named[-1], count=named[-1].count + rest)] if rest else named
+
+
+# --- findings.toml ----------------------------------------------------------------------------------------------------
+
+
+FILE = Path(__file__).with_name("findings.toml")
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The tables of each code, as they are written."""
+    parts = re.split(r"^(?=\[[a-z0-9-]+\]$)", FILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {part[1 : part.index("]")]: part for part in parts[1:]}
+
+
+@cache
+def entry(code: str) -> Mapping[str, Any]:
+    """The page of a code, its usual wording, and tables of the others. Raises LookupError if there is no such code."""
+    if code not in texts():
+        raise LookupError(f"no finding has the code {code!r}")
+    table: Mapping[str, Any] = tomllib.loads(texts()[code])[code]
+    return table
+
+
+@cache
+def wording_of(code: str, wording: str) -> tuple[str, str, str]:
+    """What is got, what is expected and what to do, as templates; "" for what it leaves to the caller.
+
+    Raises LookupError if there is no such wording.
+    """
+    usual = entry(code)
+    words = {**usual, **(usual[wording] if wording else {})}
+    return on_one_line(words.get("got", "")), on_one_line(words.get("expected", "")), on_one_line(words.get("fix", ""))
+
+
+def on_one_line(text: str) -> str:
+    """A text that may stand in several lines of the file."""
+    return " ".join(text.split())
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+EXAMPLES_SHOWN = 3
+
+
+def quote(value: object, limit: int = 60) -> str:
+    """A value from a file in quotes, safe to print: no control characters, cut in the middle when long.
+
+    An apostrophe in it becomes a typographic one, so that it cannot end the quotation.
+
+    >>> quote("a\\nb\\x1b[31m")
+    "'a?b?[31m'"
+    """
+    try:
+        whole = str(value)
+    except ValueError:  # whole numbers of thousands of digits
+        whole = f"a {type(value).__name__} too large to be written"
+    text = "".join(character if character.isprintable() else "?" for character in whole[: 4 * limit])
+    if len(text) > limit:
+        text = f"{text[: limit * 2 // 3]}…{text[-limit // 3 :]}"
+    return "'" + text.replace("'", "’") + "'"
+
+
+def listed(values: Iterable[object], limit: int = 8, *, last: str = "or") -> str:
+    """Values in quotes as a list in words, cut after ``limit``; ``last`` stands before the last of them.
+
+    >>> listed(["a", "b", "c"])
+    "'a', 'b' or 'c'"
+    """
+    known = list(values)
+    quoted = [quote(value) for value in known[:limit]]
+    if len(known) > limit:
+        return ", ".join(quoted) + f" {last} one of {len(known) - limit:,} more"
+    return f" {last} ".join(filter(None, [", ".join(quoted[:-1]), *quoted[-1:]]))
+
+
+def first_named(values: Sequence[object], limit: int = 60) -> str:
+    """The first three values in quotes, and how many more there are; ``limit``: characters of each.
+
+    >>> first_named(["a", "b", "c", "d"])
+    "'a', 'b', 'c' and 1 more"
+    """
+    more = len(values) - EXAMPLES_SHOWN
+    named = ", ".join(quote(value, limit) for value in values[:EXAMPLES_SHOWN])
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def did_you_mean(got: str, known: Iterable[str]) -> str:
+    """The sentence "Did you mean 'x'?" if a known name is close to what was got, else an empty string."""
+    by_folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(got[:200].casefold(), list(by_folded), n=1, cutoff=0.6)
+    return f"Did you mean {quote(by_folded[close[0]])}?" if close else ""
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with the words that agree with it; without ``many`` an s is added.
+
+    >>> counted(1, "nucleus is", "nuclei are"), counted(1200, "nucleus is", "nuclei are"), counted(0, "team")
+    ('1 nucleus is', '1,200 nuclei are', '0 teams')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share in percent; only a true one is "100 %", and only a true zero "0 %".
+
+    >>> percent(1.0), percent(0.9995), percent(0.99), percent(0.25), percent(0.004), percent(0.0), percent(None)
+    ('100 %', '> 99 %', '99 %', '25 %', '< 1 %', '0 %', '–')
+    >>> percent(1.0, 1), percent(0.9995, 1), percent(0.25, 1), percent(0.0004, 1)
+    ('100 %', '> 99.9 %', '25.0 %', '< 0.1 %')
+    """
+    if share is None or share in (0, 1):
+        return "–" if share is None else f"{100 * share:.0f} %"
+    least = 0.1**digits
+    if not least <= 100 * share <= 100 - least:
+        return f"> {100 - least:.{digits}f} %" if share > 0.5 else f"< {least:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
+def join_places(places: Sequence[str]) -> str:
+    """Places in words; what stands before the last comma is said once.
+
+    >>> join_places(["'a.xml', region 1", "'a.xml', region 2", "'b.xml', region 1"])
+    "'a.xml', region 1, region 2, 'b.xml', region 1"
+    """
+    words, before = [], None
+    for place in places:
+        outer, comma, inner = place.rpartition(", ")
+        is_whole = inner.count("'") % 2 == 0  # the comma does not stand inside a name
+        words.append(inner if comma and outer == before and is_whole else place)
+        before = outer
+    return ", ".join(words)
+
+
+# --- wordings ---------------------------------------------------------------------------------------------------------
+
+
+WORDS: dict[str, Callable[..., str]] = {
+    "quoted": quote,
+    "listed": listed,
+    "joined": partial(listed, last="and"),
+    "named": first_named,
+}
+
+
+class Templates(Formatter):
+    """``str.format`` of data by name; a collection stands for the number of its members where a number is written.
+
+    ``{name:quoted}``, ``{name:quoted 120}``     a value from a file, safe to print
+    ``{known:listed}``, ``{known:listed 20}``    quoted names, with "or" before the last
+    ``{twice:joined}``                           the same with "and"
+    ``{names:named}``                            the first three, and how many more there are
+    ``{known:first}``                            the first, in quotes
+    ``{known:closest {name}}``                   "Did you mean 'x'?", if one of them is close to the name
+    ``{count:nucleus has/nuclei have}``          the first for 1, else the second
+    ``{names:if , among {names:listed}|}``       the text before the bar if there are any, else the text behind it
+
+    >>> render("{count:,} {count:nucleus/nuclei}{names:if  of {names:joined}|}", {"count": 1, "names": ["a", "b"]})
+    "1 nucleus of 'a' and 'b'"
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        word, _, rest = format_spec.partition(" ")
+        if word in WORDS:
+            return WORDS[word](value, *map(int, rest.split()))
+        if word == "first":
+            return quote(next(iter(value), ""))
+        if word == "closest":
+            return did_you_mean(rest, value)
+        if word == "if":
+            yes, _, no = rest.rpartition("|")
+            return yes if value else no
+        if isinstance(value, Collection) and format_spec and not isinstance(value, str):
+            value = len(value)
+        one, is_plural, many = format_spec.partition("/")
+        return (one if value == 1 else many) if is_plural else format(value, format_spec)
+
+
+def render(template: str, data: Mapping[str, Any]) -> str:
+    """A template with the data that it names. Raises KeyError for what is lacking."""
+    no_positions: Sequence[Any] = ()
+    return Templates().vformat(template, no_positions, data)
+
+
+# --- the pages of codes: in the terminal, and as docs/findings.md, which a test keeps equal to them -------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CodePage:
+    """What is explained about a code: what it means, why it matters, what to do, and how the line looks.
+
+    part      the heading under which the code stands in lists
+    severity  what it means for the run, in words
+    """
+
+    title: str
+    why: str
+    what_to_do: str
+    example: str
+    part: str
+    severity: str
+
+    @property
+    def meaning(self) -> str:
+        if self.severity == "error":
+            return "An error. Nothing is scored or written until it is corrected."
+        return "A warning. Scoring goes on. Check whether it is meant."
+
+
+@cache
+def catalogue() -> dict[str, CodePage]:
+    """The page of every code, in the order of the file."""
+    keys = ("title", "why", "what_to_do", "example", "part", "severity")
+    return {code: CodePage(**{key: on_one_line(entry(code).get(key, "error")) for key in keys}) for code in texts()}
+
+
+def codes_by_part() -> dict[str, list[str]]:
+    parts: dict[str, list[str]] = {}
+    for code, page in catalogue().items():
+        parts.setdefault(page.part, []).append(code)
+    return parts
+
+
+CODES_DOCUMENT = "docs/findings.md"
+
+
+def code_page(code: str) -> str:
+    """What ``evaluation explain CODE`` prints."""
+    page = catalogue()[code]
+    return (
+        f"{code}: {page.title}.\n\n{page.meaning}\n\nWhy: {page.why}\n\nWhat to do: {page.what_to_do}\n\n"
+        f"Example:\n  {page.example}\n\nThis page: {CODES_DOCUMENT}#{code}"
+    )
+
+
+def code_index() -> str:
+    """What ``evaluation explain`` prints: all codes with their titles, part by part."""
+    width = max(map(len, catalogue())) + 2
+    return "\n\n".join(
+        "\n".join([part, *(f"  {code:{width}}{catalogue()[code].title}" for code in codes)])
+        for part, codes in codes_by_part().items()
+    )
+
+
+def codes_document() -> str:
+    """docs/findings.md: a section for each code, by part of the catalogue, errors before warnings."""
+    sections = [
+        "# What the program finds, code by code",
+        "Every message has the form `[code] where: what we got; what we expected. What to do.` The code in square "
+        "brackets has a section here; `evaluation explain CODE` prints the same. Equal faults come in one line, with "
+        "up to three places and how many more there are.",
+    ]
+    for part, codes in codes_by_part().items():
+        sections.append(f"## {markdown_text(part)}")
+        for code in sorted(codes, key=lambda code: (catalogue()[code].severity, code)):
+            page = catalogue()[code]
+            sections += [
+                f"### `{code}`",
+                f"**{markdown_text(page.title)}.** {page.meaning}",
+                markdown_text(page.why),
+                f"What to do: {markdown_text(page.what_to_do)}",
+                f"```text\n{page.example}\n```",
+            ]
+    return "\n\n".join(sections) + "\n"
+
+
+def markdown_text(text: str) -> str:
+    """Plain text for Markdown, where '<', '*' and '__' would vanish.
+
+    >>> markdown_text("'<!DOCTYPE …>', '*.mat' and __MACOSX")
+    "'\\\\<!DOCTYPE …>', '\\\\*.mat' and \\\\_\\\\_MACOSX"
+    """
+    return re.sub(r"[<*|]|(?<!\w)__", lambda match: "".join(f"\\{character}" for character in match[0]), text)

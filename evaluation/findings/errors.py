@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from evaluation.findings import Finding, fault
@@ -128,3 +132,106 @@ class TooManyPairs(ValueError):
 
     def __str__(self) -> str:
         return f"{self.pairs:,} {self.what}; at most {self.most:,}"
+
+
+# --- names that participants must not read ----------------------------------------------------------------------------
+
+
+# They are taken out of messages. A name counts where it stands by itself: its first letter or digit does not go on a
+# word or a number, nor does one go on after it. Short and plain names, which are words of messages as well, count
+# inside quotation marks only, where the names of files and cases are. Long values are shown with "…" in the middle;
+# what is left of a name beside it goes, too.
+
+
+STAND_IN = "‹case›"
+TEXTS = ("where", "got", "expected", "fix")  # of a finding
+LEAST_PART = 3  # characters of a name that is cut off; fewer tell nothing
+QUOTED = re.compile(r"(?:(?<=[\s(])|^)'.*?(?:'(?=[\s,;:.)?…]|$)|$)", re.DOTALL)
+PLAIN = re.compile(r"[^\W\d_]+|\d+|..?", re.DOTALL)
+
+
+def redact(text: str, names: Iterable[str]) -> str:
+    """The text with ``‹case›`` in the place of every name.
+
+    >>> redact("case 'P1_1', 'P1/P1_1.mat': not a MATLAB file", ["a", "P1", "P1_1"])
+    "case '‹case›', '‹case›/‹case›.mat': not a MATLAB file"
+    """
+    return Redactor(names).redact(text)
+
+
+def redact_findings(findings: Iterable[Finding], names: Iterable[str]) -> tuple[Finding, ...]:
+    """The findings with ``‹case›`` in the place of every name, to be grouped and cut to length afterwards."""
+    redactor = Redactor(names)
+
+    def redacted(finding: Finding) -> Finding:
+        texts: dict[str, Any] = {key: redactor.redact(getattr(finding, key)) for key in TEXTS}
+        return replace(finding, **texts)
+
+    return tuple(map(redacted, findings))
+
+
+class Redactor:
+    """Names to be taken out, ready for many texts."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        # File systems of macOS take accents apart: each name is looked for in both of its forms.
+        forms = (unicodedata.normalize(form, name) for name in names for form in ("NFC", "NFD"))
+        self.names = frozenset(filter(None, forms))
+        self.telling = frozenset(name for name in self.names if not PLAIN.fullmatch(name))
+        self.lengths = sorted({len(name) for name in self.names}, reverse=True)
+        self.forwards = sorted(self.names)
+        self.backwards = sorted(name[::-1] for name in self.names)
+
+    def redact(self, text: str) -> str:
+        if not self.names:
+            return text
+        pieces, end = [], 0
+        for match in QUOTED.finditer(text):
+            pieces += [self.without(text[end : match.start()], self.telling)]
+            pieces += [self.without(self.without_remains(match[0]), self.names)]
+            end = match.end()
+        return "".join([*pieces, self.without(text[end:], self.telling)])
+
+    def without(self, text: str, names: frozenset[str]) -> str:
+        """The text without whole names, the longest first."""
+        pieces, done, position = [], 0, 0
+        while position < len(text):
+            stop = 0
+            if not goes_on(text, position):
+                stops = (position + length for length in self.lengths)
+                stop = next((s for s in stops if text[position:s] in names and not goes_on(text, s)), 0)
+            if stop and not (
+                text[position - 1 : position] == "{" and text[stop : stop + 1] == "}"
+            ):  # a field of a pattern
+                pieces += [text[done:position], STAND_IN]
+                done = position = stop
+            else:
+                position += 1
+        return "".join([*pieces, text[done:]])
+
+    def without_remains(self, text: str) -> str:
+        """The text without the beginnings and ends of names beside "…"."""
+        first, *others = text.split("…")
+        parts = [first]
+        for part in others:
+            parts[-1] = self.without_beginning(parts[-1])
+            parts.append(self.without_beginning(part[::-1], self.backwards)[::-1])
+        return "…".join(parts)
+
+    def without_beginning(self, text: str, names: Sequence[str] | None = None) -> str:
+        """The text without what, at its end, may be the beginning of a name; the longest such end."""
+        names = self.forwards if names is None else names
+        for position in range(max(0, len(text) - self.lengths[0]), len(text) - LEAST_PART + 1):
+            part = text[position:]
+            index = bisect_left(names, part)
+            if not goes_on(text, position) and index < len(names) and names[index].startswith(part):
+                return text[:position] + (STAND_IN if names is self.forwards else STAND_IN[::-1])
+        return text
+
+
+def goes_on(text: str, position: int) -> bool:
+    """Whether two neighbouring characters belong to one word or number."""
+    if not 0 < position < len(text):
+        return False
+    before, after = text[position - 1], text[position]
+    return (before.isalpha() and after.isalpha()) or (before.isdigit() and after.isdigit())

@@ -28,7 +28,7 @@ from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_classes
 from evaluation.formats.format import Example, Request, outlines_of_rings
 from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines, Points
-from evaluation.model.intervals import expand
+from evaluation.model.arrays import expand
 
 
 class Regions:

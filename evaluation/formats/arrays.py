@@ -26,7 +26,7 @@ from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.format import CasesOnDemand, Example, Request, noting, npy_bytes
 from evaluation.formats.label_image import class_ids_in, named_values
 from evaluation.model import Annotations, Case, Collection, LabelImage
-from evaluation.model.label_runs import present_labels, runs_of
+from evaluation.model.annotations import present_labels, runs_of
 
 NPY_WORDS = "a NumPy file"
 

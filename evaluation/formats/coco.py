@@ -41,7 +41,7 @@ from evaluation.formats.classes import SKIPPED, UNKNOWN
 from evaluation.formats.format import Example, Request, are_coordinates, noting, outlines_of_rings, part_of
 from evaluation.formats.run_lengths import CodeRuns, instances_of_codes, join_parts, runs_of_counts
 from evaluation.model import Annotations, Case, Collection, Float64, Int64, Part, Points
-from evaluation.model.intervals import expand
+from evaluation.model.arrays import expand
 
 NO_CASE = -1
 CaseOfImage = Callable[[str], Case | None]

@@ -29,7 +29,7 @@ from evaluation.formats.classes import UNKNOWN, find_classes
 from evaluation.formats.format import Example, Request, csv_bytes, image_bytes, mat_bytes, noting, tiff_bytes
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.model import Annotations, Bool, Case, ClassTable, Instances, Int16, Int32, Int64, LabelImage, LabelRuns
-from evaluation.model.label_runs import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
+from evaluation.model.annotations import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
 
 VALUES_NAMED = 8
 MAX_CLASS_VALUE = 32767

@@ -29,7 +29,7 @@ from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import label_image
 from evaluation.formats.format import Example, Request
 from evaluation.model import Annotations, Case, Int16, Int64, LabelImage, LabelRuns
-from evaluation.model.label_runs import present_labels, runs_of
+from evaluation.model.annotations import present_labels, runs_of
 
 
 def read_nary_mat(

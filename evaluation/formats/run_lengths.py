@@ -32,7 +32,7 @@ from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import tables
 from evaluation.formats.format import Example, Request, csv_bytes, noting, part_of
 from evaluation.model import Annotations, Bool, Case, Collection, Instances, Int32, Int64
-from evaluation.model.intervals import expand, merge_runs, outside
+from evaluation.model.arrays import expand, merge_runs, outside
 
 PixelOrder = Literal["row", "column"]
 Place = Callable[[int], str]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import Bool, BorderRule, Boundaries, Instances, Int32, Int64
-from evaluation.model.intervals import expand
+from evaluation.model.arrays import expand
 
 
 def instance_boundaries(

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import Float64, Instances, Int16, Int64, LabelImage, LabelRuns
-from evaluation.model.intervals import overlaps
-from evaluation.model.label_runs import find_runs, runs_of
+from evaluation.model.annotations import find_runs, runs_of
+from evaluation.model.arrays import overlaps
 
 EXACT_UP_TO = 2**53  # of float64
 

@@ -14,11 +14,9 @@ from evaluation.instances.boundary import RunsByInstance, boundaries_of, choose_
 from evaluation.instances.labels import as_array, checked_class_ids
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.model.annotations import Outlines
-from evaluation.model.arrays import Bool, Float64, Int32, Int64
-from evaluation.model.cases import OriginRule, OverlapRule, OverlapScope, VanishedRule, VerticesRule
+from evaluation.model.annotations import OriginRule, Outlines, OverlapRule, OverlapScope, VanishedRule, VerticesRule
+from evaluation.model.arrays import Bool, Float64, Int32, Int64, distinct, expand, overlaps
 from evaluation.model.instances import Boundaries, Contours, Instances
-from evaluation.model.intervals import distinct, expand, overlaps
 
 LARGEST_SIDE_PX = 10_000_000  # so that positions in images of all classes together are int64
 

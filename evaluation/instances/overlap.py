@@ -20,8 +20,7 @@ from evaluation.instances.runs import (
     with_runs,
 )
 from evaluation.model import Bool, Instances, Int32, Int64, OverlapRule, OverlapScope, Region
-from evaluation.model.arrays import concatenated
-from evaluation.model.intervals import row_bands
+from evaluation.model.arrays import concatenated, row_bands
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,11 +16,20 @@ from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.overlap import ResolvedOverlaps, resolve_overlaps
 from evaluation.instances.rasterise import cover_outlines, placed_vertices, settle_vanished
 from evaluation.instances.runs import empty_region, join_regions, select_instances, subtract_region, union_region
-from evaluation.model.annotations import LabelImage, Outlines, Part, Points
-from evaluation.model.arrays import Bool, Float64, Int64
-from evaluation.model.cases import IgnorePolicy, OriginRule, OverlapRule, OverlapScope, VanishedRule, VerticesRule
+from evaluation.model.annotations import (
+    IgnorePolicy,
+    LabelImage,
+    OriginRule,
+    Outlines,
+    OverlapRule,
+    OverlapScope,
+    Part,
+    Points,
+    VanishedRule,
+    VerticesRule,
+)
+from evaluation.model.arrays import Bool, Float64, Int64, distinct
 from evaluation.model.instances import Instances, RasterisationReport, Region
-from evaluation.model.intervals import distinct
 
 
 @dataclass(frozen=True, slots=True, eq=False)

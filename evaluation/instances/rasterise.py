@@ -29,8 +29,7 @@ from evaluation.instances.runs import (
     with_runs,
 )
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, OriginRule, Outlines, VanishedRule, VerticesRule
-from evaluation.model.arrays import concatenated
-from evaluation.model.intervals import distinct, merge_runs
+from evaluation.model.arrays import concatenated, distinct, merge_runs
 
 NEAR_CENTRE = 1e-4  # px, many times what rounding can move a crossing point
 VERTEX_TOLERANCE = 1e-12

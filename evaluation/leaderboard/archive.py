@@ -53,9 +53,9 @@ from evaluation.leaderboard.team_scores import (
     values_of_units,
 )
 from evaluation.leaderboard.teams import ResultFolder, reference_names, score_teams
+from evaluation.results import __version__
 from evaluation.results.documents import as_json
 from evaluation.results.files import write_atomically
-from evaluation.results.version import __version__
 from evaluation.submission import SubmissionFiles, open_submission
 
 SUMS_FILE = "SHA256SUMS"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.findings.finding import SUMMARY_LIMIT
+from evaluation.findings import SUMMARY_LIMIT
 from evaluation.leaderboard.matched_nuclei import Alike
 from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.verdict import verdict_sentences

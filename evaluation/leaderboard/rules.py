@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.base import faults_of
 from evaluation.challenge.definition import tuples_for_lists
 from evaluation.challenge.documents import parse_toml
+from evaluation.challenge.formats import faults_of
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, WrongUsage

@@ -26,7 +26,7 @@ from evaluation.leaderboard.document import Shown, optional
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
 from evaluation.ranking.methods import Settled, settle_gaps
 from evaluation.ranking.stability import sample_means, sample_weights
-from evaluation.results.schema import LARGEST_SCORE
+from evaluation.results.documents import LARGEST_SCORE
 from evaluation.scoring.score import worst_by_name
 
 BYTES_LIMIT = 2_000_000_000

@@ -20,9 +20,8 @@ from evaluation.decoding.json import check_keys, read_json, read_text, resting_c
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.model import Bool
-from evaluation.results.documents import as_json
+from evaluation.results.documents import DetailsFile, LeaderboardFile, MetricsFile, as_json
 from evaluation.results.files import write_atomically
-from evaluation.results.schema import DetailsFile, LeaderboardFile, MetricsFile
 
 KEY_FILE, RESULTS = "key.json", "results"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")

@@ -27,11 +27,11 @@ from evaluation.findings.errors import InputFault, refused
 from evaluation.leaderboard.stored import all_metrics, number_at, read_objects, rows_with, value_at
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import OF_STRATA, UNDEFINED_REASONS, Case, Float64, Int16, Int64, Scores, ScoreTable, Units
-from evaluation.model.cases import STRATUM_MEAN, AggregationUnit
+from evaluation.model.annotations import STRATUM_MEAN, AggregationUnit
 from evaluation.model.counts import CaseTable, PairSamples, PredictionSamples, Unions
 from evaluation.ranking.methods import needs_units
 from evaluation.ranking.stability import at_once, sample_weights
-from evaluation.results.schema import LARGEST_SCORE
+from evaluation.results.documents import LARGEST_SCORE
 from evaluation.scoring.score import UNIT_OF_MEAN, Result, aggregations_of, penalised
 
 

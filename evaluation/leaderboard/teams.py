@@ -26,6 +26,7 @@ from evaluation.findings.errors import (
     SubmissionRejected,
     WorkersLost,
     WrongUsage,
+    redact_findings,
 )
 from evaluation.leaderboard.stored import (
     KEY_FILE,
@@ -44,8 +45,8 @@ from evaluation.leaderboard.stored import (
     write_key,
 )
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, stored_tables, team_of_documents
+from evaluation.results import __version__
 from evaluation.results.files import write_together
-from evaluation.results.version import __version__
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.receive import memory_needs, rejection
@@ -53,7 +54,6 @@ from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_then
 from evaluation.submission import open_submission
 from evaluation.submission.files import is_litter
-from evaluation.submission.redact import redact_findings
 
 OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks")}
 SUFFIXES = (".zip", ".csv")

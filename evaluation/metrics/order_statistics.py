@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.model import Bool, Float64, Int64, Units
-from evaluation.model.intervals import expand
+from evaluation.model.arrays import expand
 
 CHUNK = 2**15  # entries of several units that are worked on at once: few enough for the cache of the processor
 LARGEST_TABLE = 2**22  # numbers in an array of which one side is all cases

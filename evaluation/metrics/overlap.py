@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings.errors import TooManyPairs
-from evaluation.metrics.counts import JoinedCases, hits, sum_cases
+from evaluation.metrics.counts import JoinedCases, best_rows, hits, sum_cases
 from evaluation.metrics.metric import OF_ALL, Empty, Metric, code, ratio, scores, why_undefined
 from evaluation.model import Bool, Float64, Instances, Int32, Int64, Matches, Region, Scores, Units
-from evaluation.model.intervals import distinct, expand, merge_runs, overlaps
+from evaluation.model.arrays import distinct, expand, merge_runs, overlaps
 
 
 def aggregated_jaccard(units: Units) -> Scores:
@@ -188,22 +188,6 @@ def jaccard_sums(cases: JoinedCases) -> Int64:
     lonely = sum_cases(alone, cases.reference_bound) + sum_cases(unused, cases.prediction_bound)
     shared = sum_cases(table.intersection_px[best], of_case)
     return np.stack([shared, sum_cases(union[best], of_case) + lonely], axis=1)
-
-
-def best_rows(index: Int32, partner_index: Int32, value: npt.NDArray[Any], partner_rank: Int64) -> Int64:
-    """For each instance in ``index``, in their order, the row with the largest value.
-
-    Ties: the partner that comes first by ``partner_rank``.
-    """
-    number = np.bincount(index)
-    best = np.empty(len(number), np.int64)
-    best[index] = np.arange(len(index))  # the only row, if there is one
-    rivals = np.flatnonzero(number[index] > 1)
-    who = index[rivals]
-    order = np.lexsort((partner_rank[partner_index[rivals]], -value[rivals], who))
-    first = order[np.append(True, who[order[1:]] != who[order[:-1]])[: len(order)]]
-    best[who[first]] = rivals[first]
-    return best[number > 0]
 
 
 def has_several(

@@ -16,8 +16,8 @@ from importlib import resources
 from inspect import cleandoc
 from typing import Any
 
+from evaluation.metrics import METRIC_FAMILIES
 from evaluation.metrics.metric import Effect, Metric
-from evaluation.metrics.registry import METRIC_FAMILIES
 from evaluation.model import AGGREGATIONS, OF_STRATA, UNDEFINED_REASONS, WORST_GROUP
 
 DOCUMENT = "docs/metrics.md"

@@ -8,18 +8,6 @@ In: nothing but findings. Out: dataclasses. Every other room may import this one
 """
 
 from evaluation.model.annotations import (
-    Annotations,
-    Collection,
-    Counts,
-    LabelImage,
-    LabelMaps,
-    LabelRuns,
-    Outlines,
-    Part,
-    Points,
-)
-from evaluation.model.arrays import Bool, Float64, Int16, Int32, Int64, um_to_px
-from evaluation.model.cases import (
     AGGREGATIONS,
     OF_STRATA,
     STRATUM_MEAN,
@@ -27,22 +15,32 @@ from evaluation.model.cases import (
     WORST_GROUP,
     Aggregate,
     AggregationUnit,
+    Annotations,
     BorderRule,
     Case,
     ClassPresence,
     ClassTable,
+    Collection,
+    Counts,
     IgnorePolicy,
+    LabelImage,
+    LabelMaps,
+    LabelRuns,
     Missing,
     MissingValues,
     OriginRule,
+    Outlines,
     OverlapRule,
     OverlapScope,
+    Part,
+    Points,
     RankingMethod,
     Ties,
     UndefinedRule,
     VanishedRule,
     VerticesRule,
 )
+from evaluation.model.arrays import Bool, Float64, Int16, Int32, Int64, um_to_px
 from evaluation.model.counts import (
     UNDEFINED_REASONS,
     Better,

@@ -1,17 +1,102 @@
-"""What files say of images: outlines, points, counts, labels."""
+"""What is scored, and what files say of it: cases and classes; outlines, points, counts, planes of labels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.findings import Finding
-from evaluation.model.arrays import Bool, Float64, Int16, Int32, Int64
+from evaluation.model.arrays import Bool, Float64, Int16, Int32, Int64, Integers, distinct, overlaps, row_bands
 from evaluation.model.instances import Instances
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One image that is scored: a row of cases.csv. ``group`` is the patient (the case itself if none is given).
+
+    ``index`` is the number of the case in files that hold all cases: its place from 0 in arrays, the id of its image in
+    COCO's results; None if there are no such files.
+    ``offset_xy`` is the upper left corner of the image in the slide it was cut from, px.
+    ``stratum`` is what groups belong to (tissue, organ, centre), "" if cases.csv names none.
+    ``area_mm2`` is the area that was annotated, if it is not the image.
+    """
+
+    name: str
+    group: str
+    height: int
+    width: int
+    spacing_um: float | None = None
+    index: int | None = None
+    offset_xy: tuple[float, float] = (0.0, 0.0)
+    stratum: str = ""
+    area_mm2: float | None = None
+
+    @property
+    def shape_yx(self) -> tuple[int, int]:
+        return self.height, self.width
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTable:
+    """How the files of one side name the classes.
+
+    names    names of the scored classes; class id c is ``names[c - 1]``
+    ids      class id by case-folded name or alias: 1…C scored, -1…-I ignore classes; "" stands for no name
+    values   class id by the number that stands for it in files; empty if the challenge gives no numbers
+    skipped  case-folded names of annotations that are left out, such as regions of interest
+    """
+
+    names: tuple[str, ...]
+    ids: Mapping[str, int]
+    values: Mapping[int, int] = field(default_factory=dict)
+    skipped: frozenset[str] = frozenset()
+
+    @property
+    def of_nameless(self) -> int:
+        """The class of a nucleus whose file names none: the only class of the challenge, or 0 if it has several."""
+        return 1 if len(self.names) == 1 else self.ids.get("", 0)
+
+
+# --- the names of the rules that the stages obey ----------------------------------------------------------------------
+
+
+OverlapRule = Literal["keep", "last", "first", "smallest", "class_order", "ignore"]
+OverlapScope = Literal["class", "image"]
+VanishedRule = Literal["drop", "pixel", "error"]
+VerticesRule = Literal["exact", "truncate", "nearest"]
+OriginRule = Literal["pixel_centre", "pixel_corner"]
+IgnorePolicy = Literal["clip", "drop_overlapping", "drop_centroid", "drop_unmatched"]
+BorderRule = Literal["open", "closed"]
+AggregationUnit = Literal["pooled", "group", "case"]
+UndefinedRule = Literal["skip", "worst"]
+ClassPresence = Literal["either", "reference"]
+WITH_FRACTION: tuple[IgnorePolicy, ...] = ("drop_overlapping", "drop_unmatched")  # policies that need one
+AGGREGATIONS = ("pooled", "group_mean", "case_mean")
+STRATUM_MEAN = "stratum_mean"  # beside them if cases.csv names strata
+WORST_GROUP, WORST_STRATUM = "worst_group", "worst_stratum"  # if the challenge asks for one
+OF_STRATA = (STRATUM_MEAN, WORST_STRATUM)
+RankingMethod = Literal[
+    "sum_of_ranks",
+    "mean_of_ranks",
+    "median_of_ranks",
+    "absolute",
+    "aggregate_then_rank",
+    "rank_then_aggregate",
+    "test_then_rank",
+    "ranked_pairs",
+    "better_teams",
+]
+Aggregate = Literal["mean", "median"]
+Ties = Literal["min", "average", "dense"]
+Missing = Literal["worst", "unranked"]  # of ranks
+MissingValues = Literal["worst", "unranked", "complete_cases"]
+
+
+# --- what files say of a case -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,3 +232,149 @@ class Collection:
     cases: Mapping[str, Annotations]
     unknown: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+
+
+# --- planes as runs ---------------------------------------------------------------------------------------------------
+
+
+# Planes of whole numbers as runs of equal values: what a label image is from the moment it is decoded.
+# A plane may come in bands of rows, so that a slide is never in memory as a whole.
+
+
+BLOCK_PX = 1 << 17  # what a block touches stays in the cache
+
+
+class TooManyRuns(Exception):
+    """The runs of a plane take more bytes than they may."""
+
+
+def find_runs(plane: Integers) -> tuple[Int64, Int64, Integers]:
+    """Maximal stretches of equal values other than 0 inside a row: start and stop in the flat plane, and their value.
+
+    Goes through the plane in blocks of whole rows, so that all that is as large as a block stays in the cache.
+    """
+    width = plane.shape[1]
+    flat = np.ascontiguousarray(plane).reshape(-1)
+    step = max(1, BLOCK_PX // max(width, 1)) * width
+    changed = np.empty(min(step, flat.size), np.bool_)
+    starts, stops, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [flat[:0]]
+    for begin in range(0, flat.size, max(step, 1)):
+        block = flat[begin : begin + step]
+        differs = changed[: block.size]
+        np.not_equal(block[1:], block[:-1], out=differs[1:])
+        differs[::width] = True
+        edge = np.flatnonzero(differs)
+        value = block[edge]
+        edge += begin
+        inside = np.flatnonzero(value)
+        starts.append(edge[inside])
+        values.append(value[inside])
+        inside += 1
+        stops.append(np.append(edge, begin + block.size)[inside])
+    return np.concatenate(starts), np.concatenate(stops), np.concatenate(values)
+
+
+def runs_of(plane: Integers) -> LabelRuns:
+    """A plane as runs.
+
+    >>> runs = runs_of(np.array([[0, 7, 7], [7, 0, -2]]))
+    >>> runs.start.tolist(), runs.stop.tolist(), runs.value.tolist()
+    ([1, 3, 5], [3, 4, 6], [7, 7, -2])
+    """
+    return runs_of_bands([plane], (plane.shape[0], plane.shape[1]))
+
+
+def runs_of_bands(bands: Iterable[Integers], shape_yx: tuple[int, int], *, bytes_limit: int | None = None) -> LabelRuns:
+    """A plane that comes as bands of whole rows, from the top, as runs.
+
+    bytes_limit   of the runs; None for any. Raises TooManyRuns above it.
+    """
+    pieces: list[tuple[Int64, Int64, Integers]] = []
+    row = size = 0
+    for band in bands:
+        start, stop, value = find_runs(band)
+        offset = row * shape_yx[1]
+        pieces.append((start + offset, stop + offset, value) if offset else (start, stop, value))
+        row += len(band)
+        size += start.nbytes + stop.nbytes + value.nbytes
+        if bytes_limit is not None and size > bytes_limit:
+            raise TooManyRuns
+    if len(pieces) == 1:
+        return LabelRuns(shape_yx, *pieces[0])
+    return LabelRuns(shape_yx, *(np.concatenate([piece[part] for piece in pieces]) for part in range(3)))
+
+
+def present_labels(runs: LabelRuns) -> list[int]:
+    """The values that occur, ascending.
+
+    >>> present_labels(runs_of(np.array([[0, 7, 7, 2]])))
+    [2, 7]
+    """
+    labels: list[int] = distinct(runs.value).tolist()
+    return labels
+
+
+def split_labels(runs: LabelRuns, labels: Iterable[int]) -> tuple[LabelRuns, LabelRuns]:
+    """The plane without some of its values, and these alone.
+
+    >>> [part.value.tolist() for part in split_labels(runs_of(np.array([[0, 7, 2, 2, -1]])), [2, -1])]
+    [[7], [2, -1]]
+    """
+    bounds = np.iinfo(runs.value.dtype)
+    asked = np.array([label for label in labels if bounds.min <= label <= bounds.max], runs.value.dtype)
+    chosen = np.isin(runs.value, asked)
+    rest, parts = (
+        LabelRuns(runs.shape_yx, runs.start[part], runs.stop[part], runs.value[part]) for part in (~chosen, chosen)
+    )
+    return rest, parts
+
+
+def count_tops(runs: LabelRuns, labels: Sequence[int]) -> Int64:
+    """Runs of each label with none of the same label above them, int64 (L,): as many as it has regions, or more.
+
+    Much faster than ``count_regions``. ``labels`` are all that occur, ascending. A run touches those of the row above
+    by sides and corners.
+
+    >>> count_tops(runs_of(np.array([[1, 0, 1, 2], [1, 1, 1, 0], [0, 0, 0, 2]])), [1, 2]).tolist()
+    [2, 2]
+    """
+    width = max(runs.shape_yx[1], 1)
+    stride, row = width + 2, runs.start // width  # a run that looks one pixel to each side does not reach the next row
+    start, stop = runs.start + 2 * row + 1, runs.stop + 2 * row + 1
+    above, below, *_ = overlaps(start - 1 + stride, stop + 1 + stride, start, stop)
+    is_top = np.ones(len(start), np.bool_)
+    is_top[below[runs.value[above] == runs.value[below]]] = False
+    return np.bincount(np.searchsorted(labels, runs.value[is_top]), minlength=len(labels))
+
+
+def count_regions(runs: LabelRuns) -> int:
+    """Number of 8-connected regions of the pixels that are not 0, whatever their values.
+
+    >>> count_regions(runs_of(np.array([[1, 0, 0, 1], [0, 1, 0, 1]])))
+    2
+    """
+    import scipy  # most commands count no regions
+
+    width = runs.shape_yx[1]
+    stride = width + 2  # a run that looks one pixel to each side does not reach the next row
+    regions = 0  # that are closed: they do not reach the last row that was looked at
+    start_above = stop_above = region_above = np.empty(0, np.int64)  # of that row
+    for (band,) in row_bands([runs.start], width):
+        row = runs.start[band] // max(width, 1)
+        if len(row) == 0:
+            continue
+        start = np.concatenate([start_above, runs.start[band] + 2 * row + 1])
+        stop = np.concatenate([stop_above, runs.stop[band] + 2 * row + 1])
+        beside = np.flatnonzero(start[1:] == stop[:-1])
+        above, below, *_ = overlaps(start - 1 + stride, stop + 1 + stride, start, stop)
+        # Nodes are runs; behind them come the regions of the row above, which have joined further up.
+        links = [beside, above, np.arange(len(region_above))], [beside + 1, below, len(start) + region_above]
+        edges = np.concatenate(links[0]), np.concatenate(links[1])
+        nodes = len(start) + len(distinct(region_above))
+        graph = scipy.sparse.coo_array((np.ones(len(edges[0]), np.int8), edges), shape=(nodes, nodes))
+        components, region = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        last = len(start_above) + np.searchsorted(row, row[-1])
+        start_above, stop_above = start[last:], stop[last:]
+        reaching, region_above = np.unique(region[last : len(start)], return_inverse=True)
+        regions += int(components) - len(reaching)
+    return regions + len(distinct(region_above))

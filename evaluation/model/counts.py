@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.model.annotations import Case, ClassPresence
 from evaluation.model.arrays import Bool, Float64, Int16, Int32, Int64
-from evaluation.model.cases import Case, ClassPresence
 from evaluation.model.instances import RasterisationReport
 
 Measure = Literal[

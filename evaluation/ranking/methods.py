@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from evaluation.model.annotations import Aggregate, Missing, MissingValues, RankingMethod, Ties
 from evaluation.model.arrays import Bool, Float64, Int64
-from evaluation.model.cases import Aggregate, Missing, MissingValues, RankingMethod, Ties
 from evaluation.model.counts import Gaps, ScoreTable
 
 SCORE_ROUNDING = 1e-9  # what may lie between two numbers that were added up in another order, and are equal

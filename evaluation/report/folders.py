@@ -39,9 +39,8 @@ from evaluation.report.scenes import Scene
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page, sensitivity_page, tricks_page
 from evaluation.report.tables import name_some, table_of
-from evaluation.results.documents import published_metrics
+from evaluation.results.documents import StudyFile, published_metrics
 from evaluation.results.files import write_atomically
-from evaluation.results.schema import StudyFile
 from evaluation.study.error_costs import error_costs
 
 LAST_COLUMN = "prediction_area_px"  # before those of the measures

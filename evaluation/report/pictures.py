@@ -22,7 +22,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats.format import tiff_bytes
 from evaluation.formats.geojson import closed_rings, nucleus_parts
 from evaluation.instances.outlines import trace_outlines
-from evaluation.metrics.errors import KINDS, RIGHT, WRONG_CLASS
+from evaluation.metrics.counts import KINDS, RIGHT, WRONG_CLASS
 from evaluation.model import Case, Instances, Region
 from evaluation.report.scenes import WINDOW_PX, Background, JudgedCase, Scene, View, judge_case, scene_of
 from evaluation.report.tissue import Rgb, open_tissue

@@ -11,7 +11,7 @@ import numpy as np
 from evaluation.challenge import Challenge
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.runs import select_instances
-from evaluation.metrics.errors import KINDS, WRONG_CLASS, ErrorKinds
+from evaluation.metrics.counts import KINDS, WRONG_CLASS, ErrorKinds
 from evaluation.model import Bool, Instances, Int64, Outlines
 from evaluation.report.tissue import Rgb
 from evaluation.scoring.match import MatchedCase

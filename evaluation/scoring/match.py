@@ -18,12 +18,11 @@ from evaluation.instances.prepare import (
     more_than_fraction_inside,
 )
 from evaluation.instances.runs import cover_depth, select_instances
-from evaluation.matching.duplicates import count_copies, duplicates_among, find_twins
 from evaluation.matching.rules import match_iou_above
-from evaluation.matching.table import overlap_table
+from evaluation.matching.table import count_copies, duplicates_among, find_twins, overlap_table
 from evaluation.metrics.counts import class_counts
 from evaluation.model import Bool, Case, Instances, Int64, Matches, OverlapTable
-from evaluation.model.intervals import distinct
+from evaluation.model.arrays import distinct
 
 MANY = 20  # nuclei that do not lie in one corner by chance
 LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus that is there 64 times is counted

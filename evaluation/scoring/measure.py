@@ -30,11 +30,10 @@ from evaluation.metrics.detection import count_errors, count_threshold_nuclei, c
 from evaluation.metrics.overlap import count_objects, count_overlaps
 from evaluation.metrics.segmentation import Range, count_sizes, has_size, hits_by_size
 from evaluation.metrics.surfaces import length_within, surface_measures
-from evaluation.model.arrays import Bool, Float64, Int64
-from evaluation.model.cases import BorderRule, Case
+from evaluation.model.annotations import BorderRule, Case
+from evaluation.model.arrays import Bool, Float64, Int64, distinct
 from evaluation.model.counts import CaseResult, MatchCounts, Matches, Measure, ObjectList, PredictionList, SharedCounts
 from evaluation.model.instances import Instances
-from evaluation.model.intervals import distinct
 from evaluation.scoring.match import MatchedCase
 
 OUTLINES_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache

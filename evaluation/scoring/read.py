@@ -17,16 +17,25 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
-from evaluation.challenge.base import filled
+from evaluation.challenge.formats import filled
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import Request, module_of, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.prepare import PreparedReference, convert_parts, join_instances, prepare_reference
 from evaluation.instances.runs import empty_region, select_instances
-from evaluation.model.annotations import Annotations, Collection, Counts, LabelImage, Outlines, Part, Points
+from evaluation.model.annotations import (
+    Annotations,
+    Case,
+    ClassTable,
+    Collection,
+    Counts,
+    LabelImage,
+    Outlines,
+    Part,
+    Points,
+)
 from evaluation.model.arrays import Int64
-from evaluation.model.cases import Case, ClassTable
 from evaluation.model.instances import Instances
 from evaluation.scoring.match import SeenNuclei, see_nuclei
 from evaluation.submission import CaseFile, SubmissionFiles

@@ -20,10 +20,16 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.findings import Finding, did_you_mean, fault, listed
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.metrics import FAMILIES, Metric, metrics_of
-from evaluation.metrics.registry import METRIC_FAMILIES
+from evaluation.metrics import FAMILIES, METRIC_FAMILIES, Metric, metrics_of
+from evaluation.model.annotations import (
+    AGGREGATIONS,
+    OF_STRATA,
+    STRATUM_MEAN,
+    WORST_GROUP,
+    WORST_STRATUM,
+    AggregationUnit,
+)
 from evaluation.model.arrays import Float64
-from evaluation.model.cases import AGGREGATIONS, OF_STRATA, STRATUM_MEAN, WORST_GROUP, WORST_STRATUM, AggregationUnit
 from evaluation.model.counts import (
     Better,
     CaseResult,

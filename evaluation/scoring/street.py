@@ -20,9 +20,8 @@ from typing import TypeVar
 
 from evaluation.challenge import Challenge
 from evaluation.execution.workers import Job, Progress, Work, run_job
-from evaluation.findings import Finding, fault
+from evaluation.findings import Finding, fault, wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
-from evaluation.findings.finding import wording_of
 from evaluation.model import Annotations, Case, CaseResult, Instances
 from evaluation.scoring.match import MatchedCase, SeenNuclei, hardly_meant, match_case, own_duplicates
 from evaluation.scoring.measure import measure_cases

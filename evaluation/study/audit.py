@@ -30,8 +30,7 @@ from evaluation.leaderboard.rules import gameable_ranking, parse_settings
 from evaluation.leaderboard.score_csv import Unit, aggregation_of, read_rows, table_of_rows, without_teams
 from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.teams import Kept, Note, Outcome, score_teams
-from evaluation.metrics import metrics_of
-from evaluation.metrics.registry import class_aware_matching
+from evaluation.metrics import class_aware_matching, metrics_of
 from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues, RankingMethod, ScoreTable
 from evaluation.ranking.methods import keep_complete_units
 from evaluation.ranking.significance import PairwiseTest

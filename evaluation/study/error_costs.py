@@ -14,7 +14,7 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.metrics import metrics_of
-from evaluation.metrics.errors import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS, ErrorKinds, sort_errors
+from evaluation.metrics.counts import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS, ErrorKinds, sort_errors
 from evaluation.model import AGGREGATIONS, Case, CaseTable, Int64, MatchCounts
 from evaluation.results.documents import rounded
 from evaluation.scoring.match import MatchedCase

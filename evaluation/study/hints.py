@@ -25,7 +25,7 @@ from evaluation.instances.rasterise import placed_vertices
 from evaluation.instances.runs import select_instances
 from evaluation.matching import match_centroid_closest_first, match_iou_above, overlap_table
 from evaluation.model import Annotations, Instances, Outlines, Part, Points
-from evaluation.model.intervals import expand
+from evaluation.model.arrays import expand
 from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import Result

@@ -23,7 +23,8 @@ from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, run_job
 from evaluation.findings import Finding, counted, fault, percent, quote
 from evaluation.findings.errors import InputFault, WrongUsage
-from evaluation.instances.perturb import (
+from evaluation.instances.prepare import PreparedReference, apply_ignore_region
+from evaluation.instances.runs import (
     dilate_instances,
     double_instances,
     erode_instances,
@@ -31,12 +32,11 @@ from evaluation.instances.perturb import (
     shared_px,
     shift_instances,
 )
-from evaluation.instances.prepare import PreparedReference, apply_ignore_region
 from evaluation.matching import overlap_table
 from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
+from evaluation.results import __version__
 from evaluation.results.documents import identity, rounded
-from evaluation.results.version import __version__
 from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.rasterise import of_every_case
 from evaluation.scoring.read import read_reference

@@ -24,9 +24,16 @@ from evaluation.challenge.rules import RankingRules
 from evaluation.findings import fault, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.perturb import dilate_instances, erode_instances, shift_instances
 from evaluation.instances.prepare import PreparedReference, join_instances
-from evaluation.instances.runs import flat_indices, positions, select_instances, with_runs
+from evaluation.instances.runs import (
+    dilate_instances,
+    erode_instances,
+    flat_indices,
+    positions,
+    select_instances,
+    shift_instances,
+    with_runs,
+)
 from evaluation.leaderboard import board, ranked_table, team_scores
 from evaluation.leaderboard.matched_nuclei import Alike, Outlines, compare_outlines
 from evaluation.leaderboard.rules import against_tricks, gameable_ranking, ranking_of
@@ -34,10 +41,10 @@ from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.verdict import names_of
 from evaluation.matching import overlap_table
 from evaluation.model import Bool, Case, CaseResult, Float64, Instances, Int64
-from evaluation.model.intervals import merge_runs
+from evaluation.model.arrays import merge_runs
 from evaluation.ranking.methods import needs_units
+from evaluation.results import __version__
 from evaluation.results.documents import encoded, identity
-from evaluation.results.version import __version__
 from evaluation.scoring.match import MatchedCase, match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of

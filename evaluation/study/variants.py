@@ -22,9 +22,9 @@ from evaluation.leaderboard.verdict import NAMED_UP_TO
 from evaluation.model import Bool, Float64, Int64, Ties
 from evaluation.ranking.methods import SCORE_ROUNDING, rank_values
 from evaluation.ranking.stability import count_pairs
+from evaluation.results import __version__
 from evaluation.results.csv_files import csv_table
 from evaluation.results.documents import as_json, encoded, number
-from evaluation.results.version import __version__
 
 VARIANTS_AT_ONCE = 4096
 

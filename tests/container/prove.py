@@ -32,8 +32,8 @@ from container.here import scored_here
 from container.made_set import write_set
 from container.submissions import Given
 from evaluation.authoring.demo import write_demo
+from evaluation.results import __version__
 from evaluation.results.documents import as_json
-from evaluation.results.version import __version__
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
