@@ -19,10 +19,11 @@ import numpy as np
 
 from benchmarks.run import machine, peak_bytes
 from evaluation.challenge import Challenge
-from evaluation.leaderboard.matched_nuclei import common_entry, compared_measures, matched_nuclei
+from evaluation.leaderboard.matched_nuclei import compare_teams_on_common, compared_measures, matched_nuclei
 from evaluation.leaderboard.rules import ranking_of
 from evaluation.model import Case
 from evaluation.results.csv_files import OBJECT_COLUMNS
+from evaluation.results.documents import encoded
 
 IMAGES, PATIENTS, MEASURES = 101, 25, ("iou", "dice", "hausdorff_px", "hausdorff95_px")
 
@@ -67,14 +68,14 @@ def main() -> None:
         begin = time.perf_counter()
         rules = ranking_of(challenge)
         found = matched_nuclei(challenge, compared_measures(challenge, rules), files)
-        entry = common_entry(challenge, rules, found, sorted(files))
+        common = compare_teams_on_common(challenge, rules, found, sorted(files))
         seconds = time.perf_counter() - begin
-    compared = sum(pair["by"] == "quality" for pair in entry["pairs"])
+    compared = sum(pair.by == "quality" for pair in common.pairs)
     print(machine())
     print(
-        f"{arguments.teams} teams x {arguments.nuclei:,} reference nuclei, {len(entry['pairs']):,} pairs, "
+        f"{arguments.teams} teams x {arguments.nuclei:,} reference nuclei, {len(common.pairs):,} pairs, "
         f"{compared:,} of them compared by {' and '.join(found.measures)}: {seconds:.1f} s (goal: 30), "
-        f"peak memory {peak_bytes() / 1e9:.2f} GB, {len(json.dumps(entry)) / 1e6:.1f} MB of leaderboard.json"
+        f"peak memory {peak_bytes() / 1e9:.2f} GB, {len(json.dumps(encoded(common))) / 1e6:.1f} MB of leaderboard.json"
     )
 
 

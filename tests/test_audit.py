@@ -193,7 +193,7 @@ def test_the_published_variant_is_the_leaderboard(demo: tuple[Path, list[Any], A
         name: (found.position[0, team], found.combined[0, team]) for team, name in enumerate(found.teams)
     }
     assert [team.name for team in found.places] == [row.name for row in board.teams]
-    methods = {of["method"] for of in board.methods}
+    methods = {of.method for of in board.methods}
     (note,) = [note for note in found.notes if note.startswith("Methods that rank differently")]
     assert set(re.findall(r"[a-z]+(?:_[a-z]+)+", note)) == methods
 

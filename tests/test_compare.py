@@ -515,7 +515,7 @@ def test_scores_and_places_do_not_depend_on_the_other_models():
         for other in others:
             for path in ["detection.f1.group_mean", "detection.recall.pooled"]:
                 assert found.value(path, other) == by_itself[other].value(path), (other, path)
-        assert {team.name for team in found.board.unranked} == set(others) - {"own"}
+        assert {team.name for team in found.board.not_ranked} == set(others) - {"own"}
 
 
 def test_classes_of_the_command_are_those_that_are_guessed_among():

@@ -611,20 +611,21 @@ def test_every_edge_gives_a_board_that_can_be_written(edge, method, missing, ex_
     names = {row["name"] for row in document["teams"]} | {row["name"] for row in document["not_ranked"]}
     assert len(names) == len(EDGES[edge][0]) == len(document["teams"]) + len(document["not_ranked"])
     assert all(row["position"] >= 1 for row in document["teams"])
-    assert not document["teams"] or document["teams"][0]["position"] == 1 or board.rules["ties"] == "average"
+    assert not document["teams"] or document["teams"][0]["position"] == 1 or board.ranking["ties"] == "average"
 
 
 def test_an_undefined_column_ranks_nobody_and_says_so() -> None:
     board = ranked(table_of(EDGES["an undefined column"]))
-    assert [(row.code, row.reason) for row in board.unranked] == [("no-value", "no team has a value in any column")] * 2
+    why = ("no-value", "no team has a value in any column")
+    assert [(row.code, row.reason) for row in board.not_ranked] == [why] * 2
 
 
 def test_one_group_tests_and_draws_nothing_and_says_so() -> None:
     board = ranked(table_of(EDGES["one group"]))
     assert [row.position for row in board.teams] == [1, 2, 3]
-    assert board.columns[0].test is not None
-    assert (board.columns[0].test.undefined, board.stability["undefined"]) == ("one-unit", "one-unit")
-    assert board.teams[0].first is None
+    assert board.columns[0].significance is not None
+    assert (board.columns[0].significance.undefined, board.stability.undefined) == ("one-unit", "one-unit")
+    assert board.teams[0].probability_of_first is None
     assert leaderboard_document(board)["teams"][0]["rank_interval"] is None
 
 
@@ -644,13 +645,13 @@ def test_teams_that_cannot_be_told_apart_share_a_place_when_the_challenge_says_s
     assert [row.position for row in plain.teams] == [1, 2, 3]
     assert [(row.name, row.position) for row in shared.teams] == [("team 0", 1), ("team 1", 1), ("team 2", 3)]
     assert shared.teams[0].equal == ("team 1",)
-    assert "share a rank" in shared.words
+    assert "share a rank" in shared.ranking["in_words"]
 
 
 def test_places_of_several_columns_are_shared_column_by_column() -> None:
     backwards = SEPARATE[::-1]
     board = ranked(table_of([SEPARATE, SEPARATE, backwards]), ex_aequo=True)
-    assert {row.name: (row.ranks, row.combined) for row in board.teams} == {
+    assert {row.name: (tuple(cell.rank for cell in row.columns), row.combined) for row in board.teams} == {
         "team 0": ((1, 1, 3), 5),
         "team 1": ((1, 1, 1), 3),
         "team 2": ((3, 3, 1), 7),
@@ -660,17 +661,18 @@ def test_places_of_several_columns_are_shared_column_by_column() -> None:
 def test_unranked_teams_are_in_no_test_and_no_sample() -> None:
     values = [*SEPARATE, [np.nan] * 5]
     with_gap, without = ranked(table_of([values]), missing="unranked"), ranked(table_of([SEPARATE]))
-    assert [row.name for row in with_gap.unranked] == ["team 3"]
-    assert with_gap.teams == without.teams
-    assert with_gap.columns[0].test is not None
-    assert with_gap.compared == ("team 0", "team 1", "team 2")
+    assert [row.name for row in with_gap.not_ranked] == ["team 3"]
+    documents = [leaderboard_document(board) for board in (with_gap, without)]
+    assert documents[0]["teams"] == documents[1]["teams"]
+    tested = documents[0]["columns"][0]["significance"]["teams"]
+    assert [team["name"] for team in tested] == ["team 0", "team 1", "team 2"]
 
 
 def test_a_sample_draws_whole_patients() -> None:
     """A team is ahead unless the second of two patients is drawn twice: in three quarters of the samples."""
     board = ranked(table_of([[[0.9, 0.5], [0.6, 0.7]]]), samples=2000)
-    assert board.teams[0].first == pytest.approx(0.75, abs=0.04)
-    assert board.stability["first_changes_without"] == ["P0"]
+    assert board.teams[0].probability_of_first == pytest.approx(0.75, abs=0.04)
+    assert board.stability.first_changes_without == ["P0"]
 
 
 @pytest.mark.parametrize(("case_names", "shown"), [("public", "P1"), ("hidden", "patient 1")])
@@ -691,7 +693,7 @@ def test_patients_are_named_unless_the_challenge_hides_them(made, case_names, sh
         (),
     )
     found = board.stability
-    assert (found["first_changes_without"], found["most_changes_without"]) == ([shown], shown)
+    assert (found.first_changes_without, found.most_changes_without) == ([shown], shown)
 
 
 def test_another_seed_gives_other_samples_and_the_same_seed_the_same() -> None:
@@ -714,7 +716,7 @@ def test_more_than_two_hundred_teams_are_written_without_what_is_known_of_pairs(
 def test_every_rule_that_has_an_effect_stands_in_the_words() -> None:
     table = table_of([SEPARATE, SEPARATE])
     words = {
-        json.dumps(settings): ranked(table, **settings).words
+        json.dumps(settings): ranked(table, **settings).ranking["in_words"]
         for settings in (
             *({"method": method} for method in METHODS if method != "absolute"),
             {"method": "rank_then_aggregate", "aggregate": "median"},
@@ -739,7 +741,10 @@ def test_what_was_ranked_is_told_where_it_is_not_the_value(method: str) -> None:
 
 def test_the_bootstrap_of_test_then_rank_tests_in_every_sample() -> None:
     board = ranked(table_of([[[0.9] * 8, [0.1] * 8]]), method="test_then_rank", samples=100)
-    assert [(row.position, row.first, row.low, row.high) for row in board.teams] == [(1, 1, 1, 1), (2, 0, 2, 2)]
+    assert [(row.position, row.probability_of_first, row.rank_interval) for row in board.teams] == [
+        (1, 1, {"low": 1, "high": 1}),
+        (2, 0, {"low": 2, "high": 2}),
+    ]
 
 
 # --- one result among earlier ones ------------------------------------------------------------------------------------

@@ -277,9 +277,9 @@ def test_a_page_stays_small(teams, units, bytes_up_to) -> None:
 
 
 def test_too_many_values_are_left_out_of_the_document(monkeypatch) -> None:
-    from evaluation.leaderboard import board
+    from evaluation.leaderboard import document
 
-    monkeypatch.setattr(board, "VALUES_UP_TO", 100)
+    monkeypatch.setattr(document, "VALUES_UP_TO", 100)
     full, over = (
         leaderboard_document(ranked(table_of(np.random.default_rng(1).random((2, 10, number))), samples=100))
         for number in (5, 6)

@@ -512,7 +512,7 @@ def test_complete_units_and_words() -> None:
     values[0, 0] = GAP
     table = keep_complete_units(table_with_gaps([values]))
     assert apply_method(table, rules_of(table, missing="complete_cases")).position.tolist() == [1, 2, 3]
-    assert "one more than the number of teams that are better" in board_of(table_with_gaps([values])).words
+    assert "one more than the number of teams that are better" in board_of(table_with_gaps([values])).ranking["in_words"]
 
 
 # --- ranked pairs: worked by hand, against Tideman's words step by step, and independent of clones --------------------
@@ -651,11 +651,11 @@ def test_a_team_without_a_value_loses_the_ballot_or_is_not_ranked() -> None:
 
 def test_a_board_by_ranked_pairs_has_samples_and_words() -> None:
     board = ranked(table_of([[[0.9] * 8, [0.1] * 8, [0.5] * 8]]), method="ranked_pairs", samples=100)
-    assert [(row.name, row.position, row.combined, row.first) for row in board.teams] == [
+    assert [(row.name, row.position, row.combined, row.probability_of_first) for row in board.teams] == [
         ("team 0", 1, 0, 1),
         ("team 2", 2, 1, 0),
         ("team 1", 3, 2, 0),
     ]
-    assert "ballot" in board.words
+    assert "ballot" in board.ranking["in_words"]
     with pytest.raises(ValueError, match="units"):
         rank_teams(replace(units_only([[[1.0]]]), by_unit=None), method="ranked_pairs", **RULES)

@@ -273,8 +273,8 @@ def test_results_and_boards_have_the_published_forms_and_say_their_version(resul
 def test_another_ranking_has_another_hash_of_its_own_and_the_same_hash_of_the_rules(results: Path) -> None:
     challenge = Challenge.load(FROZEN / "challenge")
     board = rank_folder(FROZEN / "challenge", ResultFolder(results), {"ties": "average"})
-    assert board.identity["hash"] == challenge.hash
-    assert board.identity["ranking_hash"] != challenge.ranking_hash
+    assert board.challenge is not None and board.challenge["hash"] == challenge.hash
+    assert board.challenge["ranking_hash"] != challenge.ranking_hash
     audited = challenge.model_copy(update={"audit": challenge.audit.model_copy(update={"fraction": 0.25})})
     assert (audited.hash == challenge.hash) and audited.ranking_hash != challenge.ranking_hash
 

@@ -105,9 +105,10 @@ def test_the_best_values_do_not_help_below_the_floor_in_samples_and_patients_eit
     floors = np.broadcast_to(table.floor_values[:, None], (*values.shape[:2], 1))  # the same in every sample
     board = build_board(replace(table, samples=np.concatenate([values, floors], axis=2)), rules_of())
     last = board.teams[-1]
-    assert (last.name, last.position, last.below_floor, last.first, last.low) == ("team 0", 3, True, 0, 3)
-    assert last.unit_places == (3, 3, 3)
-    assert (last.ranks, last.combined) == ((3, 3), 9)
+    assert (last.name, last.position, last.below_floor, last.probability_of_first) == ("team 0", 3, True, 0)
+    assert last.rank_interval is not None and last.rank_interval["low"] == 3
+    assert last.unit_places.tolist() == [3, 3, 3]
+    assert ([cell.rank for cell in last.columns], last.combined) == ([3, 3], 9)
 
 
 def test_a_floor_is_met_at_exactly_its_value_and_not_without_one() -> None:
@@ -130,7 +131,7 @@ def test_if_all_or_none_fail_nothing_changes() -> None:
 
 def test_it_is_said_who_stands_behind_and_why() -> None:
     board = build_board(table_of([[[0.9, 0.9]] * 2, [[0.5, 0.6]] * 2], [0.1, 0.8]), rules_of())
-    assert board.words.startswith(
+    assert board.ranking["in_words"].startswith(
         "Teams without f.f1.pooled of at least 0.5 are ranked among themselves, behind the others."
     )
     document = leaderboard_document(board)

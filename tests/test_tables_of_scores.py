@@ -178,7 +178,7 @@ def test_audit_and_rank_name_the_same_methods(tmp_path: Path, patients: int, col
     scores = {name: {"pq": of[0].tolist(), "hd": of[1][::-1].tolist()} for name, of in zip("ABC", drawn, strict=True)}
     path = table(tmp_path, scores, groups=" ".join(f"P{n}" for n in range(patients)))
     board = rank_given(None, results=None, scores=path, columns=columns, settings=[], unit="group")
-    ranked = {of["method"] for of in board.methods}
+    ranked = {of.method for of in board.methods}
     found = audit(path, *columns)
     assert methods_in(found.notes, "Methods that rank differently") == ranked
     (values,) = [of.values for of in found.dimensions if of.name == "method"]
@@ -186,7 +186,7 @@ def test_audit_and_rank_name_the_same_methods(tmp_path: Path, patients: int, col
     by_test = {"test_then_rank", "better_teams"} & ranked
     assert by_test == (set() if patients == 1 else by_test)
     for of in board.methods:
-        assert of["method"] == "sum_of_ranks" or of["method"] not in by_test or len(set(of["places"])) > 1
+        assert of.method == "sum_of_ranks" or of.method not in by_test or len(set(of.places)) > 1
 
 
 def test_names_of_one_ranking_count_once_and_methods_that_cannot_decide_not_at_all(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_tests_do_not_rank_values_that_stand_in_the_place_of_missing_ones(tmp_pa
         with pytest.raises(WrongUsage, match="--set missing=unranked"):
             rank(path, rule)
         assert rank(path, rule, "missing=complete_cases").teams
-    assert not {"better_teams", "test_then_rank"} & {of["method"] for of in rank(path).methods}
+    assert not {"better_teams", "test_then_rank"} & {of.method for of in rank(path).methods}
 
 
 def rank(path: Path, *rules: str) -> Board:

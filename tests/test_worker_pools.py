@@ -261,7 +261,7 @@ def test_a_submission_that_kills_workers_alone_has_no_place(made, expected, open
     for source, team in (("team_1", "poison"), ("team_0", "team_0"), ("team_3", "team_3")):
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
     board = rank(made, tmp_path / "out", teams=tmp_path / "teams", workers=2)
-    assert [(row.name, row.code) for row in board.unranked] == [("poison", "worker-died"), ("team_3", "wrong-format")]
+    assert [(row.name, row.code) for row in board.not_ranked] == [("poison", "worker-died"), ("team_3", "wrong-format")]
     of_others = {
         name: content for name, content in expected.items() if name.startswith(("results/team_0", "results/team_3"))
     }
@@ -342,7 +342,7 @@ def test_faults_of_a_submission_are_never_tried_again(made: Path, tmp_path: Path
     with Forgetful(lambda number: False) as executor:
         board = rank(made, tmp_path / "out", teams=tmp_path / "teams", executor=executor, workers=1)
         assert executor.submitted == PARTS
-    assert [row.code for row in board.unranked] == ["wrong-format"]
+    assert [row.code for row in board.not_ranked] == ["wrong-format"]
 
 
 def test_an_executor_that_breaks_stops_the_call_and_the_next_one_goes_on(made, expected, opened, tmp_path, monkeypatch):
@@ -473,7 +473,7 @@ def test_a_submission_that_kills_every_worker_is_told_and_the_others_are_scored(
         shutil.copytree(made / "teams" / source, tmp_path / "teams" / team)
     with executors.connect(dask_cluster.scheduler_address) as executor:
         board = rank(made, tmp_path / "out", teams=tmp_path / "teams", executor=executor, workers=1)
-    assert [(row.name, row.code) for row in board.unranked] == [("poison", "worker-died")]
+    assert [(row.name, row.code) for row in board.not_ranked] == [("poison", "worker-died")]
     assert len(board.teams) == 2
 
 

@@ -111,7 +111,7 @@ def keep_board(
         if results:
             show_block(teams_table(document, results))
         show_sections(page, "common")
-        show_lines([board.words, *board.findings, *board.alike.lines()])
+        show_lines([board.ranking["in_words"], *board.findings, *board.alike.lines()])
         show_written(output, "leaderboard.json", "leaderboard.csv", page="leaderboard.html" * report)
 
     return show_board

@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +24,27 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, 
 from evaluation.leaderboard import ranked_table
 from evaluation.leaderboard.document import (
     PAIRS_UP_TO,
-    VALUES_UP_TO,
     Board,
-    BoardColumn,
-    Shown,
+    BoardStability,
+    MethodPlaces,
+    Move,
+    OlderBoard,
+    ShownRow,
     TeamRow,
+    UnitCount,
+    UnrankedRow,
+    board_column,
+    board_gaps,
+    board_methods,
+    board_stability,
+    cells_of,
     leaderboard_csv,
     leaderboard_json,
-    optional,
+    team_rows,
 )
 from evaluation.leaderboard.matched_nuclei import (
-    common_entry,
     compare_outlines,
+    compare_teams_on_common,
     compared_measures,
     matched_nuclei,
     outlines_of,
@@ -55,11 +63,10 @@ from evaluation.leaderboard.score_csv import ScoresInFile, Unit, metrics_in, rea
 from evaluation.leaderboard.stored import RESULTS, Unranked, number_at, read_board, read_metrics
 from evaluation.leaderboard.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
 from evaluation.leaderboard.teams import Note, ResultFolder, score_teams
-from evaluation.model import Float64, RankingMethod, ScoreTable
+from evaluation.model import ScoreTable
 from evaluation.ranking.differences import across_columns
-from evaluation.ranking.methods import BY_MATRIX, Ranking, find_gaps, has_replaced, needs_units, select_teams
-from evaluation.ranking.stability import Stability, kendall_tau
-from evaluation.results.documents import Ranks, identity, number
+from evaluation.ranking.methods import BY_MATRIX, has_replaced, needs_units, select_teams
+from evaluation.results.documents import ABSENT, Ranks, identity, number, software
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import UNRANKED, Result, rank_paths, without_place
 
@@ -108,7 +115,7 @@ def score_and_rank(
     )
     board = board_of_challenge(challenge, rules, scored.scores, scored.unranked, scored.findings)
     objects = {team.name: output / RESULTS / team.name / "objects.csv" for team in board.teams}
-    board = replace(board, tricks=stored_tricks(output / "tricks.json", board.identity, objects))
+    board = replace(board, tricks=stored_tricks(output / "tricks.json", board.challenge or {}, objects))
     board = with_moves(board, old)
     return with_pairs(board, challenge, rules, objects)
 
@@ -135,14 +142,11 @@ def with_moves(board: Board, old: Mapping[str, Any] | None) -> Board:
     """The board with the teams that stand elsewhere than on an older one."""
     if old is None:
         return board
-    places = {team["name"]: team["position"] for team in old["teams"]}
+    before = {team["name"]: team["position"] for team in old["teams"]}
     now = {team.name: number(team.position) for team in board.teams}
-    moved = [
-        {"name": name, "before": places.get(name), "now": now.get(name)}
-        for name in [*now, *sorted(places.keys() - now.keys())]
-        if places.get(name) != now.get(name)
-    ]
-    return replace(board, before={"challenge": old["challenge"], "teams": moved})
+    names = [*now, *sorted(before.keys() - now.keys())]
+    moves = [Move(name, before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)]
+    return replace(board, before=OlderBoard(old["challenge"], moves))
 
 
 def with_pairs(
@@ -159,7 +163,7 @@ def with_pairs(
         return board
     matched = matched_nuclei(challenge, compared_measures(challenge, rules), {name: objects[name] for name in order})
     if matched.measures:
-        board = replace(board, common_nuclei=common_entry(challenge, rules, matched, order))
+        board = replace(board, common_nuclei=compare_teams_on_common(challenge, rules, matched, order))
     return replace(board, alike=compare_outlines(*outlines_of(matched))) if alike else board
 
 
@@ -170,7 +174,7 @@ def rank_scores(
     return build_board(
         table_in_file(scores, rules, challenge),
         rules,
-        identity=identity_of(challenge, rules),
+        challenge=challenge,
         shown=scores.shown,
         unit_name=scores.unit_name,
         findings=[*scores.findings, *unknown_entries(rules, scores.names)],
@@ -282,19 +286,14 @@ def board_of_challenge(
         findings = [*findings, fault("several-versions", "results", versions=versions)]
     names = [*(team.name for team in scores), *(team.name for team in unranked)]
     findings = [*findings, *gameable_ranking(challenge), *unknown_entries(rules, names)]
-    shown = [
-        Shown(team.name, optional(team.overall), () if team.by_unit is None else tuple(map(optional, team.by_unit)))
-        for team in scores
-        if team.name in rules.unranked
-    ]
     unit_name = "patients" if any(case.name != case.group for case in challenge.cases) else "cases"
     return build_board(
         score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
         rules,
-        identity=identity_of(challenge, rules),
+        challenge=challenge,
         versions=versions,
         unranked=unranked,
-        shown=shown,
+        shown=[team for team in scores if team.name in rules.unranked],
         unit_name=unit_name,
         findings=findings,
         progress=progress,
@@ -323,10 +322,10 @@ def build_board(
     table: ScoreTable,
     rules: RankingRules,
     *,
-    identity: Mapping[str, str] | None = None,
+    challenge: Challenge | None = None,
     versions: Sequence[str] = (),
     unranked: Sequence[Unranked] = (),
-    shown: Sequence[Shown] = (),
+    shown: Sequence[TeamScores] = (),
     unit_name: str = "patients",
     findings: Sequence[Finding] = (),
     progress: Progress | None = None,
@@ -356,160 +355,68 @@ def build_board(
     common = ranked_table.common_values(placed)
     claimed = tests if common is placed else ranked_table.compare_columns(common, rules, progress)
     across = across_columns(claimed)
-    rows: tuple[TeamRow, ...] = ()
-    methods: tuple[dict[str, Any], ...] = ()
-    stability = not_drawn(rules, "no-teams")
+    few = len(table.teams) + len(unranked) <= PAIRS_UP_TO
+    teams: tuple[TeamRow, ...] = ()
+    methods: tuple[MethodPlaces, ...] = ()
+    stability = BoardStability(0, rules.seed, "no-teams")
     if full and placed.teams:
         plain = full if placed is table else ranked_table.apply_method(placed, rules, tests)
         drawn = ranked_table.draw_samples(placed, rules, plain)
-        rows = team_rows(
-            placed, rules, ranked_table.share_places(placed, rules, tests) if rules.ex_aequo else plain, drawn
-        )
-        stability = stability_entry(drawn, rules, placed)
-        if len(rows) <= PAIRS_UP_TO:
-            at = [placed.teams.index(row.name) for row in rows]
-            methods = methods_entry(
-                {name: places[at] for name, places in ranked_table.places_by_methods(placed, rules, tests).items()}
-            )
-    unit_names = table.units if rows and rows[0].by_unit else ()
+        ranking = ranked_table.share_places(placed, rules, tests) if rules.ex_aequo else plain
+        teams = team_rows(placed, rules, ranking, drawn, few=few)
+        stability = board_stability(drawn, rules, placed)
+        if len(teams) <= PAIRS_UP_TO:
+            order = [placed.teams.index(team.name) for team in teams]
+            by_method = ranked_table.places_by_methods(placed, rules, tests)
+            methods = board_methods({name: places[order] for name, places in by_method.items()})
+    first = placed.teams.index(teams[0].name) if teams else 0
+    by_unit = bool(teams) and teams[0].columns[0].by_unit is not ABSENT
+    paths = [column.path for column in rules.columns]
     without = [
-        Unranked(name, "no-value", full.why[name], optional(values))
-        for name, values, ranked in zip(table.teams, table.overall, is_ranked, strict=True)
-        if full and not ranked
+        UnrankedRow(name, cells_of(paths, value=values), "no-value", full.why[name])
+        for name, values, has_place in zip(table.teams, table.overall, is_ranked, strict=True)
+        if full and not has_place
     ]
+    without += [UnrankedRow(team.name, (), team.code, team.reason) for team in unranked]
     return Board(
-        identity=dict(identity or {}),
-        versions=tuple(versions),
-        rules=rules.model_dump(mode="json", exclude={"columns"}),
-        words=method_in_words(rules, len(table.units), unit_name),
+        challenge=identity_of(challenge, rules) or None,
+        software={**software(), "scored_with": tuple(versions)},
+        ranking={
+            **rules.model_dump(mode="json", exclude={"columns"}),
+            "in_words": method_in_words(rules, len(table.units), unit_name),
+        },
+        units=UnitCount(len(table.units), unit_name),
+        unit_names=table.units if by_unit else (),
         columns=tuple(
-            BoardColumn(
-                column.path,
-                column.direction,
-                column.weight,
-                test,
-                rules.margin_of(column),
-                ranked_table.differences_of(common, index, rules, placed.teams.index(rows[0].name) if rows else 0),
+            board_column(
+                column,
+                rules,
+                claimed[index],
+                ranked_table.differences_of(common, index, rules, first),
                 across[index],
+                placed.teams,
+                few=few,
             )
-            for index, (column, test) in enumerate(zip(rules.columns, claimed, strict=True))
+            for index, column in enumerate(rules.columns)
         ),
-        compared=placed.teams,
-        teams=rows,
-        unranked=tuple(sorted([*without, *unranked], key=lambda row: row.name)),
-        units=len(table.units),
-        unit_name=unit_name,
+        teams=teams,
+        not_ranked=tuple(sorted(without, key=lambda row: row.name)),
+        shown=tuple(
+            ShownRow(
+                team.name,
+                cells_of(
+                    paths,
+                    value=team.overall,
+                    **({} if team.by_unit is None or not by_unit else {"by_unit": team.by_unit}),
+                ),
+            )
+            for team in sorted(shown, key=lambda team: team.name)
+        ),
+        methods=methods,
         stability=stability,
         findings=tuple(render_findings(findings)),
-        shown=tuple(
-            entry if unit_names else replace(entry, by_unit=()) for entry in sorted(shown, key=lambda entry: entry.name)
-        ),
-        unit_names=unit_names,
-        gaps=gaps_entry(placed, rules, unit_name),
-        methods=methods,
+        gaps=board_gaps(placed, rules, unit_name),
     )
-
-
-def gaps_entry(table: ScoreTable, rules: RankingRules, unit_name: str) -> dict[str, Any] | None:
-    """The table ``gaps`` of leaderboard.json: how many values ranked teams lack, each in the column with most of them.
-
-    ``rule`` says what became of them: "worst" and "complete_cases" as in ``missing``, or "no-value".
-    """
-    gaps, lacking = table.gaps, find_gaps(table).sum(axis=-1)
-    if gaps is not None:
-        lacking = gaps.lacking
-    if table.by_unit is None or not lacking.any():
-        return None
-    left_out = 0 if gaps is None else int(gaps.left_out.max())
-    values = len(table.units) if gaps is None else gaps.values
-    most = lacking.max(axis=1).tolist()
-    filled = "worst" if gaps is not None and rules.missing == "worst" else "no-value"
-    return {
-        "rule": "complete_cases" if left_out else filled,
-        "values": values,
-        "kind": unit_name if values == len(table.units) else "cases",
-        "left_out": left_out,
-        "teams": [{"name": name, "lacking": gap} for name, gap in zip(table.teams, most, strict=True) if gap],
-    }
-
-
-def methods_entry(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[dict[str, Any], ...]:
-    """The table ``methods`` of leaderboard.json: places under each method, Kendall's tau-b to those under all."""
-    places = np.stack(list(places_of_methods.values()))
-    return tuple(
-        {
-            "method": method,
-            "places": list(map(number, place)),
-            "kendall_tau": list(map(number, kendall_tau(place, places))),
-        }
-        for method, place in places_of_methods.items()
-    )
-
-
-# --- what the documents are made of -----------------------------------------------------------------------------------
-
-
-def team_rows(table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: Stability) -> tuple[TeamRow, ...]:
-    """The teams from the first rank to the last, equal places by name."""
-    order = sorted(range(len(table.teams)), key=lambda team: (ranking.position[team], table.teams[team]))
-    equal: dict[int, tuple[str, ...]] = {}
-    for _, alike in groupby(order, key=lambda team: float(ranking.position[team])):
-        members = list(alike)
-        for team in members:
-            equal[team] = tuple(table.teams[other] for other in members if other != team)
-    has_samples, below = drawn.reason is None, table.below_floor()
-    by_unit = table.by_unit if table.by_unit is not None and table.by_unit.size <= VALUES_UP_TO else None
-    places = ranked_table.places_in_units(table, rules) if by_unit is not None else None
-    return tuple(
-        TeamRow(
-            name=table.teams[team],
-            position=float(ranking.position[team]),
-            combined=float(ranking.combined[team]),
-            values=optional(table.overall[team]),
-            ranks=optional(ranking.rank_by_column[team]),
-            ranked_by=optional(ranking.values[team]) if needs_units(rules.method) and not rules.ex_aequo else (),
-            equal=equal[team],
-            low=float(drawn.low[team]) if has_samples else None,
-            high=float(drawn.high[team]) if has_samples else None,
-            first=float(drawn.first[team]) if has_samples else None,
-            alone=float(drawn.alone[team]) if has_samples else None,
-            shared=float(drawn.shared[team]) if has_samples else None,
-            places=tuple(
-                (float(place), float(share))
-                for place, share in zip(drawn.ranks, drawn.frequency[team], strict=True)
-                if share > 0
-            ),
-            by_unit=() if by_unit is None else tuple(optional(values) for values in by_unit[team]),
-            unit_places=() if places is None else optional(places[team]),
-            floor_values=() if table.floor_values is None else optional(table.floor_values[team]),
-            below_floor=bool(below[team]),
-        )
-        for team in order
-    )
-
-
-def stability_entry(drawn: Stability, rules: RankingRules, table: ScoreTable) -> dict[str, Any]:
-    """The table ``stability`` of leaderboard.json: what the bootstrap says of the ranking as a whole.
-
-    ``most_changes_without`` is the unit without which most pairs of teams stand otherwise.
-    """
-    if drawn.reason is not None:
-        more = {"columns": ranked_table.not_resampled(table, rules)} if drawn.reason == "not-resampled" else {}
-        return not_drawn(rules, drawn.reason) | more
-    left_out, tau, units = drawn.left_out, drawn.tau, table.units
-    return {
-        "samples": drawn.samples,
-        "seed": rules.seed,
-        "undefined": None,
-        "kendall_tau": {"mean": number(tau.mean), "median": number(tau.median), "low": number(tau.low)},
-        "same_order": number(tau.same_order),
-        "first_changes_without": [units[unit] for unit in np.flatnonzero(left_out.changes_first).tolist()],
-        "most_changes_without": None if left_out.most is None else units[left_out.most],
-    }
-
-
-def not_drawn(rules: RankingRules, reason: str) -> dict[str, Any]:
-    return {"samples": 0, "seed": rules.seed, "undefined": reason}
 
 
 # --- one result among earlier ones ------------------------------------------------------------------------------------

@@ -1,135 +1,437 @@
-"""The leaderboard as files: places, ranks, values, tests, and how stable the places are."""
+"""The leaderboard as records, whose fields are the keys of leaderboard.json, and its files."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.findings import SUMMARY_LIMIT
-from evaluation.leaderboard.matched_nuclei import Alike
-from evaluation.leaderboard.stored import Unranked
+from evaluation.leaderboard import ranked_table
+from evaluation.leaderboard.matched_nuclei import Alike, CommonNuclei
 from evaluation.leaderboard.verdict import verdict_sentences
-from evaluation.model import Float64
+from evaluation.model import Float64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import VERDICTS, Differences
+from evaluation.ranking.methods import Ranking, find_gaps, needs_units
 from evaluation.ranking.significance import PairwiseTest
+from evaluation.ranking.stability import Stability, kendall_tau
 from evaluation.results.csv_files import csv_table
-from evaluation.results.documents import as_json, encoded, number, software
+from evaluation.results.documents import ABSENT, PValue, as_json, encoded
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
-DIFFERENCES_UP_TO = 50  # teams, of which all pairs are written; of more those with the first one
 VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnCell:
+    """What is known of an entry in a column of the ranking; NaN: undefined.
+
+    ranked_by  what was ranked, if not the value: an aggregate over units, or the share of tests won
+    by_unit    the values in each unit, float64 (G,)
+    """
+
+    path: str
+    value: float
+    rank: float = ABSENT
+    ranked_by: float = ABSENT
+    by_unit: Float64 = ABSENT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownRow:
+    """An entry that is shown and not ranked (``ranking.unranked``), with nothing in columns if it was not scored."""
+
+    name: str
+    columns: tuple[ColumnCell, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnrankedRow(ShownRow):
+    """A team without a place: the code of the first thing that is wrong, and all of it in one line."""
+
+    code: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
-class TeamRow:
+class PlaceShare:
+    """The share of the bootstrap samples in which a team has a place."""
+
+    place: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TeamRow(ShownRow):
     """A team with a place.
 
-    combined   what its ranks in the columns add up to, or their mean or median; lower is better
-    values, ranks  in the columns, in their order; None: no value
-    ranked_by  what was ranked in each column, if not the value: an aggregate over units, or the share of tests won
-    equal      the other teams in the same place
-    low, high  interval of its places in the samples of the bootstrap, None: nothing was drawn
-    first      probability of being first, shared by teams that are first together
-    alone, shared  share of the samples in which it is first, alone and together with others
-    places     share of the samples by place, those that occur; empty if nothing was drawn
-    by_unit    its values in each column and unit; empty if they are not known or too many
-    unit_places  its places by the values of each unit alone, None: none; empty as above
-    floor_values  its numbers at the floors of the ranking, in their order; ``below_floor``: it fails one of them
+    combined       what its ranks in the columns add up to, or their mean or median; lower is better
+    equal          the other teams in the same place
+    rank_interval  ``low`` and ``high`` of its places in the samples of the bootstrap, None: nothing was drawn
+    probability_of_first       in these samples, shared by teams that are first together
+    first_alone, first_shared  share of the samples in which it is first, alone and together with others
+    floors         its numbers at the floors of the ranking, in their order; ``below_floor``: it fails one of them
+    unit_places    its places by the values of each unit alone, NaN: none
+    places         those that occur in samples; of more than ``PAIRS_UP_TO`` teams they are left out
+    """
+
+    position: float
+    combined: float
+    equal: tuple[str, ...]
+    rank_interval: Mapping[str, float] | None
+    probability_of_first: float | None
+    first_alone: float | None
+    first_shared: float | None
+    floors: Float64 = ABSENT
+    below_floor: bool = ABSENT
+    unit_places: Float64 = ABSENT
+    places: tuple[PlaceShare, ...] = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class PairDifference:
+    """What the first of two teams is ahead of the second in a column, as in ``Differences``."""
+
+    first: str
+    second: str
+    units: int
+    mean: float
+    low: float
+    high: float
+    effect: float
+    ahead: float
+    needed: float
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class TeamTest:
+    """A team in the test of a column: which others it is better and worse than, of too many teams how many these are.
+
+    p_values  beside each of the teams, in the order of the test
     """
 
     name: str
-    position: float
-    combined: float
-    values: tuple[float | None, ...]
-    ranks: tuple[float | None, ...]
-    ranked_by: tuple[float | None, ...] = ()
-    equal: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
-    first: float | None = None
-    alone: float | None = None
-    shared: float | None = None
-    places: tuple[tuple[float, float], ...] = ()
-    by_unit: tuple[tuple[float | None, ...], ...] = ()
-    unit_places: tuple[float | None, ...] = ()
-    floor_values: tuple[float | None, ...] = ()
-    below_floor: bool = False
+    mean_rank: float
+    better_than: list[str] | int
+    worse_than: list[str] | int
+    p_values: list[PValue] = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """An entry that is shown and not ranked (``ranking.unranked``): its values, as in ``TeamRow``."""
+class Friedman:
+    """The test whether any two teams differ."""
 
-    name: str
-    values: tuple[float | None, ...]
-    by_unit: tuple[tuple[float | None, ...], ...] = ()
+    statistic: float | None
+    p_value: PValue | None
+    distribution: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoSignificance:
+    """A test that was not made, and why; ``pairs_across_columns`` as in ``Significance``."""
+
+    test: str
+    units: int
+    left_out: int
+    undefined: str | None
+    pairs_across_columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Significance(NoSignificance):
+    """The test of a column, as in ``PairwiseTest``.
+
+    pairs_across_columns  pairs of teams that differ significantly when all columns are corrected for together
+    cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` they are left out
+    """
+
+    friedman: Friedman
+    pair_distribution: str | None
+    critical_difference: float | None
+    teams: list[TeamTest]
+    cliques: list[list[str]] = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
 class BoardColumn:
-    """A column of the leaderboard; ``test`` and ``differences`` None: the values of units are not known.
+    """A column of the leaderboard; without a test if the values of units are not known.
 
-    test                of the teams ``Board.compared``
-    differences         of pairs of them, with the margin of equivalence, at the level divided by the number of columns
-    significant_across  pairs of teams that differ significantly when all columns are corrected for together
+    margin, differences  of pairs of teams, at the level divided by the number of columns
     """
 
     path: str
     direction: str
     weight: float
-    test: PairwiseTest | None
-    margin: float = 0.0
-    differences: Differences | None = None
-    significant_across: int = 0
+    significance: NoSignificance | None
+    margin: float = ABSENT
+    differences: list[PairDifference] = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCount:
+    """What was drawn and compared: how many, and what they are called."""
+
+    number: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class MethodPlaces:
+    """The places of the teams under a method of ranking, and Kendall's tau-b to those under all."""
+
+    method: RankingMethod
+    places: Float64
+    kendall_tau: Float64
+
+
+@dataclass(frozen=True, slots=True)
+class BoardStability:
+    """What the bootstrap says of the ranking as a whole; if nothing was drawn, the reason is ``undefined``.
+
+    most_changes_without  the unit without which most pairs of teams stand otherwise
+    columns               those whose values in samples are not known, if that is the reason
+    """
+
+    samples: int
+    seed: int
+    undefined: str | None
+    kendall_tau: Mapping[str, float] = ABSENT
+    same_order: float = ABSENT
+    first_changes_without: list[str] = ABSENT
+    most_changes_without: str | None = ABSENT
+    columns: list[str] = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class LackingTeam:
+    """How many values a team lacks, in the column in which it lacks most."""
+
+    name: str
+    lacking: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoardGaps:
+    """Values that ranked teams lack, and others have.
+
+    rule      what became of them: "worst" and "complete_cases" as in ``ranking.missing``, or "no-value"
+    left_out  how many of ``values`` are left out for all teams
+    """
+
+    rule: str
+    values: int
+    kind: str
+    left_out: int
+    teams: list[LackingTeam]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A team that stands elsewhere than on an older board; None: it has no place there."""
+
+    name: str
+    before: float | None
+    now: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OlderBoard:
+    """The challenge of an older board, and the teams that stand elsewhere now."""
+
+    challenge: Mapping[str, Any] | None
+    teams: list[Move]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Board:
-    """A leaderboard.
+    """A leaderboard: the keys of leaderboard.json, but for the verdict.
 
-    identity    of the challenge, as in metrics.json; empty if scores came from a table
-    versions    of the program that scored the teams
-    rules       the table [ranking] as it was applied
-    words       the method in words
-    compared    the teams with a place, in the order of the tests
-    teams       the same from the first rank to the last, equal places by name
-    shown       entries that are shown and not ranked, by name
-    units       what was drawn and compared: how many, and what they are called
-    unit_names  their names, as far as the challenge tells them; empty if ``by_unit`` of the teams is
-    gaps        the table of this name of leaderboard.json; None: no team lacks a value that another one has
-    methods, stability, common_nuclei  the tables of these names of leaderboard.json; None: not known
-    tricks         what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
-    before         the challenge of an older board, and the teams that stand elsewhere now; None: none was given
-    alike          entries that share their errors: for organisers, never in leaderboard.json
+    challenge   its identity as in metrics.json; None if scores came from a table
+    ranking     the table [ranking] as it was applied, and in words
+    teams       from the first rank to the last, equal places by name
+    unit_names  as far as the challenge tells them; empty if the teams have no ``by_unit``
+    alike       entries that share their errors: for organisers, never in leaderboard.json
+    tricks      what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
     """
 
-    identity: Mapping[str, str]
-    versions: tuple[str, ...]
-    rules: Mapping[str, Any]
-    words: str
+    challenge: Mapping[str, str] | None
+    software: Mapping[str, Any]
+    ranking: Mapping[str, Any]
+    units: UnitCount
+    unit_names: tuple[str, ...]
     columns: tuple[BoardColumn, ...]
-    compared: tuple[str, ...]
     teams: tuple[TeamRow, ...]
-    unranked: tuple[Unranked, ...]
-    units: int
-    unit_name: str
-    stability: Mapping[str, Any]
-    findings: tuple[str, ...] = field(default=())
-    shown: tuple[Shown, ...] = ()
-    unit_names: tuple[str, ...] = ()
-    gaps: Mapping[str, Any] | None = None
-    methods: tuple[Mapping[str, Any], ...] = ()
-    common_nuclei: Mapping[str, Any] | None = None
-    before: Mapping[str, Any] | None = None
+    not_ranked: tuple[UnrankedRow, ...]
+    shown: tuple[ShownRow, ...]
+    methods: tuple[MethodPlaces, ...]
+    stability: BoardStability
+    findings: tuple[str, ...]
+    gaps: BoardGaps = ABSENT
+    common_nuclei: CommonNuclei | None = None
+    before: OlderBoard = ABSENT
     alike: Alike = field(default_factory=Alike)
     tricks: str = ""
 
 
-# --- leaderboard.json -------------------------------------------------------------------------------------------------
+# --- from tables to records -------------------------------------------------------------------------------------------
+
+
+def cells_of(paths: Sequence[str], **known: Iterable[Any]) -> tuple[ColumnCell, ...]:
+    """The cells of an entry, from what is known of it in each column."""
+    rows = zip(paths, *known.values(), strict=True)
+    return tuple(ColumnCell(path, **dict(zip(known, values, strict=True))) for path, *values in rows)
+
+
+def team_rows(
+    table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: Stability, *, few: bool
+) -> tuple[TeamRow, ...]:
+    """The teams from the first rank to the last, equal places by name."""
+    order = sorted(range(len(table.teams)), key=lambda team: (ranking.position[team], table.teams[team]))
+    equal: dict[int, tuple[str, ...]] = {}
+    for _, alike in groupby(order, key=lambda team: float(ranking.position[team])):
+        members = list(alike)
+        for team in members:
+            equal[team] = tuple(table.teams[other] for other in members if other != team)
+    known = {"value": table.overall, "rank": ranking.rank_by_column}
+    if needs_units(rules.method) and not rules.ex_aequo:
+        known["ranked_by"] = ranking.values
+    more: dict[str, Sequence[Any] | Float64] = {}
+    if table.by_unit is not None and table.by_unit.size <= VALUES_UP_TO:
+        known["by_unit"], more["unit_places"] = table.by_unit, ranked_table.places_in_units(table, rules)
+    if table.floor_values is not None:
+        more |= {"floors": table.floor_values, "below_floor": table.below_floor().tolist()}
+    if few:
+        places = drawn.ranks.tolist()
+        more["places"] = [
+            tuple(PlaceShare(place, share) for place, share in zip(places, shares, strict=True) if share > 0)
+            for shares in drawn.frequency.tolist()
+        ]
+    is_drawn = drawn.reason is None
+    return tuple(
+        TeamRow(
+            name=table.teams[team],
+            columns=cells_of(table.columns, **{key: values[team] for key, values in known.items()}),
+            position=ranking.position[team],
+            combined=ranking.combined[team],
+            equal=equal[team],
+            rank_interval={"low": drawn.low[team], "high": drawn.high[team]} if is_drawn else None,
+            probability_of_first=drawn.first[team] if is_drawn else None,
+            first_alone=drawn.alone[team] if is_drawn else None,
+            first_shared=drawn.shared[team] if is_drawn else None,
+            **{key: values[team] for key, values in more.items()},
+        )
+        for team in order
+    )
+
+
+def board_column(
+    column: RankingColumn,
+    rules: RankingRules,
+    test: PairwiseTest | None,
+    differences: Differences | None,
+    across: int,
+    names: Sequence[str],
+    *,
+    few: bool,
+) -> BoardColumn:
+    """A column with its test and the differences of the teams ``names``; ``across``: see ``Significance``."""
+    entry = BoardColumn(column.path, column.direction, column.weight, None)
+    if test is None:
+        return entry
+    tested = NoSignificance(test.test, test.units, test.left_out, test.undefined, across)
+    if test.undefined is None:
+        tested = Significance(
+            *(test.test, test.units, test.left_out, test.undefined, across),
+            friedman=Friedman(
+                test.statistic, None if test.p_value is None else PValue(test.p_value), test.distribution
+            ),
+            pair_distribution=test.pair_distribution,
+            critical_difference=test.critical_difference,
+            teams=[team_test(test, names, index, few=few) for index in range(len(names))],
+            cliques=[[names[index] for index in clique] for clique in test.cliques] if few else ABSENT,
+        )
+    entry = replace(entry, significance=tested)
+    if differences is None:
+        return entry
+    return replace(entry, margin=rules.margin_of(column), differences=pair_differences(names, differences))
+
+
+def pair_differences(names: Sequence[str], differences: Differences) -> list[PairDifference]:
+    """The differences of all pairs of teams, or of the teams in ``differences.rows`` from all others."""
+    rows = differences.rows.tolist()
+    tables = {key: getattr(differences, key) for key in ("mean", "low", "high", "effect", "ahead", "needed")}
+    finite = {key: np.where(np.isfinite(table), table, np.nan) for key, table in tables.items()}
+    return [
+        PairDifference(
+            names[team],
+            names[other],
+            int(differences.units[row, other]),
+            **{key: float(table[row, other]) for key, table in finite.items()},
+            verdict=VERDICTS[differences.verdict[row, other]],
+        )
+        for row, team in enumerate(rows)
+        for other in range(team + 1 if len(rows) == len(names) else 0, len(names))
+        if other != team
+    ]
+
+
+def team_test(test: PairwiseTest, names: Sequence[str], index: int, *, few: bool) -> TeamTest:
+    """A team in the matrix of a column."""
+    row, mean_rank = test.better[index], float(test.mean_ranks[index])
+    if not few:
+        return TeamTest(names[index], mean_rank, int((row > 0).sum()), int((row < 0).sum()))
+    better, worse = ([names[other] for other in np.flatnonzero(sides).tolist()] for sides in (row > 0, row < 0))
+    return TeamTest(names[index], mean_rank, better, worse, list(map(PValue, test.p_values[index].tolist())))
+
+
+def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) -> BoardStability:
+    """What the bootstrap says of the ranking as a whole."""
+    if drawn.reason is not None:
+        columns = ranked_table.not_resampled(table, rules) if drawn.reason == "not-resampled" else ABSENT
+        return BoardStability(0, rules.seed, drawn.reason, columns=columns)
+    left_out, units = drawn.left_out, table.units
+    return BoardStability(
+        drawn.samples,
+        rules.seed,
+        None,
+        kendall_tau={name: getattr(drawn.tau, name) for name in ("mean", "median", "low")},
+        same_order=drawn.tau.same_order,
+        first_changes_without=[units[unit] for unit in np.flatnonzero(left_out.changes_first).tolist()],
+        most_changes_without=None if left_out.most is None else units[left_out.most],
+    )
+
+
+def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> BoardGaps:
+    """The values that ranked teams lack; absent if there are none."""
+    gaps, lacking = table.gaps, find_gaps(table).sum(axis=-1)
+    values, left_out, rule = len(table.units), 0, "no-value"
+    if gaps is not None:
+        lacking, values, left_out = gaps.lacking, gaps.values, int(gaps.left_out.max())
+        rule = "worst" if rules.missing == "worst" else rule
+    if table.by_unit is None or not lacking.any():
+        return ABSENT  # type: ignore[no-any-return]
+    most = lacking.max(axis=1).tolist()
+    return BoardGaps(
+        "complete_cases" if left_out else rule,
+        values,
+        unit_name if values == len(table.units) else "cases",
+        left_out,
+        [LackingTeam(name, gap) for name, gap in zip(table.teams, most, strict=True) if gap],
+    )
+
+
+def board_methods(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[MethodPlaces, ...]:
+    """The places under each method."""
+    every = np.stack(list(places_of_methods.values()))
+    return tuple(MethodPlaces(name, places, kendall_tau(places, every)) for name, places in places_of_methods.items())
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def leaderboard_json(board: Board) -> str:
@@ -139,164 +441,21 @@ def leaderboard_json(board: Board) -> str:
 
 def leaderboard_document(board: Board) -> dict[str, Any]:
     """The content of leaderboard.json. Names and paths are values, never keys, so that they may hold anything."""
-    paths = [column.path for column in board.columns]
-    few = len(board.teams) + len(board.unranked) <= PAIRS_UP_TO
-    document: dict[str, Any] = {
-        "challenge": dict(board.identity) or None,
-        "software": {**software(), "scored_with": list(board.versions)},
-        "ranking": {**board.rules, "in_words": board.words},
-        "units": {"number": board.units, "kind": board.unit_name},
-        "unit_names": list(board.unit_names),
-        "columns": [column_entry(column, board.compared, few=few) for column in board.columns],
-        "teams": encoded([team_entry(row, paths, few=few) for row in board.teams]),
-        "not_ranked": encoded(
-            [
-                {"name": row.name, "code": row.code, "reason": row.reason, "columns": cells(paths, row)}
-                for row in board.unranked
-            ]
-        ),
-        "shown": encoded([{"name": row.name, "columns": cells(paths, row)} for row in board.shown]),
-        "methods": list(board.methods),
-        "common_nuclei": board.common_nuclei,
-        "stability": board.stability,
-        "findings": list(board.findings),
-    }
-    if board.gaps is not None:
-        document["gaps"] = board.gaps
-    if board.before is not None:
-        document["before"] = board.before
-    document["verdict"] = verdict_sentences(document, board.tricks)
-    return document
-
-
-OF_COLUMN = {"value": "values", "rank": "ranks", "ranked_by": "ranked_by", "by_unit": "by_unit"}
-
-
-def cells(paths: Sequence[str], row: TeamRow | Shown | Unranked) -> list[dict[str, Any]]:
-    """What is known of an entry in each column; nothing of one that was not scored."""
-    known = {key: values for key, field in OF_COLUMN.items() if (values := getattr(row, field, ()))}
-    names = zip(paths, *known.values(), strict=True) if known else ()
-    return [dict(zip(("path", *known), cell_values, strict=True)) for cell_values in names]
-
-
-def team_entry(row: TeamRow, paths: Sequence[str], *, few: bool) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "name": row.name,
-        "position": row.position,
-        "combined": row.combined,
-        "columns": cells(paths, row),
-        "equal": row.equal,
-        "rank_interval": None if row.low is None else {"low": row.low, "high": row.high},
-        "probability_of_first": row.first,
-        "first_alone": row.alone,
-        "first_shared": row.shared,
-    }
-    if row.floor_values:
-        entry |= {"floors": row.floor_values, "below_floor": row.below_floor}
-    if row.unit_places:
-        entry["unit_places"] = row.unit_places
-    if few:
-        entry["places"] = [{"place": place, "share": share} for place, share in row.places]
-    return entry
-
-
-def column_entry(column: BoardColumn, names: Sequence[str], *, few: bool) -> dict[str, Any]:
-    entry: dict[str, Any] = {"path": column.path, "direction": column.direction, "weight": number(column.weight)}
-    test = column.test
-    if test is None:
-        return entry | {"significance": None}
-    tested: dict[str, Any] = {key: getattr(test, key) for key in ("test", "units", "left_out", "undefined")}
-    if test.undefined is None:
-        tested["friedman"] = {
-            "statistic": number(test.statistic),
-            "p_value": significant(test.p_value),
-            "distribution": test.distribution,
-        }
-        tested["pair_distribution"] = test.pair_distribution
-        tested["critical_difference"] = number(test.critical_difference)
-        tested["teams"] = [team_test(test, names, index, few=few) for index in range(len(names))]
-        if few:
-            tested["cliques"] = [[names[index] for index in clique] for clique in test.cliques]
-    entry["significance"] = tested
-    tested["pairs_across_columns"] = column.significant_across
-    if column.differences is not None:
-        entry["margin"] = number(column.margin)
-        entry["differences"] = difference_entries(names, column.differences)
-    return entry
-
-
-def difference_entries(names: Sequence[str], differences: Differences) -> list[dict[str, Any]]:
-    """What the first of each pair of teams is ahead of the second."""
-    needed, rows = differences.needed, differences.rows.tolist()
-    every = len(rows) == len(names)
-    return [
-        {
-            "first": names[rows[one]],
-            "second": names[other],
-            "units": int(differences.units[one, other]),
-            "mean": number(float(differences.mean[one, other])),
-            "low": number(float(differences.low[one, other])),
-            "high": number(float(differences.high[one, other])),
-            "effect": finite(differences.effect[one, other]),
-            "ahead": number(float(differences.ahead[one, other])),
-            "needed": finite(needed[one, other]),
-            "verdict": VERDICTS[differences.verdict[one, other]],
-        }
-        for one, team in enumerate(rows)
-        for other in range(team + 1 if every else 0, len(names))
-        if other != team
-    ]
-
-
-def finite(value: float) -> float | int | None:
-    return number(float(value)) if math.isfinite(value) else None
-
-
-def team_test(test: PairwiseTest, names: Sequence[str], index: int, *, few: bool) -> dict[str, Any]:
-    """The row of a team in the matrix of a column: which teams it is better and worse than, and the p-values."""
-    row = test.better[index]
-    entry: dict[str, Any] = {"name": names[index], "mean_rank": number(test.mean_ranks[index])}
-    if few:
-        entry["better_than"] = [names[other] for other in np.flatnonzero(row > 0).tolist()]
-        entry["worse_than"] = [names[other] for other in np.flatnonzero(row < 0).tolist()]
-        entry["p_values"] = [significant(value) for value in test.p_values[index].tolist()]
-    else:
-        entry |= {"better_than": int((row > 0).sum()), "worse_than": int((row < 0).sum())}
-    return entry
-
-
-def optional(values: Float64) -> tuple[float | None, ...]:
-    """Numbers, None for NaN."""
-    return tuple(None if np.isnan(value) else float(value) for value in values)
-
-
-def significant(value: float | None) -> float | int | None:
-    """A p-value to six significant digits, so that a small one is not 0; None for what is not known.
-
-    >>> significant(0.012345678), significant(3.0000001e-12), significant(1.0)
-    (0.0123457, 3e-12, 1)
-    """
-    if value is None or math.isnan(value):
-        return None
-    rounded = float(f"{value:.6g}")
-    return int(rounded) if rounded.is_integer() else rounded
-
-
-# --- leaderboard.csv --------------------------------------------------------------------------------------------------
+    document = encoded(replace(board, alike=ABSENT, tricks=ABSENT)) | {"ranking": dict(board.ranking)}
+    return {**document, "verdict": verdict_sentences(document, board.tricks)}
 
 
 def leaderboard_csv(board: Board) -> str:
     """The content of leaderboard.csv: a row for each team, those that are not ranked last, with their reasons."""
-    without = [Unranked(entry.name, "shown", "ranking.unranked names it", entry.values) for entry in board.shown]
-    rows: list[list[object]] = []
-    of_columns = [name for column in board.columns for name in (column.path, f"{column.path}.rank")]
     ends = ("rank_low", "rank_high", "probability_of_first", "not_ranked", "reason")
-    for row in board.teams:
-        pairs = [number(n) for pair in zip(row.values, row.ranks, strict=True) for n in pair]
-        trust = [number(row.low), number(row.high), number(row.first)]
-        rows.append([number(row.position), row.name, number(row.combined), *pairs, *trust, "", ""])
-    for unranked in [*without, *board.unranked]:
-        values = unranked.values or (None,) * len(board.columns)
-        pairs = [n for value in values for n in (number(value), None)]
-        rows.append(["", unranked.name, "", *pairs, "", "", "", unranked.code, unranked.reason])
-    return csv_table(["position", "team", "combined", *of_columns, *ends], rows, limit=SUMMARY_LIMIT)
+    rows: list[list[object]] = []
+    for team in board.teams:
+        scores: list[float | None] = [score for cell in team.columns for score in (cell.value, cell.rank)]
+        low, high = (team.rank_interval[end] if team.rank_interval else None for end in ("low", "high"))
+        rows.append([team.position, team.name, team.combined, *scores, low, high, team.probability_of_first, "", ""])
+    shown = (UnrankedRow(entry.name, entry.columns, "shown", "ranking.unranked names it") for entry in board.shown)
+    for entry in (*shown, *board.not_ranked):
+        scores = [score for cell in entry.columns for score in (cell.value, None)] or [None, None] * len(board.columns)
+        rows.append(["", entry.name, "", *scores, "", "", "", entry.code, entry.reason])
+    of_columns = [name for column in board.columns for name in (column.path, f"{column.path}.rank")]
+    return csv_table(["position", "team", "combined", *of_columns, *ends], encoded(rows), limit=SUMMARY_LIMIT)

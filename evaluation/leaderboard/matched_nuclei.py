@@ -11,12 +11,12 @@ are each moved by a pixel 0.9 and more. A copy that is a pixel larger is not fou
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -239,15 +239,81 @@ def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, .
     )
 
 
-def common_entry(
-    challenge: Challenge, rules: RankingRules, nuclei: MatchedNuclei, order: Sequence[str]
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ComparedMeasure:
+    """A measure of matched nuclei, and whether "higher" or "lower" is better."""
+
+    name: str
+    better: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingTeam:
+    """How many reference nuclei a team matched, and in how many pairs it is ahead, by each measure."""
+
+    name: str
+    matched: int
+    ahead: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TeamWithoutNuclei:
+    """A team whose nuclei are not known, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureOfPair:
+    """The difference of the first team less the second, with its interval, NaN for pairs that are not compared.
+
+    ahead  by the difference, to six decimals, or if the pair is not compared by the nuclei that each matched; None:
+           neither
+    """
+
+    difference: float
+    low: float
+    high: float
+    ahead: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairOnCommon:
+    """Two teams on their ``common`` nuclei, the one that stands higher first.
+
+    shares  of what each of them matched; NaN: it matched nothing
+    by      "quality" if they are compared, else "matched": how many each matched
+    """
+
+    first: str
+    second: str
+    common: int
+    shares: list[float]
+    by: str
+    measures: list[MeasureOfPair]
+
+
+@dataclass(frozen=True, slots=True)
+class CommonNuclei:
     """The table ``common_nuclei`` of leaderboard.json: teams in pairs, by what was measured on the nuclei of both.
 
-    order   the ranked teams, the first rank first
-
-    Neighbours come first, then pairs two places apart, and so on; in each pair the team that stands higher comes first.
+    pairs  neighbours come first, then pairs two places apart, and so on
     """
+
+    rule: str
+    measures: list[ComparedMeasure]
+    teams: list[MatchingTeam]
+    without: list[TeamWithoutNuclei]
+    pairs: list[PairOnCommon]
+    least: int = FEWEST_COMMON
+    share: float = COMMON_SHARE
+
+
+def compare_teams_on_common(
+    challenge: Challenge, rules: RankingRules, nuclei: MatchedNuclei, order: Sequence[str]
+) -> CommonNuclei:
+    """Compare the ranked teams, which are in ``order`` from the first rank on, on the nuclei of both of each pair."""
     groups, teams, rank = groups_of(challenge), list(nuclei.teams), {name: index for index, name in enumerate(order)}
     group_of = {case.name.encode(): groups.index(case.group) for case in challenge.cases}
     group = np.array([group_of[nucleus[0]] for nucleus in nuclei.nuclei], np.int64)
@@ -256,55 +322,48 @@ def common_entry(
     for index, team in enumerate(nuclei.teams.values()):
         matched[index, team.nucleus] = True
         values[:, index, team.nucleus] = team.values.T
-    pairs = compare_on_common(matched, values, group, groups=len(groups), samples=rules.samples, seed=rules.seed)
-    known = [(teams[one], teams[two]) for one, two in zip(pairs.first, pairs.second, strict=True)]
-    entries = [
-        pair_entry(pairs, pair, teams, nuclei.measures, is_turned=rank[one] > rank[two])
-        for pair, (one, two) in enumerate(known)
-        if one in rank and two in rank
+    common = compare_on_common(matched, values, group, groups=len(groups), samples=rules.samples, seed=rules.seed)
+    number_of = dict(zip(teams, common.matched.tolist(), strict=True))
+    known = [(teams[one], teams[two]) for one, two in zip(common.first, common.second, strict=True)]
+    pairs = [
+        pair_on_common(common, pair, names, number_of, nuclei.measures, is_turned=rank[names[0]] > rank[names[1]])
+        for pair, names in enumerate(known)
+        if rank.keys() >= {*names}
     ]
-    entries.sort(key=lambda entry: (rank[entry["second"]] - rank[entry["first"]], rank[entry["first"]]))
-    ahead = Counter((index, measure["ahead"]) for entry in entries for index, measure in enumerate(entry["measures"]))
-    number_of = dict(zip(teams, pairs.matched.tolist(), strict=True))
-    return {
-        "rule": nuclei.rule,
-        "least": FEWEST_COMMON,
-        "share": COMMON_SHARE,
-        "measures": [{"name": name, "better": "higher" if name in SCORES else "lower"} for name in nuclei.measures],
-        "teams": [
-            {"name": name, "matched": number_of[name], "ahead": [ahead[k, name] for k in range(len(nuclei.measures))]}
+    pairs.sort(key=lambda pair: (rank[pair.second] - rank[pair.first], rank[pair.first]))
+    ahead = Counter((index, measure.ahead) for pair in pairs for index, measure in enumerate(pair.measures))
+    return CommonNuclei(
+        nuclei.rule,
+        [ComparedMeasure(name, "higher" if name in SCORES else "lower") for name in nuclei.measures],
+        [
+            MatchingTeam(name, number_of[name], [ahead[index, name] for index in range(len(nuclei.measures))])
             for name in order
             if name in number_of
         ],
-        "without": [{"name": name, "reason": reason} for name, reason in nuclei.without.items() if name in rank],
-        "pairs": entries,
-    }
+        [TeamWithoutNuclei(name, reason) for name, reason in nuclei.without.items() if name in rank],
+        pairs,
+    )
 
 
-def pair_entry(
-    common: CommonPairs, pair: int, teams: Sequence[str], kinds: Sequence[str], *, is_turned: bool
-) -> dict[str, Any]:
-    """Two teams on their common nuclei; differences are those of the first less the second.
-
-    ahead  in each measure: by the difference, six decimals, or if the pair is not compared by the nuclei that each
-           matched; None: neither
-    """
-    sides = [int(common.first[pair]), int(common.second[pair])][:: -1 if is_turned else 1]
-    names, matched = [teams[side] for side in sides], [int(common.matched[side]) for side in sides]
-    both, is_compared = int(common.common[pair]), bool(common.compared[pair])
-    sign = -1 if is_turned else 1
-    measures = []
-    for kind, name in enumerate(kinds):
-        ends = sorted(sign * float(bound[pair, kind]) for bound in (common.low, common.high))
-        difference, low, high = (number(bound) for bound in (sign * float(common.difference[pair, kind]), *ends))
-        lead = matched[0] - matched[1] if not is_compared else (difference or 0) * (1 if name in SCORES else -1)
-        ahead = names[0] if lead > 0 else names[1] if lead < 0 else None
-        measures.append({"difference": difference, "low": low, "high": high, "ahead": ahead})
-    return {
-        "first": names[0],
-        "second": names[1],
-        "common": both,
-        "shares": [number(both / bound) if bound else None for bound in matched],
-        "by": "quality" if is_compared else "matched",
-        "measures": measures,
-    }
+def pair_on_common(
+    common: CommonPairs,
+    pair: int,
+    names: tuple[str, str],
+    number_of: Mapping[str, int],
+    measures: Sequence[str],
+    *,
+    is_turned: bool,
+) -> PairOnCommon:
+    """Two teams on their common nuclei; ``is_turned``: the second of ``names`` stands higher."""
+    first, second = names[::-1] if is_turned else names
+    both, is_compared, sign = int(common.common[pair]), bool(common.compared[pair]), -1 if is_turned else 1
+    of_measures = []
+    for index, name in enumerate(measures):
+        low, high = sorted(sign * float(bound[pair, index]) for bound in (common.low, common.high))
+        difference = sign * float(common.difference[pair, index])
+        lead = (number(difference) or 0) * (1 if name in SCORES else -1)
+        lead = lead if is_compared else number_of[first] - number_of[second]
+        ahead = first if lead > 0 else second if lead < 0 else None
+        of_measures.append(MeasureOfPair(difference, low, high, ahead))
+    shares = [both / number_of[name] if number_of[name] else math.nan for name in (first, second)]
+    return PairOnCommon(first, second, both, shares, "quality" if is_compared else "matched", of_measures)

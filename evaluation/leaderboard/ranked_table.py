@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
-from evaluation.leaderboard.document import DIFFERENCES_UP_TO
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
 from evaluation.ranking.differences import BETTER, Differences, better_in_samples, paired_differences
 from evaluation.ranking.methods import (
@@ -40,6 +39,7 @@ from evaluation.ranking.stability import (
     undrawn,
 )
 
+DIFFERENCES_UP_TO = 50  # teams, of which all pairs are compared; of more those with the first one
 SAME = 2e-6  # up to here numbers differ that were made from values with six decimals
 
 

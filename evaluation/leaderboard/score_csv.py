@@ -22,7 +22,7 @@ from evaluation.challenge.rules import RankingColumn
 from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import FAULTS_NAMED, Finding, counted, did_you_mean, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
-from evaluation.leaderboard.document import Shown, optional
+from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
 from evaluation.ranking.methods import Settled, settle_gaps
 from evaluation.ranking.stability import sample_means, sample_weights
@@ -58,7 +58,7 @@ class ScoresInFile:
     table: ScoreTable
     unit_name: str
     findings: tuple[Finding, ...] = ()
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[TeamScores, ...] = ()
     names: tuple[str, ...] = ()
 
 
@@ -94,13 +94,13 @@ def read_scores(
     """
     rows, findings = read_rows(path, columns, challenge)
     scores = table_of_rows(without_teams(rows, unranked), columns, unit=unit, missing=missing, draw=draw)
-    shown: list[Shown] = []
+    shown: list[TeamScores] = []
     if set(unranked) & set(rows.teams):
         every = table_of_rows(rows, columns, unit=unit, missing="unranked").table
         assert every.by_unit is not None
         at = [every.units.index(name) for name in scores.table.units]
         shown = [
-            Shown(name, optional(every.overall[team]), tuple(map(optional, every.by_unit[team][:, at])))
+            TeamScores(name, every.overall[team], every.by_unit[team][:, at])
             for team, name in enumerate(every.teams)
             if name in unranked
         ]

@@ -29,6 +29,7 @@ from evaluation.results import __version__
 
 DECIMALS = 6
 Ranks = Mapping[tuple[str, ...], tuple[float | None, str | None]]  # a number, or None and the reason, by its path
+ABSENT: Any = object()  # the value of a field that a document does not have
 PARTS = {"f1": ("precision", "recall"), "pq": ("sq", "rq")}  # harmonic mean, product
 
 
@@ -162,8 +163,23 @@ def number(value: float | None) -> float | int | None:
     return int(decimal) if decimal.is_integer() else decimal
 
 
+class PValue(float):
+    """A p-value, which is written with six significant digits, so that a small one is not 0."""
+
+    def written(self) -> float | int | None:
+        """The number as JSON holds it; None for NaN.
+
+        >>> [PValue(value).written() for value in (0.012345678, 3.0000001e-12, 1.0)]
+        [0.0123457, 3e-12, 1]
+        """
+        decimal = float(f"{self:.6g}")
+        return None if math.isnan(self) else int(decimal) if decimal.is_integer() else decimal
+
+
 def encoded(value: Any) -> Any:
     """A record as JSON holds it: the fields of a dataclass or a named tuple are keys, numbers are as in ``number``.
+
+    Fields that are ``ABSENT`` are left out, NaN becomes None, and arrays become lists.
 
     >>> encoded({"a": Interval(0.5, math.nan), "b": (1.0, "c", None)})
     {'a': {'low': 0.5, 'high': None, 'reason': None}, 'b': [1, 'c', None]}
@@ -171,9 +187,12 @@ def encoded(value: Any) -> Any:
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
-        return number(value)
+        return value.written() if isinstance(value, PValue) else number(value)
     if is_dataclass(value):
-        return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+        known = ((field.name, getattr(value, field.name)) for field in fields(value))
+        return {name: encoded(item) for name, item in known if item is not ABSENT}
+    if isinstance(value, np.ndarray):
+        return encoded(value.tolist())
     if hasattr(value, "_asdict"):
         return encoded(value._asdict())
     if isinstance(value, Mapping):
