@@ -521,7 +521,7 @@ MUTANTS: Sequence[Mutant] = [
         ("place is None or own < place", "place is None or own <= place")),
     *of("board_archive", "archive",
         ("if hashes.get(file) != file_hash(folder / file)", "if not hashes"),
-        ("if stored[name] != text.encode()", "if not text"),
+        ("if stored[name] != expected[name]", "if not stored[name]"),
         ("if known and not math.isclose(", "if not known and math.isclose(")),
     *of("team_scores", "leaderboard",
         ('self.aggregation in OF_STRATA and challenge.aggregation.unit == "case"', "False"),

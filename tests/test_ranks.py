@@ -512,7 +512,8 @@ def test_complete_units_and_words() -> None:
     values[0, 0] = GAP
     table = keep_complete_units(table_with_gaps([values]))
     assert apply_method(table, rules_of(table, missing="complete_cases")).position.tolist() == [1, 2, 3]
-    assert "one more than the number of teams that are better" in board_of(table_with_gaps([values])).ranking["in_words"]
+    words = board_of(table_with_gaps([values])).ranking["in_words"]
+    assert "one more than the number of teams that are better" in words
 
 
 # --- ranked pairs: worked by hand, against Tideman's words step by step, and independent of clones --------------------

@@ -7,7 +7,6 @@ cases.csv if the names of cases are hidden. The same files and the same date mak
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import math
 import platform
@@ -35,6 +34,7 @@ from evaluation.leaderboard.stored import (
     KEY_FILE,
     METRICS_BYTES,
     RESULT_FILES,
+    RESULTS,
     all_metrics,
     file_hash,
     hashed,
@@ -75,6 +75,11 @@ class Checked:
     what: str
     outcome: Outcome
     why: str = ""
+
+    @classmethod
+    def bytes_of(cls, what: str, other: Sequence[str]) -> Checked:
+        """Files were compared byte by byte, and ``other`` than they should be are these, the first ten of them."""
+        return cls(what, "differs" if other else "same to the byte", ", ".join(other[:10]))
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -118,24 +123,16 @@ def write_archive(
     contents = {name: path.read_bytes() for name, path in paths.items()}
     left_out = [] if private else ["reference", "details.json", "objects.csv"]
     left_out += [] if f"challenge/{CASES_FILE}" in paths else [CASES_FILE]
-    for name, document in {
-        "archive.json": made_by(date, image, left_out),
-        "datacite.json": datacite(challenge, date, creators),
-        "zenodo.json": zenodo(challenge, date, creators),
-    }.items():
-        contents[name] = as_json(document).encode()
-    contents["CITATION.cff"] = citation(challenge, date, creators).encode()
-    contents[SUMS_FILE] = "".join(f"{sha256(contents[name])}  {name}\n" for name in sorted(contents)).encode()
+    contents["archive.json"] = as_json(made_by(date, image, left_out)).encode()
+    contents |= metadata(challenge, date, creators, __version__)
+    sums = [f"{hashed(io.BytesIO(contents[name]))}  {name}\n" for name in sorted(contents)]
+    contents[SUMS_FILE] = "".join(sums).encode()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(contents):
             archive.writestr(zipfile.ZipInfo(name), contents[name], zipfile.ZIP_DEFLATED)
     write_atomically(output, packed.getvalue())
     return sorted(contents)
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
@@ -145,53 +142,49 @@ def made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
     return {"date": date, "left_out": list(left_out), "software": software}
 
 
-def datacite(challenge: Challenge, date: str, creators: Sequence[str], program: str = __version__) -> dict[str, Any]:
-    """Metadata of DataCite 4; the DOI is given at publication."""
-    return {
+def metadata(challenge: Challenge, date: str, creators: Sequence[str], program: str) -> dict[str, bytes]:
+    """What the results are, by the names of the files: of DataCite 4 (the DOI is given at publication), of Zenodo's
+    deposit interface, and CITATION.cff 1.2.0, whose values are JSON, which is YAML."""
+    name, version, title = challenge.name, challenge.version, f"{challenge.name}: results"
+    words = (
+        f"Results of the challenge {name}, version {version}: rules, scores and ranking, with checksums. Rules "
+        f"{challenge.hash}, ranking {challenge.ranking_hash}, nuclei-evaluation {program}."
+    )
+    datacite = {
         "schemaVersion": "http://datacite.org/schema/kernel-4",
         "types": {"resourceTypeGeneral": "Dataset", "resourceType": "Challenge results"},
-        "titles": [{"title": f"{challenge.name}: results"}],
-        "creators": [{"name": name} for name in creators],
+        "titles": [{"title": title}],
+        "creators": [{"name": creator} for creator in creators],
         "publicationYear": date[:4],
         "dates": [{"date": date, "dateType": "Issued"}],
-        "version": challenge.version,
-        "descriptions": [{"description": description_of(challenge, program), "descriptionType": "Abstract"}],
+        "version": version,
+        "descriptions": [{"description": words, "descriptionType": "Abstract"}],
     }
-
-
-def citation(challenge: Challenge, date: str, creators: Sequence[str]) -> str:
-    """CITATION.cff 1.2.0 of the results; its values are JSON, which is YAML."""
-    named = [dict(zip(("family-names", "given-names"), name.split(", ", 1), strict=False)) for name in creators]
-    authors = [parts if len(parts) == 2 else {"name": name} for parts, name in zip(named, creators, strict=True)]
-    keys = {
+    zenodo = {
+        "upload_type": "dataset",
+        "title": title,
+        "creators": [{"name": creator} for creator in creators],
+        "publication_date": date,
+        "version": version,
+        "description": words,
+    }
+    named = [dict(zip(("family-names", "given-names"), creator.split(", ", 1), strict=False)) for creator in creators]
+    citation = {
         "cff-version": "1.2.0",
         "message": "Cite these results by this file.",
         "type": "dataset",
-        "title": f"{challenge.name}: results",
-        "authors": authors,
+        "title": title,
+        "authors": [
+            parts if len(parts) == 2 else {"name": creator} for parts, creator in zip(named, creators, strict=True)
+        ],
         "date-released": date,
-        "version": challenge.version,
+        "version": version,
     }
-    return "".join(f"{key}: {orjson.dumps(value).decode()}\n" for key, value in keys.items())
-
-
-def zenodo(challenge: Challenge, date: str, creators: Sequence[str], program: str = __version__) -> dict[str, Any]:
-    """Metadata as Zenodo's deposit interface takes them."""
     return {
-        "upload_type": "dataset",
-        "title": f"{challenge.name}: results",
-        "creators": [{"name": name} for name in creators],
-        "publication_date": date,
-        "version": challenge.version,
-        "description": description_of(challenge, program),
+        "datacite.json": as_json(datacite).encode(),
+        "zenodo.json": as_json(zenodo).encode(),
+        "CITATION.cff": b"".join(f"{key}: ".encode() + orjson.dumps(value) + b"\n" for key, value in citation.items()),
     }
-
-
-def description_of(challenge: Challenge, program: str) -> str:
-    return (
-        f"Results of the challenge {challenge.name}, version {challenge.version}: rules, scores and ranking, with "
-        f"checksums. Rules {challenge.hash}, ranking {challenge.ranking_hash}, nuclei-evaluation {program}."
-    )
 
 
 # --- checking ---------------------------------------------------------------------------------------------------------
@@ -254,26 +247,21 @@ def check_sums(files: SubmissionFiles) -> Checked:
             if name != SUMS_FILE and sums.get(name) != hashed(stream):
                 wrong.append(name)
     wrong += [f"{name} (missing)" for name in sums if name not in files.names]
-    return Checked(what, "differs" if wrong else "same to the byte", ", ".join(wrong[:10]))
+    return Checked.bytes_of(what, wrong)
 
 
 def check_metadata(folder: Path) -> Iterator[Checked]:
     """The documents that follow from the rules, as far as they do; what was noted of a machine does not."""
-    names = ("CITATION.cff", "datacite.json", "zenodo.json")
-    what = ", ".join(names)
+    what = ", ".join(names := ("CITATION.cff", "datacite.json", "zenodo.json"))
     try:
         stored = {name: (folder / name).read_bytes() for name in names}
         made, cited = (orjson.loads((folder / name).read_bytes()) for name in ("archive.json", "datacite.json"))
-        date, creators = made["date"], [each["name"] for each in cited["creators"]]
-        challenge, version = Challenge.load(folder / "challenge"), made["software"]["version"]
-        expected = (citation(challenge, date, creators), *(
-            as_json(document_of(challenge, date, creators, version)) for document_of in (datacite, zenodo)
-        ))  # fmt: skip
+        creators, version = [each["name"] for each in cited["creators"]], made["software"]["version"]
+        expected = metadata(Challenge.load(folder / "challenge"), made["date"], creators, version)
     except (OSError, EvaluationError, KeyError, TypeError, AttributeError, orjson.JSONDecodeError):
         yield Checked(what, "cannot be checked", "archive.json or a file of the challenge is missing or damaged")
         return
-    other = [name for name, text in zip(names, expected, strict=True) if stored[name] != text.encode()]
-    yield Checked(what, "differs" if other else "same to the byte", ", ".join(other))
+    yield Checked.bytes_of(what, [name for name in names if stored[name] != expected[name]])
     believed = f"software, image and date in archive.json, and the key in every {KEY_FILE}"
     yield Checked(believed, "cannot be checked", "nothing else tells them")
 
@@ -290,9 +278,8 @@ def check_content(folder: Path) -> Iterator[Checked]:
     except EvaluationError as error:
         yield Checked("the rules, the ranking and the scores", "cannot be checked", str(error.findings[0]))
         return
-    same = hashes == {challenge.hash}
-    why = "" if same else "results were made with other rules or cases"
-    yield Checked("the hash of rules and cases", "same to the byte" if same else "differs", why)
+    why = [] if hashes == {challenge.hash} else ["results were made with other rules or cases"]
+    yield Checked.bytes_of("the hash of rules and cases", why)
     yield check_board(folder, results)
     for file in files:
         table, details = file.metrics.with_name("objects.csv"), file.details
@@ -320,23 +307,22 @@ def check_scores(folder: Path, submissions: Path | None, again: Path, workers: i
     except ChallengeBroken as error:
         yield Checked(what, "cannot be checked", str(error.findings[0]))
         return
+    no_submission: tuple[Outcome, str] = "cannot be checked", "there is no such submission"
     scored, refused = {team.name for team in rescored.scores}, {team.name: team for team in rescored.unranked}
     for file in files:
         of_team = f"scores of {file.name}, from its submission"
         if file.name in scored:
-            yield check_results(of_team, file.metrics.parent, again / "results" / file.name)
+            yield check_results(of_team, file.metrics.parent, again / RESULTS / file.name)
         elif file.name in refused:
             yield Checked(of_team, "differs", f"rejected now: {refused[file.name].reason}")
         else:
-            yield Checked(of_team, "cannot be checked", "there is no such submission")
-    for one in rejected:
-        of_team, now = f"{one.name} is rejected, by its submission", refused.get(one.name)
-        if now is None:
-            is_scored = one.name in scored
-            why = "it is scored now" if is_scored else "there is no such submission"
-            yield Checked(of_team, "differs" if is_scored else "cannot be checked", why)
+            yield Checked(of_team, *no_submission)
+    for team in rejected:
+        of_team, now = f"{team.name} is rejected, by its submission", refused.get(team.name)
+        if now is not None:
+            yield Checked.bytes_of(of_team, [] if now == team else [now.reason])
         else:
-            yield Checked(of_team, "same to the byte" if now == one else "differs", "" if now == one else now.reason)
+            yield Checked(of_team, *(("differs", "it is scored now") if team.name in scored else no_submission))
 
 
 def check_results(what: str, stored: Path, again: Path) -> Checked:
@@ -357,21 +343,14 @@ def check_results(what: str, stored: Path, again: Path) -> Checked:
     return Checked(what, "same to the digit", f"other bytes in {', '.join(other)}")
 
 
-def table_rows(table: bytes) -> dict[str, list[str | float]]:
-    """The cells of a CSV file by their line, numbers as such."""
+def table_rows(table: bytes) -> dict[str, list[str]]:
+    """The cells of a CSV file by their line."""
     rows = csv.reader(io.StringIO(table.decode(), newline=""))
-    return {f"line {index}": [number_in(cell) for cell in row] for index, row in enumerate(rows, start=1)}
-
-
-def number_in(cell: str) -> str | float:
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
+    return {f"line {number}": row for number, row in enumerate(rows, start=1)}
 
 
 def results_in(folder: Path) -> ResultFolder:
-    return ResultFolder(folder / "results" if (folder / "results").is_dir() else folder)
+    return ResultFolder(folder / RESULTS if (folder / RESULTS).is_dir() else folder)
 
 
 def check_board(folder: Path, results: ResultFolder) -> Checked:
@@ -424,15 +403,20 @@ def first_difference(before: Any, after: Any, path: str = "") -> str | None:
         pairs = [(f"{path}.{key}".lstrip("."), before.get(key), after.get(key)) for key in sorted(keys)]
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(zip(before, after, strict=True))]
-    elif all(isinstance(value, int | float) for value in (before, after)) and math.isclose(
-        before, after, abs_tol=DIGITS
-    ):
+    elif before == after or are_close(before, after):
         return None
     else:
-        return None if before == after else f"{path}: {str(before)[:60]} in the archive, {str(after)[:60]} now"
-    return next(
-        (difference for where, one, other in pairs if (difference := first_difference(one, other, where))), None
-    )
+        return f"{path}: {str(before)[:60]} in the archive, {str(after)[:60]} now"
+    differences = (first_difference(one, other, where) for where, one, other in pairs)
+    return next(filter(None, differences), None)
+
+
+def are_close(one: Any, other: Any) -> bool:
+    """Whether two numbers, or texts in cells that are numbers, are the same to the digit."""
+    try:
+        return math.isclose(float(one), float(other), abs_tol=DIGITS)
+    except (TypeError, ValueError):
+        return False
 
 
 def check_key(name: str, folder: Path) -> Checked:
@@ -442,8 +426,7 @@ def check_key(name: str, folder: Path) -> Checked:
     what = f"{', '.join(names)} of {name}, by {KEY_FILE}"
     if not isinstance(hashes, dict):
         return Checked(what, "cannot be checked", f"there is no {KEY_FILE}, or it is damaged")
-    other = [file for file in names if hashes.get(file) != file_hash(folder / file)]
-    return Checked(what, "differs" if other else "same to the byte", ", ".join(other))
+    return Checked.bytes_of(what, [file for file in names if hashes.get(file) != file_hash(folder / file)])
 
 
 def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path | None) -> Checked:
