@@ -97,7 +97,7 @@ def test_cases_whose_outlines_have_no_room_are_not_drawn_and_it_is_said(monkeypa
     monkeypatch.setattr(nucleus_browser, "OUTLINES_UP_TO", 40)
     nuclei = table(reference_area=np.arange(5.0) + 1, cases=("a", "b"), case=np.array([0, 0, 1, 1, 1]))
     scenes = {
-        name: Scene(name, (9, 9), (Window(0, 0, 9, 9, b"x"),), True, ("1 0 ihfhfeihfhfei",) * many, ("",) * many,
+        name: Scene(name, (9, 9), (Window(0, 0, 9, 9, 1, b"x"),), True, ("1 0 2 1 -1 1 -1 2",) * many, ("",) * many,
                     ("missed",) * many)
         for name, many in (("a", 2), ("b", 3))
     }  # fmt: skip

@@ -40,7 +40,7 @@ from evaluation.report.pictures import (
     label_tiffs,
     overlay_geojson,
 )
-from evaluation.report.scenes import WINDOW_PX, JudgedCase, View, judge_case, lost_in_rows, outline_texts, scene_of
+from evaluation.report.scenes import WINDOW_PX, JudgedCase, Window, judge_case, lost_in_rows, outline_texts, scene_of
 from evaluation.report.scenes import scene_rows as rows_of_case
 from evaluation.scoring.match import match_case
 from evaluation.scoring.score import Result
@@ -185,10 +185,10 @@ def prepared_of(labels: npt.NDArray[np.int64]) -> PreparedReference:
 def test_views_hold_their_box_and_stay_in_the_image(height: int, width: int, data: st.DataObject) -> None:
     y0, x0 = data.draw(st.integers(0, height - 1)), data.draw(st.integers(0, width - 1))
     y1, x1 = data.draw(st.integers(y0 + 1, height)), data.draw(st.integers(x0 + 1, width))
-    view = View.around((y0, x0, y1, x1), (height, width), 256)
+    view = Window.around((y0, x0, y1, x1), (height, width), 256)
     assert 0 <= view.y0 <= y0 and y1 <= view.y1 <= height
     assert 0 <= view.x0 <= x0 and x1 <= view.x1 <= width
-    assert max(view.shape_yx) <= 256
+    assert max(view.y1 - view.y0, view.x1 - view.x0) <= 256 * view.step
 
 
 # --- points -----------------------------------------------------------------------------------------------------------
@@ -343,20 +343,19 @@ def test_the_rows_of_scenes_are_those_of_objects_csv(seen: SecondPass, scored: R
 
 def area_of(text: str) -> int:
     """Pixels inside an outline as the page has it, by the shoelace formula."""
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     twice = 0
     for ring in filter(None, text.split(";")):
-        x, y, steps = ring.split(" ")
-        place = [int(x), int(y)]
-        for turn, letter in enumerate(steps):
-            before, length = tuple(place), letters.index(letter) - 32
-            place[turn % 2] += length
-            twice += before[0] * place[1] - place[0] * before[1]
-        assert place == [int(x), int(y)]
+        x, y, *sides = map(int, ring.split(" "))
+        corners = [(x, y)]
+        for turn, length in enumerate(sides):
+            x, y = (x, y + length) if turn % 2 else (x + length, y)
+            corners.append((x, y))
+        assert x == corners[0][0] or y == corners[0][1]  # the last side leads back
+        twice += sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(corners, [*corners[1:], corners[0]], strict=True))
     return twice // 2
 
 
-def test_long_borders_take_more_letters() -> None:
+def test_an_outline_has_its_hole() -> None:
     labels = np.zeros((90, 150), np.int64)
     labels[3:80, 5:140] = 1
     labels[10:70, 20:100] = 0
@@ -382,18 +381,19 @@ def test_what_rows_cost_is_what_the_pixels_say() -> None:
     assert lost_in_rows(poor, rows_of_case(poor)).tolist() == [4, 7]
 
 
-def test_of_a_large_case_the_worst_nuclei_have_windows() -> None:
+def test_of_a_large_case_the_worst_nuclei_have_windows(tmp_path: Path) -> None:
     labels = np.zeros((1500, 2100), np.int64)
     for number, (y, x) in enumerate([(100, 100), (700, 900), (1300, 2000), (50, 1900)], start=1):
         labels[y : y + 10 * number, x : x + 10 * number] = number
     case = judged(challenge_of(), prepared_of(labels), None)  # all are missed
-    scene = scene_of(case, lambda view: None, 2 * WINDOW_PX**2)
+    scene = scene_of(case, None, 2 * WINDOW_PX**2)
     assert not scene.is_whole
     assert [(0 <= of.y0 <= y and y + size <= of.y1, 0 <= of.x0 <= x and x + size <= of.x1)
             for of, (y, x, size) in zip(scene.windows, [(50, 1900, 40), (1300, 2000, 30)], strict=True)] == [
         (True, True)] * 2  # fmt: skip
     assert [bool(text) for text in scene.reference] == [False, False, True, True]
-    half = scene_of(case, lambda view: np.zeros((*view.shape_yx, 3), np.uint8), 750 * 1050)
+    (tmp_path / "tissue.png").write_bytes(png_encode(np.zeros((1500, 2100, 3), np.uint8)))
+    half = scene_of(case, tmp_path / "tissue.png", 750 * 1050)
     assert half.is_whole and webp_decode(half.windows[0].webp).shape == (750, 1050, 3)
 
 

@@ -17,7 +17,7 @@ from skimage import io
 from skimage.measure import block_reduce
 
 from evaluation.findings.errors import InputFault
-from evaluation.report.tissue import TiffTissue, mean_of_blocks, open_tissue
+from evaluation.report.tissue import mean_of_blocks, open_tissue
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "monusac"
 HEIGHT, WIDTH = 70, 110
@@ -256,5 +256,5 @@ def test_damage_is_told_or_harmless(tmp_path_factory: pytest.TempPathFactory, se
 @pytest.mark.parametrize("window", [(0, 0, 0, 5), (-1, 0, 5, 5), (0, 0, HEIGHT + 1, 5), (5, 9, 9, 9), (0, 0, 5, 5, 0)])
 def test_windows_outside_are_a_mistake_of_the_caller(tmp_path: Path, window: tuple[int, ...]) -> None:
     tifffile.imwrite(tmp_path / "a.tif", picture(), photometric="rgb")
-    with TiffTissue(tmp_path / "a.tif") as tissue, pytest.raises(ValueError, match="no window"):
+    with open_tissue(tmp_path / "a.tif") as tissue, pytest.raises(ValueError, match="no window"):
         tissue.window(*window)

@@ -213,7 +213,7 @@ def unit_of_distance(name: str) -> str:
 NUCLEUS_STATES = ("matched", "wrong_class", "missed", "spurious")
 MATCHED, WRONG_CLASS, MISSED, SPURIOUS = range(len(NUCLEUS_STATES))
 NUCLEI_UP_TO = 20_000  # of nuclei on a page; of more, those with the largest loss are kept
-OUTLINES_UP_TO = 600_000  # characters on a page; cases whose outlines come later are not drawn
+OUTLINES_UP_TO = 1_500_000  # characters on a page; cases whose outlines come later are not drawn
 PAGE_TITLE = "Cases and nuclei"
 LEAD = (
     "Every nucleus of objects.csv, the largest loss first. Lost pixels are all of a false negative or false positive, "

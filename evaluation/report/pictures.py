@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -17,15 +18,14 @@ import orjson
 from evaluation.challenge import Challenge
 from evaluation.decoding.pixels import IMAGE_SUFFIXES
 from evaluation.execution.workers import Progress, run_job, run_work
-from evaluation.findings import Finding, fault, quote
+from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.formats.format import tiff_bytes
 from evaluation.formats.geojson import closed_rings, nucleus_parts
 from evaluation.instances.outlines import trace_outlines
 from evaluation.metrics.counts import KINDS, RIGHT, WRONG_CLASS
 from evaluation.model import Case, Instances, Region
-from evaluation.report.scenes import WINDOW_PX, Background, JudgedCase, Scene, View, judge_case, scene_of
-from evaluation.report.tissue import Rgb, open_tissue
+from evaluation.report.scenes import WINDOW_PX, JudgedCase, Scene, judge_case, scene_of
 from evaluation.results.files import write_atomically
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.read import reference_files, rules_of_references
@@ -65,39 +65,6 @@ def own_files(challenge: Challenge, folder: Path, case: Case) -> list[Path]:
     with suppress(InputFault):
         return [folder / name for file in reference_files(challenge, folder, case) for name in file.names]
     return []
-
-
-@contextmanager
-def background_of(case: Case, path: Path | None, findings: list[Finding]) -> Iterator[Background]:
-    """Yield a function that reads the image of a view, or returns None where there is none; findings get the reason."""
-
-    def leave_out(got: str) -> None:
-        height, width = case.shape_yx
-        where = f"case {quote(case.name)}, {quote(path.name if path else '')}"
-        findings.append(fault("image-left-out", where, got=got, height=height, width=width))
-
-    try:
-        tissue = None if path is None else open_tissue(path)
-    except InputFault as error:
-        leave_out(error.findings[0].got)
-        tissue = None
-    if tissue is None:
-        yield lambda view: None
-        return
-
-    def background(view: View) -> Rgb | None:
-        try:
-            return tissue.window(view.y0, view.x0, view.y1, view.x1, view.step)
-        except InputFault as error:
-            leave_out(error.findings[0].got)
-            return None
-
-    with tissue:
-        if tissue.shape_yx == case.shape_yx:
-            yield background
-        else:
-            leave_out("{:,} rows x {:,} columns".format(*tissue.shape_yx))
-            yield lambda view: None
 
 
 # --- overlays as GeoJSON, for QuPath ----------------------------------------------------------------------------------
@@ -256,52 +223,47 @@ def label_tiffs(judged: JudgedCase) -> dict[str, bytes]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judgement:
-    """What is known of a case; ``files`` were written, ``findings`` say what the scene does not show."""
+    """What is known of a case; ``files`` were written."""
 
     errors: CaseErrors
     scene: Scene | None
     files: tuple[Path, ...]
-    findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CaseWork:
-    """Holds what a worker needs to draw the cases of a submission; ``images`` by the name of the case.
+def judge_cases(
+    challenge: Challenge,
+    folder: Path,
+    files: SubmissionFiles,
+    images: Mapping[str, Path],
+    overlays: Path | None,
+    pixels: Mapping[str, int],
+    inputs: Sequence[CaseInput],
+) -> list[Judgement | CaseOutcome]:
+    """Judge and draw some cases, or return what is wrong with them.
 
+    images  by the name of the case
     pixels  by name, how many may be shown of the cases whose scenes are wanted
     """
-
-    challenge: Challenge
-    folder: Path
-    files: SubmissionFiles
-    images: Mapping[str, Path]
-    overlays: Path | None
-    pixels: Mapping[str, int]
-
-    def judge(self, inputs: Sequence[CaseInput]) -> list[Judgement | CaseOutcome]:
-        """Judge and draw some cases, or return what is wrong with them."""
-        rules = rules_of_references(self.challenge)
-        outcomes = [read_and_match(self.challenge, self.folder, self.files, case, rules) for case in inputs]
-        cases = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
-        if len(cases) < len(outcomes):
-            return [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
-        results = measure_cases(self.challenge, [read.matched for read in cases])
-        judgements: list[Judgement | CaseOutcome] = []
-        rule = self.challenge.matching.rules[0].name
-        for read, result in zip(cases, results, strict=True):
-            judged = judge_case(self.challenge, read.matched, read.prediction)
-            errors = count_error_kinds(read.matched, result.counts[rule], judged.kinds, rule)
-            case, scene, contents, findings = result.case, None, dict[Path, bytes](), list[Finding]()
-            if self.overlays is not None:  # names of cases are checked with the challenge
-                drawn = {".geojson": overlay_geojson(judged, self.challenge.class_names), **label_tiffs(judged)}
-                contents = {self.overlays / f"{case.name}{end}": content for end, content in drawn.items()}
-            for path, content in contents.items():
-                write_atomically(path, content)
-            if case.name in self.pixels:
-                with background_of(case, self.images.get(case.name), findings) as background:
-                    scene = scene_of(judged, background, self.pixels[case.name])
-            judgements.append(Judgement(errors, scene, tuple(contents), tuple(findings)))
-        return judgements
+    rules = rules_of_references(challenge)
+    outcomes = [read_and_match(challenge, folder, files, case, rules) for case in inputs]
+    cases = [outcome for outcome in outcomes if isinstance(outcome, ReadCase)]
+    if len(cases) < len(outcomes):
+        return [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)]
+    results = measure_cases(challenge, [read.matched for read in cases])
+    judgements: list[Judgement | CaseOutcome] = []
+    rule = challenge.matching.rules[0].name
+    for read, result in zip(cases, results, strict=True):
+        judged = judge_case(challenge, read.matched, read.prediction)
+        errors = count_error_kinds(read.matched, result.counts[rule], judged.kinds, rule)
+        name, written = result.case.name, list[Path]()
+        if overlays is not None:  # names of cases are checked with the challenge
+            drawn = {".geojson": overlay_geojson(judged, challenge.class_names), **label_tiffs(judged)}
+            for end, content in drawn.items():
+                written.append(overlays / f"{name}{end}")
+                write_atomically(written[-1], content)
+        scene = scene_of(judged, images.get(name), pixels[name]) if name in pixels else None
+        judgements.append(Judgement(errors, scene, tuple(written)))
+    return judgements
 
 
 # --- the second pass --------------------------------------------------------------------------------------------------
@@ -317,13 +279,16 @@ class SecondPass:
     scenes     by name, of the cases that were asked for
     errors     of every case
     files      overlays that were written
-    findings   images that are not shown, and why
     """
 
     scenes: dict[str, Scene]
     errors: tuple[CaseErrors, ...] = ()
     files: tuple[Path, ...] = ()
-    findings: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Why images are not shown."""
+        return tuple(finding for scene in self.scenes.values() for finding in scene.findings)
 
 
 NOTHING_SEEN = SecondPass({})
@@ -361,15 +326,14 @@ def illustrate_cases(
     chosen = frozenset(drawn[: PIXELS // WINDOW_PX**2])
     paths = find_images(challenge, folder, images)
     sizes = {case.name: prod(case.shape_yx) for case in challenge.cases if case.name in chosen}
-    work = CaseWork(challenge, folder, received.files, paths, overlays, share_pixels(sizes, PIXELS))
-    outcomes = run_work(cases.work(work.judge, progress=progress), workers)
+    judge = partial(judge_cases, challenge, folder, received.files, paths, overlays, share_pixels(sizes, PIXELS))
+    outcomes = run_work(cases.work(judge, progress=progress), workers)
     raise_faults(challenge, received, [outcome for outcome in outcomes if isinstance(outcome, CaseOutcome)])
     judged = [outcome for outcome in outcomes if isinstance(outcome, Judgement)]
     return SecondPass(
         scenes={one.scene.case: one.scene for one in judged if one.scene is not None},
         errors=tuple(one.errors for one in judged),
         files=tuple(path for one in judged for path in one.files),
-        findings=tuple(dict.fromkeys(finding for one in judged for finding in one.findings)),
     )
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.content import PNG_MAGIC, TIFF_MAGICS
+from evaluation.decoding.content import PNG_MAGIC
 from evaluation.decoding.pixels import read_image, read_image_size
 from evaluation.decoding.tiff import SEPARATE_PLANES
 from evaluation.findings import quote
@@ -32,11 +34,22 @@ JPEG = (6, 7, 34892, 33007)
 PICTURES = "an SVS, TIFF or PNG file with grey or RGB pixels of 8 or 16 bits"
 
 
+@dataclass(frozen=True, slots=True)
 class Tissue:
-    """An open image. ``shape_yx`` is its full size, px."""
+    """An open image.
+
+    shape_yx  its full size, px
+    pixels    reads rows y0 to y1 - 1 and columns x0 to x1 - 1, which lie inside the image, uint8 (h, w, 3)
+    """
 
     path: Path
     shape_yx: tuple[int, int]
+    pixels: Callable[[int, int, int, int], Rgb]
+
+    def check_size(self, shape_yx: tuple[int, int]) -> None:
+        """Raise InputFault if the image has another size than its case."""
+        if self.shape_yx != shape_yx:
+            raise unreadable(self.path, "{:,} rows x {:,} columns".format(*self.shape_yx))
 
     def window(self, y0: int, x0: int, y1: int, x1: int, step: int = 1) -> Rgb:
         """The pixels of rows y0 to y1 - 1 and columns x0 to x1 - 1, uint8 (h, w, 3), each the mean of step x step.
@@ -54,29 +67,32 @@ class Tissue:
         bands = [(y, min(y + band, y1)) for y in range(y0, y1, band)]
         return np.concatenate([mean_of_blocks(self.pixels(low, x0, high, x1), step) for low, high in bands])
 
-    def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
-        """Read every pixel of a window that lies inside the image."""
-        raise NotImplementedError
 
-    def close(self) -> None:
-        """Close the file."""
+@contextmanager
+def open_tissue(path: Path) -> Iterator[Tissue]:
+    """Open the image of a case. Raises InputFault (unreadable-image, too-large)."""
+    import tifffile
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def open_tissue(path: Path) -> Tissue:
-    """Open the image of a case; close it, or use it as a context. Raises InputFault (unreadable-image, too-large)."""
     shape_yx = read_image_size(path)
     with path.open("rb") as stream:
-        head = stream.read(8)
-    if head.startswith(TIFF_MAGICS):
-        return TiffTissue(path)
-    assert head.startswith(PNG_MAGIC)  # or its size were not known
-    return PngTissue(path, shape_yx)
+        is_png = stream.read(8).startswith(PNG_MAGIC)
+    if is_png:
+        if 4 * math.prod(shape_yx) > MOST_BYTES:
+            raise too_large(path, f"a PNG of {shape_yx[0]:,} x {shape_yx[1]:,} px")
+        wanted = {"shape_yx": shape_yx, "bytes_limit": 2 * MOST_BYTES, "channels": None}
+        with path.open("rb") as stream:
+            samples = read_image(stream, suffix=".png", where=quote(path.name), as_colours=True, **wanted)
+        whole = as_rgb(samples if samples.ndim == 3 else samples[..., np.newaxis])
+        yield Tissue(path, shape_yx, lambda y0, x0, y1, x1: whole[y0:y1, x0:x1])
+        return
+    with damage_told(path):
+        file = tifffile.TiffFile(path)
+    with file:
+        with damage_told(path):
+            tiff = TiffPage(path, file.pages[0].keyframe)
+            shape_yx = tiff.page.imagelength, tiff.page.imagewidth
+            tiff.check()
+        yield Tissue(path, shape_yx, tiff.pixels)
 
 
 @contextmanager
@@ -112,31 +128,6 @@ def mean_of_blocks(pixels: npt.NDArray[np.integer[Any]], step: int) -> Rgb:
     return np.asarray((2 * total + count) // (2 * count), np.uint8)
 
 
-# --- PNG --------------------------------------------------------------------------------------------------------------
-
-
-class PngTissue(Tissue):
-    """A PNG, which is decoded as a whole when the first window is read."""
-
-    def __init__(self, path: Path, shape_yx: tuple[int, int]) -> None:
-        if 4 * math.prod(shape_yx) > MOST_BYTES:
-            raise too_large(path, f"a PNG of {shape_yx[0]:,} x {shape_yx[1]:,} px")
-        self.path = path
-        self.shape_yx = shape_yx
-        self.decoded: Rgb | None = None
-
-    def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
-        if self.decoded is None:
-            wanted = {"shape_yx": self.shape_yx, "bytes_limit": 2 * MOST_BYTES, "channels": None}
-            with self.path.open("rb") as stream:
-                samples = read_image(stream, suffix=".png", where=quote(self.path.name), as_colours=True, **wanted)
-            self.decoded = as_rgb(samples if samples.ndim == 3 else samples[..., np.newaxis])
-        return self.decoded[y0:y1, x0:x1].copy()
-
-    def close(self) -> None:
-        self.decoded = None
-
-
 def as_rgb(samples: npt.NDArray[Any]) -> Rgb:
     """Samples (H, W, S) as colours: grey, grey and alpha, RGB, or RGB and alpha; of 16 bits the upper 8."""
     if samples.dtype.itemsize == 2:
@@ -148,64 +139,47 @@ def as_rgb(samples: npt.NDArray[Any]) -> Rgb:
 # --- TIFF -------------------------------------------------------------------------------------------------------------
 
 
-class TiffTissue(Tissue):
-    """The first image of an SVS or TIFF file, ``page``."""
+@dataclass(frozen=True, slots=True)
+class TiffPage:
+    """The first image of an SVS or TIFF file, as tifffile has it."""
 
-    def __init__(self, path: Path) -> None:
-        import tifffile
+    path: Path
+    page: Any
 
-        self.path = path
-        with damage_told(path):
-            self.file = tifffile.TiffFile(path)
-        try:
-            with damage_told(path):
-                page: Any = self.file.pages[0].keyframe
-                self.page, self.shape_yx = page, (page.imagelength, page.imagewidth)
-                self.check()
-        except InputFault:
-            self.file.close()
-            raise
-
-    def check(self) -> None:
-        """Refuse what cannot be read in parts, or is no picture. Raises InputFault."""
-        page, segment_yx = self.page, self.segment_yx()
-        if page.photometric not in (MIN_IS_WHITE, MIN_IS_BLACK, RGB, PALETTE, YCBCR) or page.imagedepth != 1:
-            raise unreadable(self.path, "pixels that are neither grey nor RGB")
-        if page.dtype is None or page.dtype.kind not in "bu" or page.dtype.itemsize > 2:
-            raise unreadable(self.path, f"pixels of the type {page.dtype}")
-        if math.prod(segment_yx) * page.samplesperpixel * page.dtype.itemsize > MOST_BYTES:
-            raise too_large(self.path, f"a strip or tile of {' x '.join(map(str, segment_yx))} px")
-
+    @property
     def segment_yx(self) -> tuple[int, int]:
         """Height and width of a tile, or of a strip."""
         if self.page.is_tiled:
             return self.page.tilelength, self.page.tilewidth
         return min(self.page.rowsperstrip, self.page.imagelength), self.page.imagewidth
 
-    def close(self) -> None:
-        self.file.close()
+    def check(self) -> None:
+        """Refuse what cannot be read in parts, or is no picture. Raises InputFault."""
+        page = self.page
+        if page.photometric not in (MIN_IS_WHITE, MIN_IS_BLACK, RGB, PALETTE, YCBCR) or page.imagedepth != 1:
+            raise unreadable(self.path, "pixels that are neither grey nor RGB")
+        if page.dtype is None or page.dtype.kind not in "bu" or page.dtype.itemsize > 2:
+            raise unreadable(self.path, f"pixels of the type {page.dtype}")
+        if math.prod(self.segment_yx) * page.samplesperpixel * page.dtype.itemsize > MOST_BYTES:
+            raise too_large(self.path, f"a strip or tile of {' x '.join(map(str, self.segment_yx))} px")
 
     def pixels(self, y0: int, x0: int, y1: int, x1: int) -> Rgb:
         """A window; only the strips or tiles under it are decoded. What a file leaves out is white."""
         with damage_told(self.path):
-            page = self.page
+            page, (down, across) = self.page, self.segment_yx
             planes = page.samplesperpixel if page.planarconfig == SEPARATE_PLANES else 1
+            grid = planes, -(-page.imagelength // down), -(-page.imagewidth // across)
+            rows, columns = range(y0 // down, -(-y1 // down)), range(x0 // across, -(-x1 // across))
             samples = np.full((y1 - y0, x1 - x0, page.samplesperpixel), np.iinfo(page.dtype).max, page.dtype)
-            down, across = self.segment_yx()
-            per_row = -(-page.imagewidth // across)
-            per_plane = per_row * -(-page.imagelength // down)
-            for plane in range(planes):
-                for row in range(y0 // down, -(-y1 // down)):
-                    for column in range(x0 // across, -(-x1 // across)):
-                        data = self.segment(plane * per_plane + row * per_row + column)
-                        if data is None:
-                            continue
-                        top, left = row * down, column * across
-                        data = data[max(y0 - top, 0) : y1 - top, max(x0 - left, 0) : x1 - left]
-                        y, x = max(top - y0, 0), max(left - x0, 0)
-                        into = samples[..., plane : plane + 1] if planes > 1 else samples
-                        into[y : y + data.shape[0], x : x + data.shape[1]] = data
-            return colours_of(samples, page)
+            for plane, row, column in product(range(planes), rows, columns):
+                segment = self.segment(int(np.ravel_multi_index((plane, row, column), grid)))
+                if segment is not None:
+                    top, left = row * down - y0, column * across - x0  # in the window
+                    segment = segment[max(-top, 0) : y1 - y0 - top, max(-left, 0) : x1 - x0 - left]
+                    channels = slice(plane, plane + 1) if planes > 1 else slice(None)
+                    top, left = max(top, 0), max(left, 0)
+                    samples[top : top + segment.shape[0], left : left + segment.shape[1], channels] = segment
+            return self.colours_of(samples)
 
     def segment(self, index: int) -> npt.NDArray[Any] | None:
         """A decoded strip or tile, (h, w, samples); None if the file leaves it out."""
@@ -214,20 +188,20 @@ class TiffTissue(Tissue):
         if size == 0:
             return None
         tables = {"jpegtables": page.jpegtables, "jpegheader": page.jpegheader} if page.compression in JPEG else {}
-        decode = page.decode  # it looks into the file, as the tables do
-        self.file.filehandle.seek(page.dataoffsets[index])
-        data, _, _ = decode(self.file.filehandle.read(min(size, 2 * MOST_BYTES)), index, **tables)
+        decode, file = page.decode, page.parent.filehandle  # decode looks into the file, as the tables do
+        file.seek(page.dataoffsets[index])
+        data, _, _ = decode(file.read(min(size, 2 * MOST_BYTES)), index, **tables)
         return None if data is None else np.asarray(data[0])
 
-
-def colours_of(samples: npt.NDArray[Any], page: Any) -> Rgb:
-    """Turn the numbers of a TIFF page into colours, by its photometric interpretation."""
-    if samples.dtype == np.bool_:
-        samples = samples * np.uint8(255)
-    if page.photometric == PALETTE:
-        return np.asarray(page.colormap.reshape(3, -1).T[samples[..., 0]] >> 8, np.uint8)
-    if page.photometric == MIN_IS_WHITE:
-        samples = ~samples
-    if page.dtype.itemsize == 2 and page.bitspersample < 16:
-        samples = samples << (16 - page.bitspersample)
-    return as_rgb(samples)
+    def colours_of(self, samples: npt.NDArray[Any]) -> Rgb:
+        """Turn the numbers of the page into colours, by its photometric interpretation."""
+        page = self.page
+        if samples.dtype == np.bool_:
+            samples = samples * np.uint8(255)
+        if page.photometric == PALETTE:
+            return np.asarray(page.colormap.reshape(3, -1).T[samples[..., 0]] >> 8, np.uint8)
+        if page.photometric == MIN_IS_WHITE:
+            samples = ~samples
+        if page.dtype.itemsize == 2 and page.bitspersample < 16:
+            samples = samples << (16 - page.bitspersample)
+        return as_rgb(samples)

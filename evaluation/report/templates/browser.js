@@ -9,7 +9,6 @@
   const COLOURS = STATES.map((state) => getComputedStyle(root).getPropertyValue(`--picture-${state.replace(" ", "-")}`));
   const ORDER = [2, 3, 1, 0]; // of states that lost as much
   const PAGE = 8;
-  const LETTERS = new Map([..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"].map((letter, at) => [letter, at - 32]));
   const count = columns.case.length;
   const element = (tag, text = "", name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
   const isDrawn = (row) => Boolean(columns.reference[row] || columns.prediction[row]);
@@ -20,14 +19,13 @@
 
   const decode = (text) =>
     text.split(";").map((ring) => {
-      const [x, y, letters = ""] = ring.split(" ");
-      const points = [[Number(x), Number(y)]];
-      let [across, down] = points[0];
-      for (let at = 0; at < letters.length - 1; at++) {
-        if (at % 2) down += LETTERS.get(letters[at]);
-        else across += LETTERS.get(letters[at]);
+      let [across, down, ...sides] = ring.split(" ").map(Number);
+      const points = [[across, down]];
+      sides.forEach((length, at) => {
+        if (at % 2) down += length;
+        else across += length;
         points.push([across, down]);
-      }
+      });
       return points;
     });
   const boxOf = (rings) => {
@@ -98,8 +96,7 @@
     const context = canvas.getContext("2d");
     const scale = canvas.width / view.side;
     context.setTransform(1, 0, 0, 1, 0, 0);
-    context.fillStyle = "#f4f4f4";
-    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.clearRect(0, 0, canvas.width, canvas.height); // where there is no tissue, the page has its colour
     context.setTransform(scale, 0, 0, scale, -view.x * scale, -view.y * scale);
     seen.forEach(([x0, y0, x1, y1], at) => tissues[at] && context.drawImage(tissues[at], x0, y0, x1 - x0, y1 - y0));
     const px = 1 / scale;
