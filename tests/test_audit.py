@@ -28,20 +28,14 @@ from evaluation.leaderboard.board import build_board, score_and_rank
 from evaluation.leaderboard.rules import load_ranked
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.teams import challenge_key, score_teams
+from evaluation.ranking.methods import SCORE_ROUNDING, rank_values
 from evaluation.ranking.stability import undrawn
 from evaluation.report.studies import audit_page
 from evaluation.report.terminal import page_renderables
+from evaluation.results.documents import as_json
 from evaluation.scoring.street import score_then
 from evaluation.study.audit import audit_challenge, audit_views, kept_of, plan_audit, rank_view, view_of
-from evaluation.study.variants import (
-    Audit,
-    Dimension,
-    audit_csv,
-    audit_document,
-    audit_json,
-    audit_positions,
-    audit_scores,
-)
+from evaluation.study.variants import Audit, Dimension, audit_csv, audit_document, audit_positions
 
 SHAPE = (40, 60)
 CASES = {"a": ("P1", 6), "b": ("P1", 3), "c": ("P2", 8), "d": ("P3", 5)}  # group and number of nuclei
@@ -100,6 +94,16 @@ def challenge_of(**tables: Any) -> Challenge:
     return Challenge.build({**document(**tables), "cases": cases})
 
 
+def audit_json(found: Audit) -> str:
+    return as_json(audit_document(found))
+
+
+def audit_scores(teams: Any, dimensions: Any, settings: Any, scores: Any, published: int | None = None) -> Audit:
+    """The audit of scores, higher is better, that are known under several conditions, float64 (V, T)."""
+    position = rank_values(scores, higher_is_better=True, ties="min", tolerance=SCORE_ROUNDING)
+    return audit_positions(teams, dimensions, settings, position, position, published=published)
+
+
 def plan_of(**audit: Any) -> Any:
     challenge = challenge_of(audit=audit)
     assert challenge.ranking is not None
@@ -120,7 +124,7 @@ def test_a_first_place_that_no_rule_moves_is_not_shown_to_be_better_by_three_pat
     assert (found.verdict, found.variants) == ("undecided", 2 * 2)  # thresholds, units
     assert found.answer == (
         "The first rank of 'narrow' holds under all rules that were tried: it is first in 4 of 4 variants.",
-        "No column shows it significantly better than 'thick', 'few'.",
+        "No column shows it significantly better than 'thick' or 'few'.",
     )
     assert {effect.first_changes for effect in found.effects} == {0}
     assert {effect.dimension: effect.comparisons for effect in found.effects} == {
@@ -183,7 +187,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any], Any
 def test_the_published_variant_is_the_leaderboard(demo: tuple[Path, list[Any], Any]) -> None:
     folder, views, plan = demo
     board = score_and_rank(folder / "challenge", folder / "submissions", folder / "board", workers=1)
-    found = audit_views(views, plan.challenge.audit, identity={})
+    found = audit_views(views, plan.challenge.audit)
     assert found.published == 0
     assert found.setting(0) == {
         "matching": "iou_above", "threshold": "as written", "unit": "group_mean", "overlap": "class_order",
@@ -227,7 +231,7 @@ def test_what_is_not_listed_comes_from_the_challenge(demo: tuple[Path, list[Any]
     assert [(run.overlap, run.ignore) for run in plan.runs] == list(
         product(("class_order", "keep", "last"), ("clip", "drop_centroid"))
     )
-    found = audit_views(demo[1], AuditRules(), identity={})
+    found = audit_views(demo[1], AuditRules())
     values = {dimension.name: dimension.values for dimension in found.dimensions}
     paths = [column.path for column in plan.rules.columns]
     assert values["weights"] == ("as written", *(f"{p} {how}" for p in paths for how in ("without", "x 0.5", "x 2")))
@@ -324,7 +328,7 @@ def test_lists_that_contradict_the_challenge_are_refused(audit: Any, where: str)
 
 def test_absolute_is_refused_for_several_columns(demo: tuple[Path, list[Any], Any]) -> None:
     with pytest.raises(ChallengeBroken, match="'absolute' with 4 columns"):
-        audit_views(demo[1], AuditRules(methods=("absolute",)), identity={})
+        audit_views(demo[1], AuditRules(methods=("absolute",)))
 
 
 def test_unknown_keys_of_the_audit_are_refused() -> None:
@@ -595,7 +599,7 @@ def test_of_many_challengers_three_are_named_and_the_others_counted() -> None:
         "'C' is first in 1 of 6.",
         "'D' is first in 1 of 6.",
         "So are 2 more teams in some variants.",
-        "5 of 5 single changes of the rules give another first rank: judge b ('B'), judge c ('C'), judge d ('D'), and "
+        "5 of 5 single changes of the rules give another first rank: judge b ('B'), judge c ('C'), judge d ('D') and "
         "2 more.",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
 from evaluation.report.studies import audit_page
-from evaluation.study.variants import Audit, Dimension, audit_json, audit_positions
+from evaluation.results.documents import as_json
+from evaluation.study.variants import Audit, Dimension, audit_document, audit_positions
 
 NAN = float("nan")
 IDENTITY = {"name": "Made", "version": "1", "hash": "00"}
@@ -30,14 +32,14 @@ PLACES = [[1, 2, 3, 4], [2, 1, 3, 4], [1, 2, 2, 4], [2, 3, 1, NAN]]
 
 def document_of(audit: Audit) -> dict[str, Any]:
     """What audit.json holds, read back."""
-    found: dict[str, Any] = json.loads(audit_json(audit), parse_constant=pytest.fail)
+    found: dict[str, Any] = json.loads(as_json(audit_document(audit)), parse_constant=pytest.fail)
     return found
 
 
-def made(places: Any = PLACES, names: Any = ("A", "B", "C", "D"), **more: Any) -> dict[str, Any]:
+def made(places: Any = PLACES, names: Any = ("A", "B", "C", "D"), better: Any = None, **more: Any) -> dict[str, Any]:
     position = np.array(places, float)
-    fields: dict[str, Any] = {"published": 0, "identity": IDENTITY} | more
-    return document_of(audit_positions(names, RULES, SETTINGS, position, position, **fields))
+    audit = audit_positions(names, RULES, SETTINGS, position, position, published=0, better=better)
+    return document_of(replace(audit, identity=IDENTITY, **more))
 
 
 def part(page: Page, anchor: str) -> Any:

@@ -34,8 +34,10 @@ from evaluation.findings.errors import WorkersLost, WrongUsage
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
 from evaluation.results import __version__
+from evaluation.results.documents import as_json
 from evaluation.scoring.receive import memory_needs
-from evaluation.study.audit import audit_challenge, write_audit
+from evaluation.study.audit import audit_challenge
+from evaluation.study.variants import audit_document
 
 ROOT = Path(__file__).resolve().parents[1]
 TEAMS = 5
@@ -124,7 +126,7 @@ def test_an_audit_by_an_executor_is_that_of_one_process(made: Path, tmp_path: Pa
                 progress=lambda *step: steps.append(step),
                 **options,
             )
-            write_audit(tmp_path / name, found)
+            (tmp_path / name / "audit.json").write_text(as_json(audit_document(found)))
             assert steps[-1] == (6, 6)
             assert steps == sorted(steps)
     assert contents(tmp_path / "alone") == contents(tmp_path / "together")

@@ -298,17 +298,14 @@ def audit(
 def show_audit(audit: Audit, output: Path, *, report: bool) -> None:
     """Write an audit, and print the first sections of its page."""
     from evaluation.report.studies import audit_page
-    from evaluation.study.audit import write_audit
-    from evaluation.study.variants import audit_document
+    from evaluation.results.files import write_atomically
+    from evaluation.study.variants import audit_csv, audit_document
 
+    document = audit_document(audit)
+    screen.write_document(output, "audit", document, audit_page if report else None)
     with options.writing_to(output):
-        write_audit(output, audit)
-        page = audit_page(audit_document(audit))
-        if report:
-            from evaluation.report.folders import write_page
-
-            write_page(page, output / "audit.html")
-    screen.show_sections(page, "first-place", "rules")
+        write_atomically(output / "audit.csv", audit_csv(audit))
+    screen.show_sections(audit_page(document), "first-place", "rules")
     screen.show_lines(audit.notes)
     screen.show_written(output, "audit.json", "audit.csv", page="audit.html" * report)
 

@@ -35,14 +35,12 @@ from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues
 from evaluation.ranking.methods import keep_complete_units
 from evaluation.ranking.significance import PairwiseTest
 from evaluation.results.documents import as_json
-from evaluation.results.files import write_atomically
-from evaluation.scoring.score import MEANS, UNIT_OF_MEAN, Result
-from evaluation.study.variants import Audit, Dimension, audit_csv, audit_json, audit_positions
+from evaluation.scoring.score import UNIT_OF_MEAN, Result
+from evaluation.study.variants import Audit, Dimension, audit_positions
 
 TABLES_UP_TO = 1_000  # of scores, each ranked by every method
 WEIGHT_FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column
 AS_WRITTEN = "as written"
-MEANS_BY_UNIT = {unit: name for name, unit in UNIT_OF_MEAN.items()}
 KEPT, SCORES = "scores", "scores.json"  # folder in the output, and the file of a team and a run
 TEAM_OUTCOMES: tuple[Outcome, ...] = ("not ranked", "scored", "kept")  # of a team: the first that one of its runs has
 WITHOUT_NUCLEI = (
@@ -66,25 +64,22 @@ class View:
     values: Mapping[str, str]
 
 
-def audit_views(
-    views: Sequence[View],
-    audit: AuditRules,
-    *,
-    identity: Mapping[str, str],
-    unranked: Sequence[Unranked] = (),
-    notes: Sequence[str] = (),
-) -> Audit:
+def audit_views(views: Sequence[View], audit: AuditRules) -> Audit:
     """Rank the teams of every view by every method, and audit the places. The first view is the published one.
 
     Its weights are varied, too.
     """
-    views, left_out = [complete(view) for view in views], list(notes)
+    views = [*views]
+    notes: list[str] = []
+    for index, view in enumerate(views):
+        if view.rules.missing == "complete_cases":
+            views[index] = replace(view, table=keep_complete_units(view.table))
     own, rules = views[0], views[0].rules
     tests = ranked_table.compare_columns(own.table, rules) if own.table.teams else []
-    methods = methods_of(own, audit, tests, left_out)
+    methods = methods_of(own, audit, tests, notes)
     views += weight_views(own, audit.weights)
     ranked = [{method: rank_view(view, method) for method in methods} for view in views]
-    distinct_methods = different_methods(ranked, left_out)
+    distinct_methods = different_methods(ranked, notes)
     rows = [
         (dict(view.values) | {"method": method}, places[method])
         for view, places in zip(views, ranked, strict=True)
@@ -95,30 +90,20 @@ def audit_views(
         Dimension(name, tuple(dict.fromkeys(values.get(name, value) for values, _ in rows)), value)
         for name, value in published.items()
     ]
+    settings = [
+        [dimension.values.index(values.get(dimension.name, dimension.published)) for dimension in dimensions]
+        for values, _ in rows
+    ]
     position, combined = (np.stack(places) for places in zip(*(places for _, places in rows), strict=True))
     is_ranked = ~np.isnan(position).all(axis=0)
     named = list(zip(own.table.teams, is_ranked.tolist(), strict=True))
-    without = [Unranked(name, "no-value", "no rank in any variant") for name, is_in in named if not is_in]
-    return audit_positions(
-        tuple(name for name, is_in in named if is_in),
-        dimensions,
-        [
-            [dimension.values.index(values.get(dimension.name, dimension.published)) for dimension in dimensions]
-            for values, _ in rows
-        ],
-        position[:, is_ranked],
-        combined[:, is_ranked],
-        published=0,
-        better=better_pairs(own.table.teams, tests),
-        identity=identity,
-        unranked=sorted([*without, *unranked], key=lambda row: row.name),
-        notes=[f"{counted(len(rows), 'variant')} of {counted(len(views), 'table')} of scores.", *left_out],
+    teams, places = [name for name, is_in in named if is_in], (position[:, is_ranked], combined[:, is_ranked])
+    better = better_pairs(own.table.teams, tests)
+    return replace(
+        audit_positions(teams, dimensions, settings, *places, published=0, better=better),
+        unranked=tuple(Unranked(name, "no-value", "no rank in any variant") for name, is_in in named if not is_in),
+        notes=(f"{counted(len(rows), 'variant')} of {counted(len(views), 'table')} of scores.", *notes),
     )
-
-
-def complete(view: View) -> View:
-    is_cut = view.rules.missing == "complete_cases"
-    return replace(view, table=keep_complete_units(view.table)) if is_cut else view
 
 
 def rank_view(view: View, method: RankingMethod) -> tuple[Float64, Float64]:
@@ -177,12 +162,6 @@ def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
         weights = table.weights.copy()
         weights[index] *= factor
         remaining = np.flatnonzero(weights)
-        if gaps is not None:
-            lacking, left_out, by_unit = (
-                gaps.lacking[:, remaining],
-                gaps.left_out[remaining],
-                gaps.by_unit[:, remaining],
-            )
         changed = replace(
             table,
             columns=tuple(table.columns[place] for place in remaining),
@@ -190,18 +169,17 @@ def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
             weights=weights[remaining],
             overall=table.overall[:, remaining],
             by_unit=None if table.by_unit is None else table.by_unit[:, remaining],
-            gaps=gaps and replace(gaps, lacking=lacking, left_out=left_out, by_unit=by_unit),
+            gaps=gaps
+            and replace(
+                gaps,
+                lacking=gaps.lacking[:, remaining],
+                left_out=gaps.left_out[remaining],
+                by_unit=gaps.by_unit[:, remaining],
+            ),
         )
         rules = own.rules.model_copy(update={"columns": tuple(columns[place] for place in remaining)})
         name = f"{columns[index].path} {f'x {factor:g}' if factor else 'without'}"
         yield View(changed, rules, {**own.values, "weights": name})
-
-
-def write_audit(folder: Path, audit: Audit) -> None:
-    """Write audit.csv and audit.json, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "audit.csv", audit_csv(audit))
-    write_atomically(folder / "audit.json", audit_json(audit))
 
 
 # --- scores from elsewhere --------------------------------------------------------------------------------------------
@@ -235,15 +213,11 @@ def audit_scores_in_file(
     for rule, (name, mean) in product(missing, means.items()):
         by_rule = rules.model_copy(update={"missing": rule})
         scores_of_view = table_of_rows(rows, rules.columns, unit=unit, missing=rule, mean=mean)
-        views.append(
-            View(board.table_in_file(scores_of_view, by_rule, challenge), by_rule, {"missing": rule, "unit": name})
-        )
-    return audit_views(
-        views,
-        challenge.audit if challenge else AuditRules(),
-        identity=board.identity_of(challenge, rules),
-        notes=[*notes, *render_findings([*findings, *own.findings])],
-    )
+        table = board.table_in_file(scores_of_view, by_rule, challenge)
+        views.append(View(table, by_rule, {"missing": rule, "unit": name}))
+    audit = audit_views(views, challenge.audit if challenge else AuditRules())
+    notes += render_findings([*findings, *own.findings])
+    return replace(audit, identity=board.identity_of(challenge, rules), notes=(*audit.notes, *notes))
 
 
 # --- what is varied in a challenge ------------------------------------------------------------------------------------
@@ -275,8 +249,8 @@ class Plan:
 
     def paths(self, matching: Matching, unit: str) -> list[str]:
         """The paths of the columns in a view."""
-        parts = [path.rpartition(".") for path in self.columns[matching]]
-        return [f"{metric}.{unit if unit in MEANS.values() else aggregation}" for metric, _, aggregation in parts]
+        columns = self.columns[matching]
+        return [path if unit == AS_WRITTEN else f"{path.rpartition('.')[0]}.{unit}" for path in columns]
 
     @property
     def all_paths(self) -> tuple[str, ...]:
@@ -325,10 +299,9 @@ def plan_matching(
         raise contradictory("audit.matching", "given beside numbers of nuclei", expected)
     paths = tuple(column.path for column in rules.columns)
     columns: dict[Matching, tuple[str, ...]] = {}
-    added: list[AnyMatchingRule] = []
+    added = [*extra]
     for rule in (*own, *extra):
         moved = [path if rule is own[0] else moved_path(challenge, path, rule) for path in paths]
-        added += [rule] if rule in extra else []
         if None in moved:
             notes.append(f"The matching rule {rule.name} is left out: not every column has a value under it.")
             continue
@@ -374,11 +347,10 @@ def plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
     written = {column.path.rpartition(".")[2] for column in rules.columns}
     own = next(iter(written)) if len(written) == 1 else AS_WRITTEN
     if challenge.audit.units is not None:
-        return own_first(own, [MEANS_BY_UNIT[unit] for unit in challenge.audit.units])
+        return own_first(own, [name for name, unit in UNIT_OF_MEAN.items() if unit in challenge.audit.units])
     groups = len({case.group for case in challenge.cases})
-    same = {"group_mean"}
-    same |= {"pooled"} if groups == 1 else set()
-    same |= {"case_mean"} if groups == len(challenge.cases) else set()
+    number_of_units = {"group_mean": groups, "pooled": 1, "case_mean": len(challenge.cases)}
+    same = {name for name, number in number_of_units.items() if number == groups}
     shown = own if own in same else "group_mean"
     return own_first(own, [name for name in AGGREGATIONS if name not in same or name == shown])
 
@@ -394,10 +366,8 @@ def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: lis
     for overlap, policy in product(overlaps, policies):
         fraction = reference.ignore.fraction if policy == reference.ignore.policy else audit.fraction
         ignore = {"policy": policy, "fraction": fraction if policy in WITH_FRACTION else None}
-        drawn = {key: getattr(reference, key) for key in type(reference).model_fields}
-        drawn |= {"overlap": overlap, "ignore": reference.ignore.model_dump() | ignore}
-        document = {key: getattr(challenge, key) for key in Challenge.model_fields}
-        document |= {"reference": drawn, "confidence": None}
+        drawn = {**dict(reference), "overlap": overlap, "ignore": {**dict(reference.ignore), **ignore}}
+        document = {**dict(challenge), "reference": drawn, "confidence": None}
         if rules:
             document["matching"] = challenge.matching.model_copy(update={"rules": tuple(rules)})
         try:
@@ -462,19 +432,17 @@ def audit_challenge(
         if note:
             note(name, next(kind for kind in TEAM_OUTCOMES if kind in reached))
     unranked = {row.name: row for scored in runs for row in scored.unranked}
-    left_out = {*unranked, *rules.unranked}
-    scores = [[team for team in scored.scores if team.name not in left_out] for scored in runs]
+    left_out, views = {*unranked, *rules.unranked}, []
+    for run, scored in zip(plan.runs, runs, strict=True):
+        teams = [team for team in scored.scores if team.name not in left_out]
+        views += [view_of(plan, run, teams, matching, unit) for matching, unit in product(plan.columns, plan.units)]
+    audit = audit_views(views, challenge.audit)
     findings = [*runs[0].findings, *gameable_ranking(challenge)]
-    return audit_views(
-        [
-            view_of(plan, run, teams, matching, unit)
-            for run, teams in zip(plan.runs, scores, strict=True)
-            for matching, unit in product(plan.columns, plan.units)
-        ],
-        challenge.audit,
+    return replace(
+        audit,
         identity=board.identity_of(challenge, rules),
-        unranked=list(unranked.values()),
-        notes=[*plan.notes, *(f"{finding.where}: {finding.got}." for finding in findings)],
+        unranked=tuple(sorted([*audit.unranked, *unranked.values()], key=lambda row: row.name)),
+        notes=(*audit.notes, *plan.notes, *(f"{finding.where}: {finding.got}." for finding in findings)),
     )
 
 

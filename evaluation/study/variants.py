@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from evaluation.findings import counted, quote
 from evaluation.leaderboard.stored import Unranked
-from evaluation.leaderboard.verdict import NAMED_UP_TO
-from evaluation.model import Bool, Float64, Int64, Ties
-from evaluation.ranking.methods import SCORE_ROUNDING, rank_values
-from evaluation.ranking.stability import count_pairs
+from evaluation.leaderboard.verdict import NAMED_UP_TO, in_words, names_of
+from evaluation.model import Bool, Float64, Int64
+from evaluation.model.arrays import blocks
+from evaluation.ranking.stability import find_first, unranked_last
 from evaluation.results import __version__
 from evaluation.results.csv_files import csv_table
-from evaluation.results.documents import as_json, encoded, number
+from evaluation.results.documents import encoded, number
 
 VARIANTS_AT_ONCE = 4096
 
@@ -116,10 +116,10 @@ class Audit:
     published         the index of the published variant, or None
     teams             (T,) that have a place in any variant
     position, combined  float64 (V, T); NaN where a team is not ranked
+    identity          of the challenge, as documents have it; empty: of none
     notes             what is left out, and why
     """
 
-    identity: Mapping[str, str]
     verdict: Verdict
     answer: tuple[str, ...]
     dimensions: tuple[Dimension, ...]
@@ -131,6 +131,7 @@ class Audit:
     places: tuple[TeamPlaces, ...]
     effects: tuple[DimensionEffect, ...]
     varied: tuple[Varied, ...]
+    identity: Mapping[str, str] = field(default_factory=dict)
     unranked: tuple[Unranked, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -144,29 +145,6 @@ class Audit:
         return {dimension.name: dimension.values[value] for dimension, value in pairs}
 
 
-def audit_scores(
-    teams: Sequence[str],
-    dimensions: Sequence[Dimension],
-    settings: npt.ArrayLike,
-    scores: Float64,
-    *,
-    higher_is_better: bool = True,
-    ties: Ties = "min",
-    published: int | None = None,
-) -> Audit:
-    """The audit of scores that are known under several conditions, float64 (V, T); NaN: a team has none.
-
-    settings   for each variant the index of its value in each dimension, (V, D)
-    published  the variant that was published; None: the first rank is that of the team which is first most often
-
-    >>> conditions = [Dimension("matching", ("strict", "loose"))]
-    >>> audit_scores(["A", "B"], conditions, [[0], [1]], np.array([[0.6, 0.5], [0.6, 0.7]])).verdict
-    'no'
-    """
-    position = rank_values(scores, higher_is_better=higher_is_better, ties=ties, tolerance=SCORE_ROUNDING)
-    return audit_positions(teams, dimensions, settings, position, position, published=published)
-
-
 def audit_positions(
     teams: Sequence[str],
     dimensions: Sequence[Dimension],
@@ -176,26 +154,29 @@ def audit_positions(
     *,
     published: int | None = None,
     better: Collection[tuple[str, str]] | None = None,
-    identity: Mapping[str, str] | None = None,
-    unranked: Sequence[Unranked] = (),
-    notes: Sequence[str] = (),
 ) -> Audit:
     """The audit of the places of teams in several variants, float64 (V, T); NaN: a team is not ranked.
 
-    settings and published as in ``audit_scores``. better: pairs of teams of which the first is significantly better;
-    None: nothing could be tested. Every variant must differ from every other in a dimension at least. Raises ValueError
-    for none, and for two that are the same.
+    settings   for each variant the index of its value in each dimension, (V, D)
+    published  the variant that was published; None: the first rank is that of the team which is first most often
+    better     pairs of teams of which the first is significantly better; None: nothing could be tested
+
+    Every variant must differ from every other in a dimension at least. Raises ValueError for none, and for two that are
+    the same.
+
+    >>> conditions, places = [Dimension("matching", ("strict", "loose"))], np.array([[1.0, 2.0], [2.0, 1.0]])
+    >>> audit_positions(["A", "B"], conditions, [[0], [1]], places, places).verdict
+    'no'
     """
     chosen = np.asarray(settings, np.int64).reshape(len(position), len(dimensions))
     if len(chosen) == 0 or len(np.unique(chosen, axis=0)) < len(chosen):
         raise ValueError("variants must differ from each other, and there must be one")
-    first = is_first(position)
+    first = find_first(position)
     places = team_places(teams, position, first, published)
     verdict, answer = judge(places, first, published is not None, better)
     if published is not None:
         answer += tell_changes(teams, dimensions, chosen, first, published)
     return Audit(
-        identity=dict(identity or {}),
         verdict=verdict,
         answer=tuple(answer),
         dimensions=tuple(dimensions),
@@ -213,8 +194,6 @@ def audit_positions(
             Varied(varied.name, varied.published, value_shares(varied, chosen[:, index], teams, first))
             for index, varied in enumerate(dimensions)
         ),
-        unranked=tuple(unranked),
-        notes=tuple(notes),
     )
 
 
@@ -234,22 +213,13 @@ def neighbours(settings: Int64, dimension: int) -> Int64:
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def is_first(position: Float64) -> Bool:
-    """Whether a team is first in a variant, alone or with others, bool (V, T)."""
-    if position.shape[1] == 0:
-        return np.zeros(position.shape, np.bool_)
-    finite = np.where(np.isnan(position), np.inf, position)
-    return np.asarray((finite == finite.min(axis=1, keepdims=True)) & np.isfinite(finite))
-
-
 def effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> DimensionEffect:
     """What a dimension does alone, from pairs of variants that differ in it only. Teams without a place are last."""
     if len(pairs) == 0:
         return DimensionEffect(name, 0)
-    last = np.where(np.isnan(position), np.inf, position)
-    changed = []
-    for part in np.split(pairs, range(VARIANTS_AT_ONCE, len(pairs), VARIANTS_AT_ONCE)):
-        counts = count_pairs(last[part[:, 0]], last[part[:, 1]])
+    changed: list[float] = []
+    for part in blocks(len(pairs), VARIANTS_AT_ONCE):
+        counts = unranked_last(*(position[pairs[part, side]] for side in (0, 1)))
         changed += (counts.changed() / np.maximum(counts.pairs, 1)).tolist()
     changes = (first[pairs[:, 0]] != first[pairs[:, 1]]).any(axis=1).sum()
     return DimensionEffect(name, len(pairs), int(changes), math.fsum(changed) / len(pairs))
@@ -261,19 +231,13 @@ def credits(first: Bool) -> Float64:
 
 
 def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> tuple[ValueShare, ...]:
-    """The first ranks in the variants with each value of a dimension."""
-    shares_of_values = []
+    """Who is first in the variants with each value of a dimension."""
+    values = []
     for index, name in enumerate(dimension.values):
-        of_value = first[value == index]
-        if len(of_value):
-            shares = credits(of_value).mean(axis=0)
-            ordered = sorted(
-                map(Share, teams, shares.tolist()), key=lambda team_share: (-team_share.share, team_share.team)
-            )
-            shares_of_values.append(
-                ValueShare(name, len(of_value), tuple(team_share for team_share in ordered if team_share.share))
-            )
-    return tuple(shares_of_values)
+        if len(chosen := first[value == index]):
+            shares = sorted(zip((-credits(chosen).mean(axis=0)).tolist(), teams, strict=True))
+            values.append(ValueShare(name, len(chosen), tuple(Share(team, -share) for share, team in shares if share)))
+    return tuple(values)
 
 
 def team_places(teams: Sequence[str], position: Float64, first: Bool, published: int | None) -> tuple[TeamPlaces, ...]:
@@ -311,19 +275,18 @@ def judge(
     """Can the first rank be defended? The answer as a code and in sentences. ``better``: as in ``audit_positions``."""
     variants, of_variants = len(first), counted(len(first), "variant")
     ranked = [team for team in places if team.places]
-    if not ranked:
-        return "no-teams", ["No team is ranked, so that there is no first rank to defend."]
+    if not ranked or (is_published and ranked[0].published is None):
+        by = " by the published rules" * bool(ranked)
+        return "no-teams", [f"No team is ranked{by}, so that there is no first rank to defend."]
     if len(ranked) == 1:
         return "one-team", [f"{quote(ranked[0].name, 40)} is the only team: its first rank says nothing."]
-    lowest = min((team.published for team in ranked if team.published is not None), default=None)
-    most = max(team.first for team in ranked)
-    champions = [t for t in ranked if (t.published == lowest is not None if is_published else t.first == most)]
-    if not champions:
-        return "no-teams", ["No team is ranked by the published rules, so that there is no first rank to defend."]
-    names = " and ".join(quote(team.name, 40) for team in champions)
+    best = ranked[0]
+    champions = [
+        team for team in ranked if (team.published == best.published if is_published else team.first == best.first)
+    ]
+    names = names_of([team.name for team in champions])
     if variants == 1:
-        known = f"Whether the first rank of {names} can be defended is not known: nothing is varied."
-        return "nothing-varied", [known]
+        return "nothing-varied", [f"Whether the first rank of {names} can be defended is not known: nothing is varied."]
     others = sorted((team for team in ranked if team.first and team not in champions), key=lambda t: (-t.first, t.name))
     also = [also_first(team, variants) for team in others[:NAMED_UP_TO]]
     if rest := len(others) - len(also):
@@ -335,22 +298,18 @@ def judge(
         is_shared = "share it in all variants" if always else "share it" if is_published else "are first equally often"
         verdict: Verdict = "shared" if always else "no"
         return verdict, [f"The first rank cannot be defended by one team: {names} {is_shared}.", *each, *also]
-    champion = champions[0]
-    if champion.first < variants:
-        words = f"{start} cannot be defended: it is first in {champion.first:,} of {of_variants}."
+    if best.first < variants:
+        words = f"{start} cannot be defended: it is first in {best.first:,} of {of_variants}."
         nobody = int((~first.any(axis=1)).sum())
-        last = [f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else []
-        return "no", [words, *also, *last]
-    if champion.first_alone < variants:
-        shared = f"it is first in all {of_variants}, but shares it in {variants - champion.first_alone:,}."
+        return "no", [words, *also, *([f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else [])]
+    if best.first_alone < variants:
+        shared = f"it is first in all {of_variants}, but shares it in {variants - best.first_alone:,}."
         return "shared", [f"{start} cannot be defended alone: {shared}", *also]
     held = f"{start} holds under all rules that were tried: it is first in {variants:,} of {of_variants}."
     if better is None:
         return "untested", [held, "Whether it would hold with other patients is not known: nothing can be tested."]
-    if alike := [team.name for team in ranked if team is not champion and (champion.name, team.name) not in better]:
-        shown = ", ".join(quote(name, 40) for name in alike[:NAMED_UP_TO])
-        more = f" and {len(alike) - NAMED_UP_TO:,} more" if len(alike) > NAMED_UP_TO else ""
-        return "undecided", [held, f"No column shows it significantly better than {shown}{more}."]
+    if alike := [team.name for team in ranked if team is not best and (best.name, team.name) not in better]:
+        return "undecided", [held, f"No column shows it significantly better than {names_of(alike, 'or')}."]
     return "yes", [held, "It is significantly better than every other team in some column: it can be defended."]
 
 
@@ -369,24 +328,17 @@ def tell_changes(
     if not len(changed):
         return []
     each = []
-    for row in changed[:NAMED_UP_TO].tolist():
+    for row in changed.tolist():
         index = int(np.flatnonzero(~is_own[row])[0])
-        names = [quote(name, 40) for name, is_in in zip(teams, first[row], strict=True) if is_in]
+        names = [name for name, is_in in zip(teams, first[row], strict=True) if is_in]
         change = f"{dimensions[index].name} {dimensions[index].values[settings[row, index]]}"
-        each.append(f"{change} ({' and '.join(names) or 'nobody'})")
-    more = f", and {len(changed) - NAMED_UP_TO:,} more" if len(changed) > NAMED_UP_TO else ""
+        each.append(f"{change} ({names_of(names) if names else 'nobody'})")
     return [
-        f"{len(changed):,} of {len(single):,} single changes of the rules give another first rank: "
-        f"{', '.join(each)}{more}."
+        f"{len(changed):,} of {len(single):,} single changes of the rules give another first rank: {in_words(each)}."
     ]
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
-
-
-def audit_json(audit: Audit) -> str:
-    """The content of audit.json: strict JSON, sorted keys, six decimals; the same bytes for the same audit."""
-    return as_json(audit_document(audit))
 
 
 def audit_document(audit: Audit) -> dict[str, Any]:
