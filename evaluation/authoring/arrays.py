@@ -33,7 +33,7 @@ from evaluation.instances.runs import empty_region, join_regions, select_instanc
 from evaluation.model import Instances, LabelRuns, Region
 from evaluation.model.annotations import runs_of
 from evaluation.scoring.from_arrays import score_instances
-from evaluation.study.hints import IMAGES_TRIED, Seen, classes_hint, hints_about
+from evaluation.study.hints import IMAGES_TRIED, TriedImage, classes_hint, hints_about
 
 PATHS = (str, PathLike)
 SEVERAL = 4  # nuclei, each with a class of its own: no class map
@@ -135,7 +135,7 @@ def compare(
             made = {name: one.with_ids(party.plan, f"{model!r}, image {name!r}") for name, one in models[model].items()}
             pairs = {name: (nuclei, made.get(name)) for name, nuclei in of_reference.items()}
             results[model] = result = score_instances(challenge, pairs, groups=groups, regions=regions)
-            some = [Seen(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
+            some = [TriedImage(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
             hints = (*hints_about(partial(list, some[:IMAGES_TRIED]), result), *classes_hint(result))
             findings += [replace(hint, where=f"prediction {model!r}") for hint in hints]
     return comparison_of(results, parties, findings=tuple(dict.fromkeys(findings)))

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from evaluation.instances.prepare import convert_parts
 from evaluation.instances.rasterise import placed_vertices
 from evaluation.instances.runs import select_instances
 from evaluation.matching import match_centroid_closest_first, match_iou_above, overlap_table
-from evaluation.model import Annotations, Instances, Outlines, Part, Points
+from evaluation.model import Annotations, Float64, Instances, OriginRule, Outlines, Part, Points, VerticesRule
 from evaluation.model.arrays import expand
 from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side
 from evaluation.scoring.receive import receive_submission
@@ -32,6 +33,7 @@ from evaluation.scoring.score import Result
 
 Size = tuple[int, int]
 
+SIDE = "prediction"  # where hints find what they tell
 IMAGES_TRIED = 4
 PIXELS_AT_MOST = 25_000_000
 NUCLEI_AT_MOST = 20_000
@@ -44,7 +46,7 @@ BIN_PX = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class TriedImage:
     """An image: its reference, and its prediction as it was read, with the rules of its outlines.
 
     radius_px  within which centroids match; None: nuclei match by their IoU
@@ -54,8 +56,8 @@ class Seen:
     name: str
     reference: Instances
     parts: tuple[Part, ...]
-    vertices: str | None = None
-    origin: str | None = None
+    vertices: VerticesRule | None = None
+    origin: OriginRule | None = None
     radius_px: float | None = None
     own_yx: Size | None = None
 
@@ -63,17 +65,27 @@ class Seen:
     def shape_yx(self) -> Size:
         return self.reference.shape_yx
 
-    def prediction(self, parts: Sequence[Part] | None = None, origin: str | None = None) -> Instances:
+    @property
+    def are_outlines(self) -> bool:
+        return all(isinstance(part, Outlines) for part in self.parts)
+
+    def prediction(self) -> Instances:
         """The prediction as instances; parts that do not fit the image are cut at its edge."""
-        made = convert_parts(
-            self.parts if parts is None else parts,
-            self.own_yx or self.shape_yx,
-            vertices=self.vertices or "exact",  # type: ignore[arg-type]
-            origin=origin or self.origin or "pixel_centre",  # type: ignore[arg-type]
-            vanished="drop",
-            where=self.name,
-        )
-        return made.instances
+        return self.converted(self.parts, self.vertices or "exact", self.origin or "pixel_centre")
+
+    def moved_outlines(self, move: Callable[[Float64], Float64]) -> Instances:
+        """The prediction with its vertices moved, float64 (N, 2) in x and y."""
+        rules: dict[str, Any] = {"vertices": "exact", "origin": self.origin or "pixel_centre"}
+        parts = [
+            replace(part, points_xy=move(placed_vertices(part.points_xy, **rules)))
+            for part in self.parts
+            if isinstance(part, Outlines)
+        ]
+        return self.converted(parts, "exact", "pixel_centre")
+
+    def converted(self, parts: Sequence[Part], vertices: VerticesRule, origin: OriginRule) -> Instances:
+        rules: dict[str, Any] = {"vertices": vertices, "origin": origin, "vanished": "drop", "where": self.name}
+        return convert_parts(parts, self.own_yx or self.shape_yx, **rules).instances
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,37 +101,34 @@ class Undoing:
     scale_xy: tuple[float, float] = (1, 1)
     shift_xy: tuple[float, float] = (0, 0)
 
-    def offset_xy(self, shape_yx: tuple[int, int]) -> tuple[float, float]:
-        width, height = shape_yx[1], shape_yx[0]
-        sides = (width - 1 if self.scale_xy[0] < 0 else 0, height - 1 if self.scale_xy[1] < 0 else 0)
-        grown = [(abs(scale) - 1) / 2 for scale in self.scale_xy]  # pixels grow about their corners
-        return sides[0] + self.shift_xy[0] + grown[0], sides[1] + self.shift_xy[1] + grown[1]
+    def offset_xy(self, shape_yx: Size) -> Float64:
+        sides: Float64 = np.where(np.array(self.scale_xy) < 0, np.subtract(shape_yx[::-1], 1), 0)
+        grown = (np.abs(self.scale_xy) - 1) / 2  # pixels grow about their corners
+        return np.asarray(sides + self.shift_xy + grown)
 
-    def applied(self, image: Seen) -> Instances:
-        offset = np.array(self.offset_xy(image.shape_yx))
+    def applied(self, image: TriedImage) -> Instances:
+        offset_xy, scale_xy = self.offset_xy(image.shape_yx), np.array(self.scale_xy)
+
+        def move(points_xy: Float64) -> Float64:
+            return np.asarray((points_xy[:, ::-1] if self.swap else points_xy) * scale_xy + offset_xy)
+
         if image.radius_px is not None:
             made = image.prediction()
-            points_xy = made.centroids_yx()[:, :: 1 if self.swap else -1] * np.array(self.scale_xy) + offset
-            return replace(made, point_yx=points_xy[:, ::-1])
-        if image.parts and all(isinstance(part, Outlines) for part in image.parts):
-            moved = []
-            for part in image.parts:
-                assert isinstance(part, Outlines)
-                origin = image.origin or "pixel_centre"
-                points = placed_vertices(part.points_xy, vertices="exact", origin=origin)  # type: ignore[arg-type]
-                points = points[:, ::-1] if self.swap else points
-                moved.append(replace(part, points_xy=points * np.array(self.scale_xy) + offset))
-            return image.prediction(moved, "pixel_centre")
+            return replace(made, point_yx=move(made.centroids_yx()[:, ::-1])[:, ::-1])
+        if image.are_outlines:
+            return image.moved_outlines(move)
         labels = painted(image.prediction())
         labels = labels.T if self.swap else labels
-        rows, columns = (
-            np.rint((np.arange(size) - offset[axis]) / self.scale_xy[axis]).astype(np.int64)
+        from_y, from_x = (
+            np.rint((np.arange(size) - offset_xy[axis]) / scale_xy[axis]).astype(np.int64)
             for size, axis in zip(image.shape_yx, (1, 0), strict=True)
         )
-        kept_rows = (rows >= 0) & (rows < labels.shape[0])
-        kept_columns = (columns >= 0) & (columns < labels.shape[1])
+        y, x = (
+            np.flatnonzero((index >= 0) & (index < size))
+            for index, size in zip((from_y, from_x), labels.shape, strict=True)
+        )
         changed = np.zeros(image.shape_yx, labels.dtype)
-        changed[np.ix_(kept_rows, kept_columns)] = labels[np.ix_(rows[kept_rows], columns[kept_columns])]
+        changed[np.ix_(y, x)] = labels[np.ix_(from_y[y], from_x[x])]
         return instances_from_labels(changed, class_id=1)
 
 
@@ -164,7 +173,7 @@ def hint_about_size(challenge: Challenge, folder: Path, submission: Path, own_si
     return what_would_fit(images) if images else ""
 
 
-def hints_about(look: Callable[[], list[Seen]], result: Result) -> list[Finding]:
+def hints_about(look: Callable[[], list[TriedImage]], result: Result) -> list[Finding]:
     """Hints about a result, from some of its images if their scores call for it."""
     rule = next(iter(result.scores))
     counts = [case.counts[rule] for case in result.cases]
@@ -186,7 +195,7 @@ def hints_about(look: Callable[[], list[Seen]], result: Result) -> list[Finding]
 
 def read_some(
     challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size] | None = None
-) -> list[Seen]:
+) -> list[TriedImage]:
     """Up to four images with nuclei on both sides, all or those whose predictions have sizes of their own, px.
 
     Raises InputFault.
@@ -196,7 +205,7 @@ def read_some(
     received = receive_submission(challenge, submission, folder)
     shared = read_shared_reference(challenge, folder)
     side = submission_side(challenge, received.files)
-    images: list[Seen] = []
+    images: list[TriedImage] = []
     for case in challenge.cases:
         content = received.contents.get(case.name)
         own_yx = None if own_sizes is None else own_sizes.get(case.name)
@@ -211,7 +220,7 @@ def read_some(
         if 0 < len(reference.instances) < NUCLEI_AT_MOST > nuclei:
             radius_px = rule.radius_in_px(case) if are_points and isinstance(rule, RadiusRule) else None
             outlines = side.rules.value("vertices"), side.rules.value("origin")
-            images.append(Seen(case.name, reference.instances, parts, *outlines, radius_px, own_yx))
+            images.append(TriedImage(case.name, reference.instances, parts, *outlines, radius_px, own_yx))
         if len(images) == IMAGES_TRIED:
             break
     return images
@@ -220,51 +229,41 @@ def read_some(
 # --- what is tried ----------------------------------------------------------------------------------------------------
 
 
-def what_would_match(images: Sequence[Seen]) -> list[Finding]:
+Attempts = Iterable[tuple[str, str, list[Instances]]]  # what was done, what the mistake may be, and the predictions
+
+
+def what_would_match(images: Sequence[TriedImage]) -> list[Finding]:
     """The change under which by far the most nuclei match, as a warning; none if there is no such change."""
     radius_px = images[0].radius_px
     now = share(images, [image.prediction() for image in images])
-    best = best_of(attempts(images), images)
+    best, advice = best_of(attempts(images), images, "it is {}")
     least = FEW_MATCHED if radius_px is not None else CLEARLY_MORE  # within a radius some match by chance
-    if best.share < max(least, min(3 * now, now + CLEARLY_MORE)):
+    if best < max(least, min(3 * now, now + CLEARLY_MORE)):
         return []
     what = "IoU > 0.5" if radius_px is None else f"a point within {radius_px:g} px"
     got = f"{what} for {percent(now)} of the nuclei"
-    return [fault("nearly-nothing-matches", "prediction", got=got, fix=best.advice("it is", len(images)))]
+    return [fault("nearly-nothing-matches", SIDE, got=got, fix=advice)]
 
 
-def what_would_fit(images: Sequence[Seen]) -> str:
+def what_would_fit(images: Sequence[TriedImage]) -> str:
     """How predictions of another size than their images would match, in a sentence; "" if they do not."""
-    best = best_of(fits(images), images)
-    return best.advice("IoU > 0.5 for", len(images)) if best.share >= CLEARLY_MORE else ""
+    best, advice = best_of(fits(images), images, "IoU > 0.5 for {} of the nuclei")
+    return advice if best >= CLEARLY_MORE else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What was done to predictions, what the mistake may be, and the share of the nuclei that match then."""
+def best_of(tried: Attempts, images: Sequence[TriedImage], words: str) -> tuple[float, str]:
+    """The share of the nuclei that match under the best attempt, and that attempt in a sentence.
 
-    words: str
-    question: str
-    share: float
-
-    def advice(self, what: str, images: int) -> str:
-        tried = "1 image was" if images == 1 else f"{images} images were"
-        done = f"{self.words[0].upper()}{self.words[1:]}"
-        of_nuclei = "" if what == "it is" else " of the nuclei"
-        return f"{done}, {what} {percent(self.share)}{of_nuclei} ({tried} tried): {self.question}"
+    The best is that under which the most nuclei match, of those with as many the one under which they fit best.
+    ``words``: of the share, in the place of {}.
+    """
+    shares = [(share(images, made), mean_fit(images, made), done, question) for done, question, made in tried]
+    matched, _, done, question = max(shares, key=lambda attempt: attempt[:2])
+    number = "1 image was" if len(images) == 1 else f"{len(images)} images were"
+    return matched, f"{done[0].upper()}{done[1:]}, {words.format(percent(matched))} ({number} tried): {question}"
 
 
-Attempts = Iterable[tuple[str, str, list[Instances]]]
-
-
-def best_of(attempts: Attempts, images: Sequence[Seen]) -> Tried:
-    """The attempt under which the most nuclei match, of those with as many the one under which they fit best."""
-    tried = [(share(images, made), mean_fit(images, made), words, question) for words, question, made in attempts]
-    of_nuclei, _, words, question = max(tried, key=lambda each: each[:2])
-    return Tried(words, question, of_nuclei)
-
-
-def fits(images: Sequence[Seen]) -> Attempts:
+def fits(images: Sequence[TriedImage]) -> Attempts:
     """Predictions of another size as labels of the size of their images: transposed, laid on them, resized."""
     labels = [painted(image.prediction()) for image in images]
     if all(image.own_yx == image.shape_yx[::-1] for image in images):
@@ -277,7 +276,7 @@ def fits(images: Sequence[Seen]) -> Attempts:
         "laid with its lower right corner on that of the reference": [(y, x) for y, x in gaps],
     }
     if shift := likely_shift(images):
-        places[f"moved by {shift[0]:g} px in x and {shift[1]:g} px in y"] = [(int(shift[1]), int(shift[0]))] * len(gaps)
+        places[words_of_shift(shift)] = [(int(shift[1]), int(shift[0]))] * len(gaps)
     question = "was the image cropped or padded? Cut or pad the labels so."
     for words, at in places.items():
         laid = [laid_at(own, where, image.shape_yx) for own, where, image in zip(labels, at, images, strict=True)]
@@ -298,18 +297,16 @@ def laid_at(labels: npt.NDArray[np.int32], at: tuple[int, int], shape_yx: Size) 
     return laid
 
 
-def attempts(images: Sequence[Seen]) -> Attempts:
-    outlines = all(isinstance(part, Outlines) for image in images for part in image.parts)
+def attempts(images: Sequence[TriedImage]) -> Attempts:
     are_points = any(image.radius_px is not None for image in images)
-    for change in CHANGES:
-        square = all(image.shape_yx[0] == image.shape_yx[1] for image in images)
-        if not change.swap or square or outlines or are_points:
-            yield change.words, change.question, [change.applied(image) for image in images]
+    outlines = all(image.are_outlines for image in images)
+    square = all(image.shape_yx[0] == image.shape_yx[1] for image in images)
+    changes = [change for change in CHANGES if not change.swap or square or outlines or are_points]
     if shift := likely_shift(images):
-        words = f"moved by {shift[0]:g} px in x and {shift[1]:g} px in y"
         question = "was the image cropped, or do coordinates count from another corner?"
-        change = Undoing(words, question, shift_xy=shift)
-        yield words, question, [change.applied(image) for image in images]
+        changes.append(Undoing(words_of_shift(shift), question, shift_xy=shift))
+    for change in changes:
+        yield change.words, change.question, [change.applied(image) for image in images]
     if not are_points:
         yield numbered_regions(images, outlines=outlines)
     if len(images) > 1 and len({image.shape_yx for image in images}) == 1:
@@ -322,7 +319,7 @@ def attempts(images: Sequence[Seen]) -> Attempts:
             yield "given to each other's images", question, [predictions[j] for j in order.tolist()]
 
 
-def numbered_regions(images: Sequence[Seen], *, outlines: bool) -> tuple[str, str, list[Instances]]:
+def numbered_regions(images: Sequence[TriedImage], *, outlines: bool) -> tuple[str, str, list[Instances]]:
     """Each region as a nucleus."""
     labels = max(len(image.prediction()) for image in images)
     question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
@@ -334,7 +331,7 @@ def numbered_regions(images: Sequence[Seen], *, outlines: bool) -> tuple[str, st
     return "with a number for each region", question, made
 
 
-def share(images: Sequence[Seen], predictions: Sequence[Instances]) -> float:
+def share(images: Sequence[TriedImage], predictions: Sequence[Instances]) -> float:
     """The share of the reference nuclei that match at an IoU above 0.5."""
     matched = nuclei = 0
     for image, prediction in zip(images, predictions, strict=True):
@@ -343,7 +340,7 @@ def share(images: Sequence[Seen], predictions: Sequence[Instances]) -> float:
     return matched / max(nuclei, 1)
 
 
-def matches_that_fit(image: Seen, prediction: Instances) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def matches_that_fit(image: TriedImage, prediction: Instances) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """The reference nuclei that are matched, and how they fit: their IoU, or how close they are, px, below 0."""
     if image.radius_px is not None:
         near = match_centroid_closest_first(image.reference, prediction, radius_px=image.radius_px, class_aware=False)
@@ -354,7 +351,7 @@ def matches_that_fit(image: Seen, prediction: Instances) -> tuple[npt.NDArray[np
     return np.asarray(matches.reference_index), np.asarray(matches.intersection_px / matches.union_px)
 
 
-def background_hint(images: Sequence[Seen]) -> list[Finding]:
+def background_hint(images: Sequence[TriedImage]) -> list[Finding]:
     """Whether a nucleus of each image covers more than half of it, as a background that is not 0 does, and nuclei match
     without it, or in its gaps. Outlines have no background.
     """
@@ -362,69 +359,56 @@ def background_hint(images: Sequence[Seen]) -> list[Finding]:
     def largest(instances: Instances) -> float:
         return float(instances.areas_px().max(initial=0)) / (instances.shape_yx[0] * instances.shape_yx[1])
 
-    are_outlines = any(isinstance(part, Outlines) for image in images for part in image.parts)
-    are_points = any(image.radius_px is not None for image in images)
-    if are_outlines or are_points or max(largest(image.reference) for image in images) > 0.5:
+    parts = [part for image in images for part in image.parts]
+    if any(isinstance(part, Outlines) for part in parts) or any(image.radius_px is not None for image in images):
         return []
     least = min(largest(image.prediction()) for image in images)
-    if (
-        least > 0.5
-        and not share(images, list(map(without_largest, images)))
-        and not share(images, list(map(inverted, images)))
-    ):
-        return []  # with 0 there, nothing would match either
-    if least <= 0.5:
+    if least <= 0.5 or max(largest(image.reference) for image in images) > 0.5:
         return []
-    return [fault("nearly-nothing-matches", "prediction", wording="background-is-nucleus", percent=percent(least))]
+    if not any(share(images, list(map(change, images))) for change in (without_largest, inverted)):
+        return []  # with 0 there, nothing would match either
+    return [fault("nearly-nothing-matches", SIDE, wording="background-is-nucleus", percent=percent(least))]
 
 
-def without_largest(image: Seen) -> Instances:
+def without_largest(image: TriedImage) -> Instances:
     made = image.prediction()
     return select_instances(made, np.arange(len(made)) != made.areas_px().argmax())
 
 
-def inverted(image: Seen) -> Instances:
+def inverted(image: TriedImage) -> Instances:
     """The regions of what is background in a prediction."""
     return instances_from_labels(regions((painted(image.prediction()) == 0).astype(np.int32)), class_id=1)
 
 
-def half_pixel(images: Sequence[Seen]) -> list[Finding]:
+def half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
     """Whether outlines are shifted by half a pixel, which another ``origin`` would correct."""
-    if not all(isinstance(part, Outlines) for image in images for part in image.parts):
+    if not all(image.are_outlines for image in images):
         return []
     now = mean_fit(images, [image.prediction() for image in images])
-    for shift in (0.5, -0.5):
-        moved = mean_fit(images, [Undoing("", "", shift_xy=(shift, shift)).applied(image) for image in images])
+    for shift, other in ((0.5, "pixel_centre"), (-0.5, "pixel_corner")):
+        change = Undoing("", "", shift_xy=(shift, shift))
+        moved = mean_fit(images, [change.applied(image) for image in images])
         if moved > now + HALF_PIXEL_GAIN:
-            other = "pixel_centre" if shift > 0 else "pixel_corner"
             own, better, by = f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
-            where = "prediction"
-            return [
-                fault(
-                    "nearly-nothing-matches",
-                    where,
-                    wording="half-pixel-aside",
-                    now=own,
-                    moved=better,
-                    shift=by,
-                    other=other,
-                )
-            ]
+            hint = fault(
+                "nearly-nothing-matches", SIDE, wording="half-pixel-aside", now=own, moved=better, shift=by, other=other
+            )
+            return [hint]
     return []
 
 
-def mean_fit(images: Sequence[Seen], predictions: Sequence[Instances]) -> float:
+def mean_fit(images: Sequence[TriedImage], predictions: Sequence[Instances]) -> float:
     fit = np.concatenate([matches_that_fit(image, made)[1] for image, made in zip(images, predictions, strict=True)])
     return float(fit.mean()) if len(fit) else 0.0
 
 
-def likely_shift(images: Sequence[Seen]) -> tuple[float, float] | None:
+def likely_shift(images: Sequence[TriedImage]) -> tuple[float, float] | None:
     """The vector (x, y) by which most centroids of the prediction lie aside, whole px; None if there is none."""
     differences = []
     for image in images:
-        left, right = image.reference.centroids_yx(), image.prediction().centroids_yx()
-        left, right = (some[~np.isnan(some).any(axis=1)][:PAIRS_LOOKED_AT] for some in (left, right))
-        differences.append((left[:, None] - right[None]).reshape(-1, 2))
+        both = image.reference.centroids_yx(), image.prediction().centroids_yx()
+        reference, prediction = (side[~np.isnan(side).any(axis=1)][:PAIRS_LOOKED_AT] for side in both)
+        differences.append((reference[:, None] - prediction[None]).reshape(-1, 2))
     every = np.concatenate(differences)
     if not len(every):
         return None
@@ -432,6 +416,10 @@ def likely_shift(images: Sequence[Seen]) -> tuple[float, float] | None:
     near = every[(np.abs(every - bins[count.argmax()] * BIN_PX) <= BIN_PX).all(axis=1)]
     y, x = np.rint(np.median(near, axis=0))
     return (float(x), float(y)) if (x, y) != (0, 0) else None
+
+
+def words_of_shift(shift_xy: tuple[float, float]) -> str:
+    return f"moved by {shift_xy[0]:g} px in x and {shift_xy[1]:g} px in y"
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------
@@ -473,6 +461,8 @@ def classes_hint(result: Result) -> list[Finding]:
     steps = {j - i for i, j in met}
     said = listed((f"{names[j]} is {names[i]}" for i, j in met), 4, last="and")
     kind = "are their numbers off by one?" if steps in ({1}, {-1}) else "are they in another order?"
-    now, then, wording = percent(int(np.trace(confusion)) / pairs), percent(float(right)), "classes-mixed-up"
-    where = "prediction"
-    return [fault("nearly-nothing-matches", where, wording=wording, now=now, right=then, said=said, question=kind)]
+    now, then = percent(int(np.trace(confusion)) / pairs), percent(float(right))
+    hint = fault(
+        "nearly-nothing-matches", SIDE, wording="classes-mixed-up", now=now, right=then, said=said, question=kind
+    )
+    return [hint]
