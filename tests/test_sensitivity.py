@@ -84,12 +84,12 @@ def summary(*instances: Instances, challenge: Challenge | None = None) -> dict[s
 
 
 def values_of(found: CaseStudy, perturbation: str) -> dict[str, list[float]]:
-    return dict(zip(MEASURES, found.values[list(PERTURBATIONS).index(perturbation)].tolist(), strict=True))
+    return dict(zip(MEASURES, found.values[:, list(PERTURBATIONS).index(perturbation)].T.tolist(), strict=True))
 
 
 def lost_by(found: CaseStudy, perturbation: str, rule: str) -> list[bool]:
     names = [rule.name for rule in rules_to_try(challenge_of())]
-    return found.lost[list(PERTURBATIONS).index(perturbation), names.index(rule)].tolist()
+    return found.lost[:, list(PERTURBATIONS).index(perturbation), names.index(rule)].tolist()
 
 
 def effect_of(stratum: dict[str, Any], perturbation: str) -> dict[str, Any]:
@@ -198,13 +198,13 @@ def test_every_measure_under_every_change_is_that_of_scipy(image):
     challenge = challenge_of()
     reference = PreparedReference(instances_of(masks, classes), NOTHING)
     found = study_reference(challenge, (), Case("a", "a", *masks.shape[1:]), reference)
-    assert found.values.shape == (len(PERTURBATIONS), len(MEASURES), len(masks))
+    assert found.values.shape == (len(masks), len(PERTURBATIONS), len(MEASURES))
     for index, mask in enumerate(masks):
         for place, (name, (before, after)) in enumerate(changed(mask).items()):
             assert name == list(PERTURBATIONS)[place]
             expected = expected_values(before, after)
-            assert found.values[place, :2, index].tolist() == pytest.approx(expected[:2], abs=0, nan_ok=True)
-            assert found.values[place, 2:, index].tolist() == pytest.approx(expected[2:], abs=1e-12, nan_ok=True)
+            assert found.values[index, place, :2].tolist() == pytest.approx(expected[:2], abs=0, nan_ok=True)
+            assert found.values[index, place, 2:].tolist() == pytest.approx(expected[2:], abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -528,7 +528,7 @@ def nuclei_of(folder: Path) -> tuple[Challenge, CaseStudy]:
 
 
 def median_iou(found: CaseStudy, chosen: np.ndarray) -> dict[str, float]:
-    medians = np.nanmedian(found.values[:, 0][:, chosen], axis=1)
+    medians = np.nanmedian(found.values[chosen, :, 0], axis=0)
     return dict(zip(PERTURBATIONS, medians.tolist(), strict=True))
 
 
@@ -569,7 +569,7 @@ def at_half(folder: Path, change: str) -> np.ndarray:
         half = halve_instances(replace(nuclei, source_id=np.arange(len(nuclei))))
         changed = erode_instances(half, border="open") if change == "eroded" else dilate_instances(half)
         found.append(np.full(len(nuclei), np.nan))
-        found[-1][half.source_id] = compare_with_itself(half, changed, challenge.metrics.boundary)[0]
+        found[-1][half.source_id] = compare_with_itself(half, changed, challenge.metrics.boundary)[:, 0]
     return np.concatenate(found)
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from evaluation.instances.runs import (
 from evaluation.matching import overlap_table
 from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
+from evaluation.model.arrays import concatenated
 from evaluation.results import __version__
 from evaluation.results.documents import identity, rounded
 from evaluation.scoring.measure import measure_outlines, outlined_image
@@ -115,8 +116,8 @@ class CaseStudy:
     """The N nuclei of a case, or of all cases, against their changed copies.
 
     neighbour_px  float64 (N,), from centroid to the nearest other one; NaN if there is none
-    values        float64 (perturbations, measures, N), NaN: undefined
-    lost          bool (perturbations, rules, N): not paired with its changed copy
+    values        float64 (N, perturbations, measures), NaN: undefined
+    lost          bool (N, perturbations, rules): not paired with its changed copy
     """
 
     class_id: Int16
@@ -143,18 +144,18 @@ def study_reference(
     """Change a reference that was read in every way, and compare it with itself."""
     count = len(reference.instances)
     instances = replace(reference.instances, source_id=np.arange(count))
-    values = np.full((len(PERTURBATIONS), len(MEASURES), count), np.nan)
-    lost = np.ones((len(PERTURBATIONS), len(rules), count), np.bool_)
+    values = np.full((count, len(PERTURBATIONS), len(MEASURES)), np.nan)
+    lost = np.ones((count, len(PERTURBATIONS), len(rules)), np.bool_)
     border, ignore = challenge.metrics.boundary, challenge.reference.ignore
     for index, changed in enumerate(changed_references(instances) if count else ()):
-        values[index] = compare_with_itself(instances, changed, border)
+        values[:, index] = compare_with_itself(instances, changed, border)
         if ignore.policy is not None:
             changed = apply_ignore_region(changed, reference.ignore, ignore.policy, ignore.fraction)
         sides = Sides(case, overlap_table(instances, changed), instances, changed, border)
         for number, rule in enumerate(rules):
             matches = rule.match(sides)
             is_own = changed.source_id[matches.prediction_index] == matches.reference_index
-            lost[index, number, matches.reference_index[is_own]] = False
+            lost[matches.reference_index[is_own], index, number] = False
     return CaseStudy(instances.class_id, instances.areas_px(), neighbour_distances(instances), values, lost)
 
 
@@ -174,7 +175,7 @@ def changed_references(instances: Instances) -> Iterator[Instances]:
 
 
 def compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
-    """The measures of each nucleus and its changed copy, float64 (M, N), in the order of MEASURES.
+    """The measures of each nucleus and its changed copy, float64 (N, M), in the order of MEASURES.
 
     One that is gone shares nothing: IoU, Dice and surface Dice are 0, distances are undefined (NaN).
     """
@@ -188,10 +189,9 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
         wanted = {*HAUSDORFF_DISTANCES, "surface_dice"}
         ((measured,),) = measure_outlines([image], wanted, border=border, tolerances_px=[tolerance])
         measures |= {**measured, f"surface_dice_{tolerance}px": measured["surface_dice"]}
-    values = np.zeros((len(MEASURES), len(before)))
-    for number, name in enumerate(MEASURES):
-        values[number] = np.nan if name in HAUSDORFF_DISTANCES else 0
-        values[number, index] = measures[name]
+    gone = [np.nan if name in HAUSDORFF_DISTANCES else 0.0 for name in MEASURES]
+    values = np.tile(gone, (len(before), 1))
+    values[index] = np.stack([measures[name] for name in MEASURES], axis=1)
     return values
 
 
@@ -213,22 +213,16 @@ def summarise_studies(
 
     Names of classes are values, never keys; there are no names of cases.
     """
-    nuclei = join_studies(studies, len(rules))
+    nuclei, names = join_studies(studies, len(rules)), [rule.name for rule in rules]
     size = np.searchsorted(SIZES_PX, diameters_px(nuclei.area_px), "right") - 1
     strata = []
-    for (class_id, name), index in product(enumerate([None, *challenge.class_names]), range(-1, len(SIZES_PX))):
-        chosen = ((nuclei.class_id == class_id) | (class_id == 0)) & ((size == index) | (index == -1))
-        if chosen.any() or index == -1:
-            ends = (
-                None if index == -1 else dict(zip(("from", "below"), (*SIZES_PX, None)[index : index + 2], strict=True))
-            )
-            strata.append(
-                {
-                    "class": name,
-                    "size_px": ends,
-                    **stratum_of(nuclei, chosen, [matching_rule.name for matching_rule in rules]),
-                }
-            )
+    for class_id, name in enumerate([None, *challenge.class_names]):
+        of_class = (nuclei.class_id == class_id) | (class_id == 0)
+        strata.append({"class": name, "size_px": None, **stratum_of(nuclei, of_class, names)})
+        for index, ends in enumerate(pairwise([*SIZES_PX, None])):
+            if (chosen := of_class & (size == index)).any():
+                size_px = dict(zip(("from", "below"), ends, strict=True))
+                strata.append({"class": name, "size_px": size_px, **stratum_of(nuclei, chosen, names)})
     tried = [
         {**rule.model_dump(exclude_none=True), "words": rule.short, "is_own": index < len(challenge.matching.rules)}
         for index, rule in enumerate(rules)
@@ -249,15 +243,8 @@ def summarise_studies(
 
 def join_studies(studies: Sequence[CaseStudy], rules: int) -> CaseStudy:
     """The nuclei of all cases, case after case."""
-    nothing = np.empty((len(PERTURBATIONS), len(MEASURES), 0)), np.empty((len(PERTURBATIONS), rules, 0), np.bool_)
-    every = [CaseStudy(np.empty(0, np.int16), np.empty(0, np.int64), np.empty(0), *nothing), *studies]
-    return CaseStudy(
-        np.concatenate([study.class_id for study in every]),
-        np.concatenate([study.area_px for study in every]),
-        np.concatenate([study.neighbour_px for study in every]),
-        np.concatenate([study.values for study in every], axis=2),
-        np.concatenate([study.lost for study in every], axis=2),
-    )
+    values, lost = np.empty((0, len(PERTURBATIONS), len(MEASURES))), np.empty((0, len(PERTURBATIONS), rules), np.bool_)
+    return concatenated([CaseStudy(np.empty(0, np.int16), np.empty(0, np.int64), np.empty(0), values, lost), *studies])
 
 
 def diameters_px(area_px: Int64) -> Float64:
@@ -271,16 +258,17 @@ def stratum_of(nuclei: CaseStudy, chosen: Bool, rules: Sequence[str]) -> dict[st
     vanished  how many have no pixel left
     lost      by the name of a rule: share of the nuclei with pixels left that are not paired with those; empty if none
     """
-    effects, values = [], nuclei.values[:, :, chosen]
+    effects, values = [], nuclei.values[chosen]
     for index, name in enumerate(PERTURBATIONS):
-        vanished = np.isnan(values[index, MEASURES.index("hausdorff_px")])
-        lost = nuclei.lost[index][:, chosen][:, ~vanished]
+        vanished = np.isnan(values[:, index, MEASURES.index("hausdorff_px")])
+        lost = nuclei.lost[chosen, index][~vanished]
+        shares = map(rounded, lost.mean(axis=0).tolist()) if len(lost) else ()
         effects.append(
             {
                 "perturbation": name,
                 "vanished": int(vanished.sum()),
-                "measures": {measure: spread_of(values[index, number]) for number, measure in enumerate(MEASURES)},
-                "lost": dict(zip(rules, map(rounded, lost.mean(axis=1).tolist()), strict=True)) if lost.size else {},
+                "measures": {measure: spread_of(values[:, index, place]) for place, measure in enumerate(MEASURES)},
+                "lost": dict(zip(rules, shares, strict=bool(len(lost)))),
             }
         )
     costs = [1 - low for low in medians(effects, "iou", ONE_PIXEL)]
@@ -321,29 +309,57 @@ NAMES_UP_TO = 8
 Advice = tuple[str, bool]  # a sentence or two, and whether something should be done
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What advice looks at, from the content of sensitivity.json.
+
+    everything  the stratum of all nuclei
+    classes     the strata of the classes that have nuclei
+    decisive    that of the class that a pixel costs most, of those with enough nuclei; all nuclei if none has
+    safe        thresholds of IoU by which one pixel loses nearly no nucleus
+    """
+
+    document: Document
+    everything: Document
+    classes: Sequence[Document]
+    decisive: Document
+    safe: Sequence[float]
+
+    @property
+    def radius_px(self) -> int:
+        """Half the diameter, or half the distance that nine tenths of the nuclei keep from the next, rounded down."""
+        limits = (self.decisive["diameter_px"]["median"], self.everything["neighbour_px"]["low"])
+        return max(LEAST_RADIUS_PX, int(min(limit for limit in limits if limit is not None) / 2))
+
+
+def judge_strata(document: Document) -> Judged:
+    everything, *others = document["strata"]
+    classes = [stratum for stratum in others if stratum["size_px"] is None and stratum["nuclei"]]
+    decisive = max(filter(has_enough, classes), key=cost_of, default=everything)
+    safe = [
+        rule["threshold"]
+        for rule in document["rules"]
+        if rule["rule"] == "iou_above" and most_lost(everything, rule["name"], ONE_PIXEL) <= BREAKS
+    ]
+    return Judged(document, everything, classes, decisive, safe)
+
+
+def has_enough(stratum: Document) -> bool:
+    return bool(stratum["nuclei"] >= FEW_NUCLEI)
+
+
 def give_advice(document: Document) -> list[Advice]:
     """What the numbers say to an organiser, the most important first."""
-    everything = document["strata"][0]
-    if everything["nuclei"] == 0:
+    if document["nuclei"] == 0:
         return [("The reference has no nuclei, so there is nothing to advise.", True)]
-    classes = classes_in(document)
-    judged = [stratum for stratum in classes if stratum["nuclei"] >= FEW_NUCLEI] or [everything]
-    decisive = max(judged, key=cost_of)
+    judged = judge_strata(document)
     return [
-        advise_on_size(document, decisive, several=len(classes) > 1),
-        *advise_on_rules(document),
+        advise_on_size(judged),
+        *advise_on_rules(judged),
         *advise_on_classes(judged),
-        advise_on_resolution(decisive),
-        *advise_on_small_nuclei(document),
-        *advise_on_rare_classes([stratum for stratum in classes if stratum["nuclei"] < FEW_NUCLEI]),
-    ]
-
-
-def classes_in(document: Document) -> list[Document]:
-    return [
-        stratum
-        for stratum in document["strata"]
-        if stratum["class"] is not None and stratum["size_px"] is None and stratum["nuclei"]
+        advise_on_resolution(judged),
+        *advise_on_small_nuclei(judged),
+        *advise_on_rare_classes(judged),
     ]
 
 
@@ -352,22 +368,12 @@ def advised_radius(document: Document) -> int | None:
 
     It is the radius that ``advise_on_size`` names.
     """
-    everything = document["strata"][0]
-    judged = [stratum for stratum in classes_in(document) if stratum["nuclei"] >= FEW_NUCLEI]
-    if not judged:
+    if document["nuclei"] == 0:
         return None
-    decisive = max(judged, key=cost_of)
-    is_costly = cost_of(decisive) >= CHEAP and (cost_of(decisive) >= COSTLY_IOU or not safe_thresholds(document))
-    return centroid_radius(everything, decisive) if is_costly else None
-
-
-def safe_thresholds(document: Document) -> list[float]:
-    """The thresholds of IoU by which one pixel loses nearly no nucleus."""
-    return [
-        rule["threshold"]
-        for rule in document["rules"]
-        if rule["rule"] == "iou_above" and most_lost(document["strata"][0], rule["name"], ONE_PIXEL) <= BREAKS
-    ]
+    judged = judge_strata(document)
+    cost = cost_of(judged.decisive)
+    is_costly = cost >= CHEAP and (cost >= COSTLY_IOU or not judged.safe)
+    return judged.radius_px if is_costly and judged.decisive["class"] is not None else None
 
 
 def cost_of(stratum: Document) -> float:
@@ -384,29 +390,27 @@ def most_lost(stratum: Document, rule: str, perturbations: Iterable[str]) -> flo
     return float(max(effect["lost"].get(rule, 0) for effect in effects_of(stratum, perturbations)))
 
 
-def advise_on_size(document: Document, decisive: Document, *, several: bool) -> Advice:
+def advise_on_size(judged: Judged) -> Advice:
     """What a pixel costs the nuclei that it costs most, how to match them, and how to score their outlines."""
+    decisive, first, safe = judged.decisive, judged.document["rules"][0], judged.safe
     cost, diameter = cost_of(decisive), decisive["diameter_px"]["median"]
     start = f"At this size ({diameter:.0f} px across)"
-    if several and decisive["class"] is not None:
+    if len(judged.classes) > 1 and decisive["class"] is not None:
         nuclei = counted(decisive["nuclei"], "nucleus", "nuclei")
         start = f"At the size of {quote(decisive['class'])} ({nuclei}, {diameter:.0f} px across)"
     start = f"{start} a one-pixel difference costs {cost:.2f} of IoU"
     if cost < CHEAP:
         return f"{start}: IoU can match and score.", False
-    everything, first, safe = document["strata"][0], document["rules"][0], safe_thresholds(document)
-    how = f"centroid within {centroid_radius(everything, decisive)} px"
+    how = f"centroid within {judged.radius_px} px"
     if first["is_own"] and first["rule"] == "iou_above" and first["threshold"] >= 0.5 and first["threshold"] in safe:
         how = f"{first['words']} and by {how}"  # by the former no nucleus has two partners
     if cost < COSTLY_IOU and safe:
         how = f"IoU with a threshold of at most {max(safe):g}"
-    tolerance = advised_tolerance(decisive)
-    if tolerance is not None:
+    outlines = "report Hausdorff distances"
+    if (tolerance := advised_tolerance(decisive)) is not None:
         outlines = f"report surface Dice at {tolerance} px"
     elif WIDEST * diameter < 1:
         outlines = "do not rank by outlines, since a tolerance of a pixel forgives nearly all"
-    else:
-        outlines = "report Hausdorff distances"
     return f"{start}: match by {how}, {outlines}.", cost >= COSTLY_IOU
 
 
@@ -419,15 +423,9 @@ def advised_tolerance(stratum: Document) -> int | None:
     return None
 
 
-def centroid_radius(everything: Document, decisive: Document) -> int:
-    """Half the diameter, or half the distance that nine tenths of the nuclei keep from the next; px, rounded down."""
-    limits = (decisive["diameter_px"]["median"], everything["neighbour_px"]["low"])
-    return max(LEAST_RADIUS_PX, int(min(limit for limit in limits if limit is not None) / 2))
-
-
-def advise_on_rules(document: Document) -> Iterator[Advice]:
+def advise_on_rules(judged: Judged) -> Iterator[Advice]:
     """How many nuclei the first rule of the challenge loses, and which of all others break."""
-    everything, (first, *others) = document["strata"][0], document["rules"]
+    everything, (first, *others) = judged.everything, judged.document["rules"]
     if first["is_own"]:
         one, two = (most_lost(everything, first["name"], names) for names in (ONE_PIXEL, TWO_PIXELS))
         text = f"Your matching rule ({first['words']}) loses {percent(one, 1)} of the nuclei for one pixel"
@@ -442,35 +440,36 @@ def advise_on_rules(document: Document) -> Iterator[Advice]:
     yield f"Of other rules these break for one pixel: {broken[0]}. For two: {broken[1]}.", False
 
 
-def advise_on_classes(judged: Sequence[Document]) -> Iterator[Advice]:
+def advise_on_classes(judged: Judged) -> Iterator[Advice]:
     """Whether a pixel costs some classes much more than others."""
-    least, most = min(judged, key=cost_of), max(judged, key=cost_of)
-    if cost_of(most) - cost_of(least) >= UNEQUAL:
-        costs = (f"{quote(stratum['class'])} {cost_of(stratum):.2f}" for stratum in (most, least))
+    least = min(filter(has_enough, judged.classes), key=cost_of, default=judged.decisive)
+    if cost_of(judged.decisive) - cost_of(least) >= UNEQUAL:
+        costs = (f"{quote(stratum['class'])} {cost_of(stratum):.2f}" for stratum in (judged.decisive, least))
         text = "a mean of IoU or PQ over classes compares sizes, so report them class by class."
         yield f"One pixel costs {' of IoU and '.join(costs)}: {text}", True
 
 
-def advise_on_resolution(decisive: Document) -> Advice:
+def advise_on_resolution(judged: Judged) -> Advice:
     """What half the resolution costs."""
-    cost = max((1 - median for median in medians(decisive["effects"], "iou", ("halved",))), default=0.0)
+    cost = max((1 - median for median in medians(judged.decisive["effects"], "iou", ("halved",))), default=0.0)
     text = f"Half the resolution costs {cost:.2f} of IoU"
     return f"{text}{': annotate and score at full resolution' * (cost >= CHEAP)}.", cost >= CHEAP
 
 
-def advise_on_small_nuclei(document: Document) -> Iterator[Advice]:
+def advise_on_small_nuclei(judged: Judged) -> Iterator[Advice]:
     """Whether there are nuclei that one pixel removes."""
-    (eroded,) = effects_of(document["strata"][0], ("eroded_1",))
+    (eroded,) = effects_of(judged.everything, ("eroded_1",))
     if eroded["vanished"]:
-        single = document["one_pixel_nuclei"]
+        single = judged.document["one_pixel_nuclei"]
         which = f" ({single:,} of them a single pixel)" * (single > 0)
-        nuclei = counted(document["nuclei"], "nucleus", "nuclei")
+        nuclei = counted(judged.everything["nuclei"], "nucleus", "nuclei")
         text = f"Eroding by a pixel removes {eroded['vanished']:,} of {nuclei}{which}"
         yield f"{text}: look whether they are slips; instances.csv of 'evaluation rasterise' has all areas.", True
 
 
-def advise_on_rare_classes(rare: Sequence[Document]) -> Iterator[Advice]:
+def advise_on_rare_classes(judged: Judged) -> Iterator[Advice]:
     """Which classes are too rare to say anything about."""
+    rare = [stratum for stratum in judged.classes if not has_enough(stratum)]
     if rare:
         names = [f"{quote(stratum['class'])} ({stratum['nuclei']})" for stratum in rare]
         yield f"Too few nuclei to say much about {first_names(names)}.", False

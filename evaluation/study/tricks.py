@@ -50,6 +50,7 @@ from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import summarise
 from evaluation.scoring.street import read_submission
+from evaluation.study.sensitivity import neighbour_distances
 
 LOSS = 0.005  # of pooled F1, or of the pooled class score: a submission that lost more is worse
 JUDGED = ("detection.f1.pooled", "detection.macro_f1.pooled")
@@ -160,15 +161,7 @@ def partner_class(nuclei: Instances, case: TrickCase) -> Int64:
 
 def loneliness(nuclei: Instances, case: TrickCase) -> Float64:
     """Distance of the centroid of each nucleus to the nearest other one, px, float64 (N,)."""
-    return np.zeros(len(nuclei)) if len(nuclei) < 2 else nearest(nuclei)[0]
-
-
-def nearest(nuclei: Instances) -> tuple[Float64, Int64]:
-    """Distance of the centroids to the nearest other one, px, float64 (N,), and which it is; of at least two nuclei."""
-    centre = nuclei.centroids_yx()
-    apart, other = scipy.spatial.cKDTree(centre).query(centre, k=2)
-    own = other[:, 0] == np.arange(len(nuclei))  # not so where centroids are equal
-    return apart[:, 1], np.where(own, other[:, 1], other[:, 0])
+    return np.nan_to_num(neighbour_distances(nuclei))
 
 
 def silence(value: Callable[[TrickCase], float]) -> Apply:
@@ -278,7 +271,9 @@ def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     """Make one nucleus of every two that are nearest to each other."""
     if len(nuclei) < 2:
         return nuclei
-    other, owner = nearest(nuclei)[1], np.arange(len(nuclei))
+    centre, owner = nuclei.centroids_yx(), np.arange(len(nuclei))
+    nearest = scipy.spatial.cKDTree(centre).query(centre, k=2)[1]
+    other = np.where(nearest[:, 0] == owner, nearest[:, 1], nearest[:, 0])  # the first is another where they are equal
     mutual = (other[other] == owner) & (other < owner)
     owner[mutual] = other[mutual]
     height, width = nuclei.shape_yx
