@@ -496,7 +496,7 @@ MUTANTS: Sequence[Mutant] = [
         ("np.arange(len(order), 0, -1)), 1)", "len(order)), 1)"),
         ("ndtr((0.5 - more) / spread)", "ndtr(-more / spread)"),
         ("(2 * number + 1) / 24 - signed.ties / 48", "(2 * number + 1) / 24"),
-        ("statistic = 3 * (teams - 1) * spread", "statistic = 3 * teams * spread"),
+        ("statistic = (teams - 1) * spread", "statistic = teams * spread"),
     ),
     *of("differences", "verdict",
         ("(spread == 0) & (2.0 ** (1 - units) > level)", "(spread == 0) & False"),

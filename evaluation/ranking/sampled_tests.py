@@ -57,19 +57,19 @@ def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, leve
     if len(compared) < 2 or len(used) == 0:
         return wins
     if test == "friedman_nemenyi":
-        of_compared: Wins = partial(nemenyi_wins, (ranks := rank_in_units(cost)).doubled, ranks.ties, level)
+        of_compared: Wins = partial(nemenyi_wins, rank_in_units(cost), level)
     else:
         of_compared = WilcoxonWins(cost, level, keep=len(compared) ** 2 * len(used) * 4 * columns <= 2 * BYTES_KEPT)
     return wins
 
 
-def nemenyi_wins(doubled: Int64, ties: Int64, level: float, weights: Int64) -> Int64:
-    """Friedman and Nemenyi from the ranks in units, which no sample changes, (N, T) and (N,)."""
+def nemenyi_wins(doubled: Int64, level: float, weights: Int64) -> Int64:
+    """Friedman and Nemenyi from twice the ranks in units, (N, T), which no sample changes."""
     teams, number = doubled.shape[1], weights.sum(axis=1)
     sums = weights @ doubled
     spread = ((sums - (number * (teams + 1))[:, None]) ** 2).astype(np.float64).sum(axis=1)
-    possible = number * (teams**3 - teams) - weights @ ties
-    statistic = np.where(possible > 0, 3 * (teams - 1) * spread / np.maximum(possible, 1), 0.0)
+    possible = weights @ ((doubled - (teams + 1)) ** 2).sum(axis=1)
+    statistic = np.where(possible > 0, (teams - 1) * spread / np.maximum(possible, 1), 0.0)
     differs = scipy.special.chdtrc(teams - 1, statistic) <= level * AT_LEVEL
     if teams == 2 or (teams <= TEAMS and len(doubled) <= UNITS):
         width = np.empty(len(weights))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import pairwise, permutations
 from typing import Any, Literal
@@ -18,7 +18,8 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.model import Bool, Float64, Int64
-from evaluation.model.arrays import RandomIntegers
+from evaluation.model.arrays import RandomIntegers, blocks, concatenated
+from evaluation.ranking.methods import number_ties
 
 Int8 = npt.NDArray[np.int8]
 Distribution = Literal["exact", "monte_carlo", "approximation"]
@@ -77,23 +78,6 @@ class PairwiseTest:
     cliques: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UnitRanks:
-    """Ranks of T teams in N units.
-
-    doubled  int64 (N, T), twice the rank of each team in each unit
-    ties     int64 (N,), sum of t^3 - t over the groups of t equal values of each unit
-    """
-
-    doubled: Int64
-    ties: Int64
-
-    @property
-    def doubled_sum(self) -> Int64:
-        """Twice the sum of the ranks of each team, int64 (T,)."""
-        return np.asarray(self.doubled.sum(axis=0))
-
-
 @dataclass(frozen=True, slots=True)
 class Friedman:
     """A statistic with its p-value, and where that comes from."""
@@ -132,7 +116,6 @@ class SignedRanks:
     doubled_won: Int64
     ties: Int64
     pattern: Int64
-    units: int
 
     @property
     def doubled_sum(self) -> Int64:
@@ -188,10 +171,10 @@ def compare_teams(
     friedman, critical = None, None
     by_pairs: Distribution | None = None
     if undefined is None:
-        ranks = rank_in_units(cost)
-        chance = rank_sums(ranks.doubled, draws=draws)
-        friedman = friedman_test(ranks, chance)
-        pairs = nemenyi(ranks, chance) if test == "friedman_nemenyi" else SIGNED_RANK_TESTS[test](cost)
+        doubled = rank_in_units(cost)
+        chance = rank_sums(doubled, draws=draws)
+        friedman = friedman_test(doubled, chance)
+        pairs = nemenyi(doubled, chance) if test == "friedman_nemenyi" else SIGNED_RANK_TESTS[test](cost)
         by_pairs = pairs.how
         told_apart = np.minimum(pairs.p_values, pairs.p_values.T) <= level * AT_LEVEL
         if test == "friedman_nemenyi":
@@ -200,7 +183,7 @@ def compare_teams(
                 width = chance.critical_width(level)
                 critical = None if width is None else width / (2 * units)
             told_apart &= friedman.p_value <= level * AT_LEVEL
-        mean_ranks[compared] = ranks.doubled_sum / (2 * units)
+        mean_ranks[compared] = doubled.sum(axis=0) / (2 * units)
         p_values[np.ix_(compared, compared)] = pairs.p_values
         better[np.ix_(compared, compared)] = pairs.ahead * told_apart
     return PairwiseTest(
@@ -267,53 +250,54 @@ def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ..
 # --- Friedman and Nemenyi ---------------------------------------------------------------------------------------------
 
 
-def rank_in_units(cost: Float64) -> UnitRanks:
-    """Rank teams in every unit, float64 (T, N), the lowest first; equal values get their average rank."""
-    teams, units = cost.shape
+def rank_in_units(cost: Float64) -> Int64:
+    """Twice the ranks of teams in every unit, int64 (N, T), from their values, float64 (T, N), the lowest first.
+
+    Equal values get their average rank.
+    """
     order = np.argsort(cost.T, axis=1)
-    begins = begin_groups(np.take_along_axis(cost.T, order, axis=1), rounding_of(cost)).ravel()
-    start = np.flatnonzero(begins)
-    size = np.diff(start, append=begins.size)
-    doubled = np.empty((units, teams), np.int64)
-    np.put_along_axis(doubled, order, np.repeat(2 * (start % teams) + size + 1, size).reshape(units, teams), axis=1)
-    of_unit = np.bincount(start // teams, weights=size**3 - size, minlength=units)  # whole numbers, below 2^53
-    return UnitRanks(doubled, of_unit.astype(np.int64))
+    begins = begin_groups(np.take_along_axis(cost.T, order, axis=1), rounding_of(cost))
+    doubled = np.empty(order.shape, np.int64)
+    np.put_along_axis(doubled, order, (2 * number_ties(begins, "average")).astype(np.int64), axis=1)
+    return doubled
 
 
-def friedman_test(ranks: UnitRanks, chance: RankSums | None = None) -> Friedman:
+def friedman_test(doubled: Int64, chance: RankSums | None = None) -> Friedman:
     """Friedman's chi-square, corrected for ties, of k teams in N units; statistic 0 and p 1 if all values are equal.
 
-    12 (k - 1) sum((R - N (k + 1) / 2)^2) / (N (k^3 - k) - sum(t^3 - t)), with R the sum of the ranks of each team. That
-    is the published 12 / (N k (k + 1)) sum(R^2) - 3 N (k + 1), divided by 1 - sum(t^3 - t) / (N (k^3 - k)). For two
-    teams it is the sign test: (wins - losses)^2 / (wins + losses). p is that of ``chance``; without it that of
-    chi-square with k - 1 degrees of freedom, which is about the same in many units.
+    doubled  int64 (N, k), twice the ranks in each unit
 
-    >>> ranks = UnitRanks(np.array([[2, 4], [2, 4], [4, 2], [3, 3]]), ties=np.array([0, 0, 0, 6]))
-    >>> friedman_test(ranks)  # 2 wins, 1 loss, 1 equal: 1 / 3
+    (k - 1) sum((R - N (k + 1) / 2)^2) / sum((r - (k + 1) / 2)^2), with r the ranks, R their sums for each team. That is
+    the published 12 / (N k (k + 1)) sum(R^2) - 3 N (k + 1), divided by 1 - sum(t^3 - t) / (N (k^3 - k)) for ties of t
+    values. For two teams it is the sign test: (wins - losses)^2 / (wins + losses). p is that of ``chance``; without it
+    that of chi-square with k - 1 degrees of freedom, which is about the same in many units.
+
+    >>> doubled = np.array([[2, 4], [2, 4], [4, 2], [3, 3]])
+    >>> friedman_test(doubled)  # 2 wins, 1 loss, 1 equal: 1 / 3
     Friedman(statistic=0.3333333333333333, p_value=0.5637028616507731, how='approximation')
-    >>> friedman_test(ranks, rank_sums(ranks.doubled))  # one of three, or none, is lost or won in all cases
+    >>> friedman_test(doubled, rank_sums(doubled))  # one of three, or none, is lost or won in all cases
     Friedman(statistic=0.3333333333333333, p_value=1.0, how='exact')
     """
-    units, teams = ranks.doubled.shape
-    spread = sum((int(total) - units * (teams + 1)) ** 2 for total in ranks.doubled_sum)
-    possible = units * (teams**3 - teams) - int(ranks.ties.sum())
+    units, teams = doubled.shape
+    spread = sum((total - units * (teams + 1)) ** 2 for total in doubled.sum(axis=0).tolist())
+    possible = int(((doubled - (teams + 1)) ** 2).sum())
     if possible == 0:
         return Friedman(0.0, 1.0, "exact")
-    statistic = 3 * (teams - 1) * spread / possible
+    statistic = (teams - 1) * spread / possible
     if chance is None:
         return Friedman(statistic, float(scipy.special.chdtrc(teams - 1, statistic)), "approximation")
     return Friedman(statistic, chance.spread_tail(spread), chance.how)
 
 
-def nemenyi(ranks: UnitRanks, chance: RankSums | None = None) -> PairTests:
+def nemenyi(doubled: Int64, chance: RankSums | None = None) -> PairTests:
     """Nemenyi's test of all pairs of k teams in N units, from the difference of their sums of ranks.
 
     p is the probability that the largest difference of two sums is as large: that of ``chance``. Without it, that the
     range of k independent normal values is above |difference of mean ranks| divided by sqrt(k (k + 1) / (12 N)), where
     ties are not corrected for, which makes p too large rather than too small.
     """
-    units, teams = ranks.doubled.shape
-    ahead = ranks.doubled_sum - ranks.doubled_sum[:, None]
+    (units, teams), sums = doubled.shape, doubled.sum(axis=0)
+    ahead = sums - sums[:, None]
     sign = np.sign(ahead).astype(np.int8)
     if chance is not None:
         return PairTests(chance.width_tail(np.abs(ahead)), sign, chance.how)
@@ -352,8 +336,8 @@ def range_tail(width: Float64, number: int) -> Float64:
     tail = np.zeros(len(width))
     # k (k - 1) / 2 pairs, each either way
     above_zero = np.flatnonzero(number**2 * scipy.special.ndtr(-width / math.sqrt(2)) > 1e-16)
-    for first in range(0, len(above_zero), TAILS_AT_ONCE):
-        part = above_zero[first : first + TAILS_AT_ONCE]
+    for block in blocks(len(above_zero), TAILS_AT_ONCE):
+        part = above_zero[block]
         inside = below - scipy.special.ndtr(largest - width[part, None])
         tail[part] = 1 - (inside ** (number - 1) * weight).sum(axis=1)
     return np.clip(tail, 0, 1)
@@ -390,17 +374,12 @@ def rank_pairs(cost: Float64) -> SignedRanks:
     """Signed ranks of all pairs of teams, float64 (T, N); a unit is won by the lower cost."""
     teams, units = cost.shape
     rounding, at_once = rounding_of(cost), max(1, SORTED_AT_ONCE // units)
-    comparisons = [
-        rank_differences(cost[other : other + at_once] - cost[first], rounding)
-        for first in range(teams - 1)
-        for other in range(first + 1, teams, at_once)
-    ]
-    return SignedRanks(
-        differing=np.concatenate([part.differing for part in comparisons]),
-        doubled_won=np.concatenate([part.doubled_won for part in comparisons]),
-        ties=np.concatenate([part.ties for part in comparisons]),
-        pattern=np.concatenate([part.pattern for part in comparisons]),
-        units=units,
+    return concatenated(
+        [
+            rank_differences(cost[other : other + at_once] - cost[first], rounding)
+            for first in range(teams - 1)
+            for other in range(first + 1, teams, at_once)
+        ]
     )
 
 
@@ -427,12 +406,11 @@ def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
         doubled_won=(won.astype(np.float64) @ np.arange(2.0, 2 * units + 1, 2)).astype(np.int64),
         ties=np.zeros(pairs, np.int64),
         pattern=np.full(pairs, 2**units - 1 if units <= EXACT_UNITS else 0),
-        units=units,
     )
     if tied.any():
         of_tied = rank_tied(won[tied].view(np.int64), ordered[tied], begins[tied], rounding)
-        for name in ("differing", "doubled_won", "ties", "pattern"):
-            getattr(ranks, name)[tied] = getattr(of_tied, name)
+        for field in fields(ranks):
+            getattr(ranks, field.name)[tied] = getattr(of_tied, field.name)
     return ranks
 
 
@@ -454,7 +432,6 @@ def rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> Si
         doubled_won=np.add.reduceat(np.add.reduceat(won.ravel(), start) * doubled * ranked, first_group),
         ties=np.add.reduceat((size**3 - size) * ranked, first_group),
         pattern=pattern,
-        units=units,
     )
 
 
