@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest, friedmanchisquare, permutation_test, rankdata
 
 from benchmarks.claims import any_difference
-from evaluation.ranking.sampled_tests import behind, wins_in_samples
+from evaluation.ranking.differences import behind, wins_in_samples
 from evaluation.ranking.significance import Test, compare_teams, rank_sums
 from evaluation.ranking.stability import draw_units
 
@@ -192,7 +192,7 @@ def test_wilcoxon_without_single_units_is_that_of_the_others():
 def test_what_is_not_kept_is_worked_out_again(monkeypatch):
     values, weights = made(5, 80), next(draw_units(80, samples=20, seed=4, at_once=20))
     kept = wins_in_samples(values, higher_is_better=True, test="wilcoxon_holm", level=0.05)(weights)
-    monkeypatch.setattr("evaluation.ranking.sampled_tests.BYTES_KEPT", 0)
+    monkeypatch.setattr("evaluation.ranking.differences.BYTES_KEPT", 0)
     again = wins_in_samples(values, higher_is_better=True, test="wilcoxon_holm", level=0.05)(weights)
     assert (kept == again).all()
 

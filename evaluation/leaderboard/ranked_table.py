@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
-from evaluation.ranking.differences import BETTER, Differences, better_in_samples, paired_differences
+from evaluation.ranking.differences import BETTER, Differences, better_in_samples, paired_differences, wins_in_samples
 from evaluation.ranking.methods import (
     BY_MATRIX,
     Ranking,
@@ -27,7 +27,6 @@ from evaluation.ranking.methods import (
     select_teams,
     unit_values,
 )
-from evaluation.ranking.sampled_tests import wins_in_samples
 from evaluation.ranking.significance import PairwiseTest, compare_teams, ex_aequo_positions
 from evaluation.ranking.stability import (
     RankSamples,

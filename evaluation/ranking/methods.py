@@ -242,16 +242,15 @@ def rank_behind(table: ScoreTable, rank: Callable[[ScoreTable], Ranking]) -> Ran
         values[~below], values[below] = one, other
         return values
 
-    return Ranking(
+    return replace(
+        first,
         teams=table.teams,
-        columns=table.columns,
         values=merged(first.values, last.values),
         rank_by_column=merged(first.rank_by_column, last.rank_by_column + before),
         combined=merged(first.combined, last.combined + change),
         position=merged(first.position, last.position + before),
-        why={**first.why, **last.why},
+        why=first.why | last.why,
         left_out=merged(first.left_out, last.left_out),
-        is_sum=first.is_sum,
     )
 
 
@@ -259,15 +258,16 @@ def select_teams(table: ScoreTable, chosen: Bool) -> ScoreTable:
     """The table of some of the teams."""
     if chosen.all():
         return table
-    teams = tuple(name for name, is_in in zip(table.teams, chosen, strict=True) if is_in)
-    by_unit, floors, samples = (
-        None if values is None else values[chosen] for values in (table.by_unit, table.floor_values, table.samples)
-    )
     gaps = table.gaps
-    if gaps is not None:
-        gaps = replace(gaps, lacking=gaps.lacking[chosen], by_unit=gaps.by_unit[chosen])
-    changed = replace(table, teams=teams, overall=table.overall[chosen], by_unit=by_unit, gaps=gaps)
-    return replace(changed, floor_values=floors, samples=samples)
+    return replace(
+        table,
+        teams=tuple(name for name, is_in in zip(table.teams, chosen, strict=True) if is_in),
+        overall=table.overall[chosen],
+        by_unit=None if table.by_unit is None else table.by_unit[chosen],
+        gaps=gaps and replace(gaps, lacking=gaps.lacking[chosen], by_unit=gaps.by_unit[chosen]),
+        floor_values=None if table.floor_values is None else table.floor_values[chosen],
+        samples=None if table.samples is None else table.samples[chosen],
+    )
 
 
 def rank_teams(
@@ -322,11 +322,12 @@ def rank_teams(
     if method in BY_MATRIX:
         if test_matrix is None:
             raise ValueError(f"{method} needs the matrix of significant differences")
-        if method == "test_then_rank":
-            values = share_of_wins(test_matrix, has_value(table), missing)
-        else:
-            values = number_of_better(test_matrix, has_value(table), missing)
-        higher_is_better = np.full(len(table.columns), method == "test_then_rank")
+        known, by_wins = has_value(table), method == "test_then_rank"
+        others = np.asarray(known.all(axis=1) | (missing == "worst"))
+        values = number_of_wins(test_matrix if by_wins else np.swapaxes(test_matrix, 1, 2), known, others)
+        if by_wins:  # of one team alone 0
+            values = values / max(1, int(others.sum()) - 1)
+        higher_is_better = np.full(len(table.columns), by_wins)
     elif needs_units(method):
         units = unit_values(table, method=method, ties=ties, missing=missing)
         values, higher_is_better = aggregate_units(units.by_unit, aggregate), units.higher_is_better
@@ -335,9 +336,9 @@ def rank_teams(
             ahead = lock_pairs(majority_margins(units.by_unit, table.weights)).sum(axis=0).astype(np.float64)
     else:
         values = table.overall
-    ranks = rank_columns(values, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance)
-    if method == "better_teams":
-        ranks = places_by_better(values, ranks)
+    ranks = rank_columns(
+        values, method, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance
+    )
     combined = combine_ranks(ranks, method=method, weights=table.weights)
     if ahead is not None:
         combined = np.where(np.isnan(combined), np.nan, ahead)
@@ -376,9 +377,9 @@ def positions_of(
     ...              ties="min", missing="worst").tolist()
     [1.0, 2.0]
     """
-    ranks = rank_columns(values, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance)
-    if method == "better_teams":
-        ranks = places_by_better(values, ranks)
+    ranks = rank_columns(
+        values, method, higher_is_better=higher_is_better, ties=ties, missing=missing, tolerance=tolerance
+    )
     combined = combine_ranks(ranks, method=method, weights=weights)
     return rank_combined(combined, values.shape[-1], method=method, ties=ties)
 
@@ -438,40 +439,28 @@ def aggregate_units(by_unit: Float64, aggregate: Aggregate) -> Float64:
     return np.where(number > 0, total / np.maximum(number, 1), np.nan)
 
 
-def share_of_wins(matrix: npt.NDArray[np.int8], known: Bool, missing: Missing) -> Float64:
-    """Share of the other teams that each team is significantly better than, float64 (T, K); NaN where not ``known``.
+def number_of_wins(matrix: npt.NDArray[np.int8], known: Bool, others: Bool) -> Float64:
+    """How many others each team is significantly better than, float64 (T, K); NaN where not ``known``.
 
-    matrix  int8 (K, T, T), 1 where the row is better. Teams that are not ranked count neither as won nor as others
+    matrix  int8 (K, T, T), 1 where the row is better
     known   bool (T, K), whether a team has a value in a column
+    others  bool (T,), which teams count
 
-    One team alone has won nothing: 0.
-
-    >>> share_of_wins(np.array([[[0, 1, 1], [-1, 0, 0], [-1, 0, 0]]], np.int8), np.ones((3, 1), bool), "worst").tolist()
-    [[1.0], [0.0], [0.0]]
+    >>> matrix = np.array([[[0, 1, 1], [-1, 0, 0], [-1, 0, 0]]], np.int8)
+    >>> number_of_wins(matrix, np.ones((3, 1), bool), np.ones(3, bool)).tolist()
+    [[2.0], [0.0], [0.0]]
     """
-    others = np.asarray(known.all(axis=1) | (missing == "worst"))
-    wins = (matrix == 1)[:, :, others].sum(axis=-1).T
-    return np.where(known, wins / max(1, np.count_nonzero(others) - 1), np.nan)
+    return np.where(known, (matrix == 1)[:, :, others].sum(axis=-1).T, np.nan)
 
 
-def number_of_better(matrix: npt.NDArray[np.int8], known: Bool, missing: Missing) -> Float64:
-    """How many others are better than each team, float64 (T, K), as in ``share_of_wins``; NaN where not ``known``.
+def rank_columns(
+    values: Float64, method: RankingMethod, *, higher_is_better: Bool, ties: Ties, missing: Missing, tolerance: float
+) -> Float64:
+    """Ranks of the teams in each column, float64 (..., T, K) as the values; NaN for teams that are not ranked.
 
-    >>> number_of_better(np.array([[[0, 1], [0, 0]]], np.int8), np.ones((2, 1), bool), "worst").tolist()
-    [[0.0], [1.0]]
+    Of better_teams, whose values are numbers of better teams, they are one more than these; of a ranked team without a
+    value all that have one are better.
     """
-    others = np.asarray((missing == "worst") | known.all(axis=1))
-    return np.where(known, (matrix == 1)[:, others].sum(axis=1).T, np.nan)
-
-
-def places_by_better(better: Float64, ranks: Float64) -> Float64:
-    """1 + the number of better teams (..., T, K); of a ranked team without a value all that have one are better."""
-    others = np.asarray((~np.isnan(better)).sum(axis=-2, keepdims=True))
-    return np.where(np.isnan(ranks), np.nan, 1 + np.where(np.isnan(better), others, better))
-
-
-def rank_columns(values: Float64, *, higher_is_better: Bool, ties: Ties, missing: Missing, tolerance: float) -> Float64:
-    """Ranks of the teams in each column, float64 (..., T, K) as the values; NaN for teams that are not ranked."""
     absent = np.isnan(values)
     nobody = np.asarray(absent.all(axis=(-2, -1)))
     signed = np.where(higher_is_better, -values, values)
@@ -481,7 +470,10 @@ def rank_columns(values: Float64, *, higher_is_better: Bool, ties: Ties, missing
     )
     ranks = np.swapaxes(by_column, -1, -2)
     ranks[nobody] = np.nan
-    return ranks
+    if method != "better_teams":
+        return ranks
+    others = np.asarray((~absent).sum(axis=-2, keepdims=True))
+    return np.where(np.isnan(ranks), np.nan, 1 + np.where(absent, others, values))
 
 
 def combine_ranks(ranks: Float64, *, method: RankingMethod, weights: Float64) -> Float64:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.model import Bool, Float64, Int16, Int32, Int64
-from evaluation.model.arrays import RandomIntegers
+from evaluation.model.arrays import RandomIntegers, blocks
 
 RankSamples = Callable[[Int64], Float64]
 RankValues = Callable[[Float64], Float64]
@@ -189,8 +189,8 @@ def draw_units(units: int, *, samples: int, seed: int, at_once: int) -> Iterator
     [[0, 2], [1, 1]]
     """
     integers = RandomIntegers(seed=seed, stream=0)
-    for begin in range(0, samples, at_once):
-        number = min(at_once, samples - begin)
+    for part in blocks(samples, at_once):
+        number = part.stop - part.start
         drawn = integers.below(np.full((number, units), units)) + units * np.arange(number)[:, None]
         yield np.bincount(drawn.ravel(), minlength=number * units).reshape(number, units)
 
@@ -203,23 +203,18 @@ def sample_weights(units: int, samples: int, seed: int) -> Int16:
     [[1, 1], [0, 1], [1, 0], [0, 2]]
     """
     every = np.ones((1, units), np.int16)
-    drawn = (
-        counts.astype(np.int16) for counts in draw_units(units, samples=samples, seed=seed, at_once=at_once(units))
+    drawn = draw_units(units, samples=samples, seed=seed, at_once=at_once(units))
+    return np.concatenate(
+        [every, every - np.eye(units, dtype=np.int16), *(counts.astype(np.int16) for counts in drawn)]
     )
-    return np.concatenate([every, every - np.eye(units, dtype=np.int16), *drawn])
 
 
 def leave_one_unit_out(rank: RankSamples, of_units: Float64, units: int) -> LeftOut:
     """The ranking without each unit, beside that by all units, float64 (T,)."""
-    size = at_once(max(len(of_units), units))
-    positions = np.empty((units, len(of_units)))
-    changed = np.empty(units, np.int64)
-    for begin in range(0, units, size):
-        part = slice(begin, min(begin + size, units))
-        positions[part] = rank((np.arange(units) != np.arange(units)[part, None]).astype(np.int64))
-        changed[part] = unranked_last(of_units, positions[part]).changed()
-    changes_first = (find_first(positions) != find_first(of_units[None])).any(axis=1)
-    return LeftOut(positions, changed, changes_first)
+    parts, every_unit = blocks(units, at_once(max(len(of_units), units))), np.arange(units)
+    positions = np.concatenate([rank((every_unit != every_unit[part, None]).astype(np.int64)) for part in parts])
+    changed = np.concatenate([unranked_last(of_units, positions[part]).changed() for part in parts])
+    return LeftOut(positions, changed, (find_first(positions) != find_first(of_units[None])).any(axis=1))
 
 
 def find_first(positions: Float64) -> Bool:
@@ -284,8 +279,7 @@ def rank_by_values(by_unit: Float64, rank: RankValues, *, aggregate: Literal["me
     size = at_once(teams * columns * (1 if aggregate == "mean" else units))
 
     def rank_samples(weights: Int64) -> Float64:
-        parts = [weights[begin : begin + size] for begin in range(0, len(weights), size)]
-        return np.concatenate([rank(average(by_unit, part)) for part in parts])
+        return np.concatenate([rank(average(by_unit, weights[part])) for part in blocks(len(weights), size)])
 
     return rank_samples
 
