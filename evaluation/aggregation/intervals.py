@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -75,17 +73,15 @@ def bootstrap(
         method = "studentised"
     if number == 1 or (rules.method == "by_groups" and number < FEWEST_GROUPS):
         return tuple(Interval(None, None, "one-group" if number == 1 else "few-groups") for _ in columns)
-    single_units, of_group = group_units(np.arange(len(groups))), None
-    if any(column.unit == "group" for column in columns):
-        single_units = scipy.sparse.vstack([single_units, group_units(groups)])
-    of_case = evaluate_units(table, single_units, evaluate)
-    if len(of_case) > len(groups):
-        of_case, of_group = of_case[: len(groups)], of_case[len(groups) :]
+    of_case = evaluate_units(table, group_units(np.arange(len(groups))), evaluate)
+    has_groups = any(column.unit == "group" for column in columns)
+    of_group = evaluate_units(table, group_units(groups), evaluate) if has_groups else None
     stratum = np.zeros(len(groups), np.int64) if strata is None else strata
 
-    def score(samples: Iterable[Samples], of_group: Float64 | None) -> Float64:
+    def score(samples: Iterable[Samples], of_drawn: Float64 | None = of_group) -> Float64:
+        """The columns in samples, float64 (S, K); ``of_drawn``: the metrics of the drawn groups, if they are known."""
         return np.concatenate(
-            [score_samples(table, part, of_case, columns, evaluate, stratum, of_group=of_group) for part in samples]
+            [score_samples(table, part, of_case, columns, evaluate, stratum, of_group=of_drawn) for part in samples]
         )
 
     samples: Iterable[Samples] = resample(
@@ -93,12 +89,9 @@ def bootstrap(
     )
     if method == "studentised":
         samples = list(samples)
+    replicates = score(samples, None if rules.stages == "groups_and_cases" else of_group)
     of_data = [everything(groups)] if method == "percentile" else leave_one_out(groups)
-    if rules.stages == "groups_and_cases":
-        values_of_samples = np.concatenate([score(samples, None), score(of_data, of_group)])
-    else:
-        values_of_samples = score(join_samples(chain(samples, of_data)), of_group)
-    replicates, estimate, jackknife = np.split(values_of_samples, [rules.samples, rules.samples + 1])
+    estimate, jackknife = np.split(score(of_data), [1])
     estimate = estimate[0]
     if method == "percentile":
         ends = percentile_interval(replicates, rules.level)
@@ -110,12 +103,12 @@ def bootstrap(
         alone = np.where(
             [column.of_strata for column in columns],
             number * estimate - (number - 1) * jackknife,
-            score([each_alone(groups)], of_group),
+            score([each_alone(groups)]),
         )
         errors = standard_errors(weights, values, estimate, jackknife, alone)
         pooled = np.array([column.unit == "pooled" for column in columns])
         if number < FEW_GROUPS and rules.stages == "groups" and pooled.any():
-            errors[:, pooled] = nested_jackknife(weights, groups, partial(score, of_group=of_group))[:, pooled]
+            errors[:, pooled] = nested_jackknife(weights, groups, score)[:, pooled]
         ends = studentised_interval(replicates, estimate, errors[:-1], errors[-1], rules.level)
         bounds = np.array([column.bounds for column in columns]).reshape(-1, 2)
         ends = np.clip(ends, bounds[:, :1], bounds[:, 1:])
@@ -275,11 +268,7 @@ def each_alone(groups: Int64) -> Samples:
 def drawn_groups(samples: Samples, groups: Int64) -> Int64:
     """How often each sample has each group, int64 (S, G)."""
     of_unit = groups[samples.units.indices[samples.units.indptr[:-1]]]
-    index = scipy.sparse.csr_array(
-        (np.ones(len(of_unit), np.int64), (np.arange(len(of_unit)), of_unit)),
-        shape=(len(of_unit), int(groups.max()) + 1),
-    )
-    return np.asarray((samples.drawn @ index).toarray())
+    return np.asarray((samples.drawn @ count_indices(of_unit[:, None], int(groups.max()) + 1)).toarray())
 
 
 def acceleration(jackknife: Float64) -> Float64:
@@ -439,10 +428,7 @@ def count_indices(indices: Int64, number: int) -> Any:
 
 def group_units(groups: Int64) -> Any:
     """The groups as unions of their cases, sparse int64 (G, U)."""
-    cases = np.arange(len(groups))
-    return scipy.sparse.csr_array(
-        (np.ones(len(groups), np.int64), (groups, cases)), shape=(int(groups.max()) + 1, len(groups))
-    )
+    return count_indices(groups[:, None], int(groups.max()) + 1).T.tocsr()
 
 
 def everything(groups: Int64) -> Samples:
@@ -463,25 +449,6 @@ def leave_one_out(groups: Int64) -> Iterator[Samples]:
         left_out = np.arange(first, min(first + SAMPLES_AT_ONCE, number))
         is_drawn = np.arange(number) != left_out[:, None]
         yield Samples(scipy.sparse.csr_array(is_drawn.astype(np.int64)), units)
-
-
-def join_samples(parts: Iterable[Samples]) -> Iterator[Samples]:
-    """Join parts that draw from the same groups into fewer parts of samples, where two are small enough together.
-
-    >>> one, two = everything(np.array([0, 1, 1])), next(leave_one_out(np.array([0, 1, 1])))
-    >>> [part.drawn.toarray().tolist() for part in join_samples([one, two])]
-    [[[1, 1], [1, 1], [0, 1], [1, 0]]]
-    """
-    last = None
-    for part in parts:
-        rows = part.drawn.shape[0] + (0 if last is None else last.drawn.shape[0])
-        if last is not None and rows <= min(SAMPLES_AT_ONCE, ENTRIES_AT_ONCE // part.units.shape[1]):
-            part = Samples(scipy.sparse.vstack([last.drawn, part.drawn], format="csr"), part.units)
-        elif last is not None:
-            yield last
-        last = part
-    if last is not None:
-        yield last
 
 
 def score_samples(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,8 @@ from evaluation.model.counts import (
     UnitMean,
     Units,
 )
+
+Element = TypeVar("Element", bound=np.generic)
 
 
 def stack_cases(
@@ -69,10 +72,6 @@ def is_empty(counts: MatchCounts) -> bool:
 
 
 def stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairSamples:
-    probabilities = [c.pair_probability for c in counts if len(c.pair_class)]
-    known = [p for p in probabilities if p is not None]
-    complete = len(known) == len(probabilities) > 0
-    areas = [c.pair_area_px for c in counts if c.pair_area_px is not None]
     return PairSamples(
         case=np.repeat(np.arange(len(counts)), [len(c.pair_class) for c in counts]),
         class_id=np.concatenate([c.pair_class for c in counts]),
@@ -80,24 +79,27 @@ def stack_pairs(counts: Sequence[MatchCounts], measures: Sequence[str]) -> PairS
             name: np.concatenate([c.measures.get(name, np.zeros(len(c.pair_class))) for c in counts])
             for name in measures
         },
-        class_probability=np.concatenate(known) if complete else None,
-        area_px=np.concatenate(areas) if len(areas) == len(counts) else None,
+        class_probability=joined_if_known([c.pair_probability for c in counts if len(c.pair_class)]),
+        area_px=joined_if_known([c.pair_area_px for c in counts]),
     )
 
 
 def stack_predictions(counts: Sequence[MatchCounts], shared: Sequence[SharedCounts]) -> PredictionSamples:
     lists = [c.predictions for c in counts]
-    known = [of_case.probability for of_case in lists if of_case.probability is not None]
-    hits = [of_case.hits for of_case in shared if of_case.hits is not None]
-    by_size = [of_case.size_hits for of_case in shared if of_case.size_hits is not None]
     return PredictionSamples(
         case=np.repeat(np.arange(len(lists)), [len(of_case.class_id) for of_case in lists]),
         class_id=np.concatenate([of_case.class_id for of_case in lists]),
         found_class=np.concatenate([of_case.found_class for of_case in lists]),
-        probability=np.concatenate(known) if len(known) == len(lists) else None,
-        hits=np.concatenate(hits) if len(hits) == len(lists) else None,
-        size_hits=np.concatenate(by_size) if len(by_size) == len(lists) else None,
+        probability=joined_if_known([of_case.probability for of_case in lists]),
+        hits=joined_if_known([of_case.hits for of_case in shared]),
+        size_hits=joined_if_known([of_case.size_hits for of_case in shared]),
     )
+
+
+def joined_if_known(arrays: Sequence[npt.NDArray[Element] | None]) -> npt.NDArray[Element] | None:
+    """The arrays of all cases, one after the other; None if there are none, or if one is not known."""
+    known = [array for array in arrays if array is not None]
+    return np.concatenate(known) if known and len(known) == len(arrays) else None
 
 
 def measure_sums(pairs: PairSamples, cases: int, classes: int) -> dict[str, Float64]:
