@@ -112,8 +112,8 @@ def nuclei(names: tuple[str, ...]) -> Section:
         case=np.array([0, 0, 1, 1]),
         prediction_class=np.array([0, 0, -1, 3]),
         prediction_area=np.array([95, 85, np.nan, 40]),
-        reference_id=("1", "2", names[0], ""),
-        prediction_id=("1", "2", "", "3"),
+        reference_id=np.array(["1", "2", names[0], ""]),
+        prediction_id=np.array(["1", "2", "", "3"]),
     )
     (section,) = browser_section([TeamNuclei("", table, {})])
     return section

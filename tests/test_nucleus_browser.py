@@ -57,7 +57,7 @@ def table(**columns: Any) -> NucleusTable:
         "outcome": np.ones(number, np.int64), "classes": ("a",), "reference_class": np.zeros(number, np.int64),
         "reference_area": nothing, "measures": {}, "cases": ("P1",), "case": np.zeros(number, np.int64),
         "prediction_class": np.zeros(number, np.int64), "prediction_area": nothing,
-        "reference_id": [""] * number, "prediction_id": [""] * number,
+        "reference_id": np.full(number, ""), "prediction_id": np.full(number, ""),
     }  # fmt: skip
     return NucleusTable(**{**given, **columns})
 

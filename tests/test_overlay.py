@@ -34,7 +34,6 @@ from evaluation.model import Case, Instances, Points
 from evaluation.report.pictures import (
     STATE_COLOURS,
     SecondPass,
-    State,
     find_images,
     illustrate_cases,
     label_tiffs,
@@ -48,7 +47,7 @@ from evaluation.scoring.score import Result
 CLASSES = ("small", "LARGE")
 
 
-def colour(state: State) -> tuple[int, ...]:
+def colour(state: str) -> tuple[int, ...]:
     return tuple(bytes.fromhex(STATE_COLOURS[state][1:]))
 
 

@@ -100,7 +100,7 @@ def test_cases_sort_and_groups_lead_to_them(made: Path, opened: OpenedPage) -> N
     assert [f1[name.strip()] for name in names] in (sorted(f1.values()), sorted(f1.values(), reverse=True))
     opened.page.locator("#groups").get_by_role("link", name="P3").click()
     opened.page.wait_for_selector(":target")
-    assert opened.page.evaluate("document.querySelector(location.hash).innerText").startswith("P3_1")
+    assert opened.page.evaluate("document.querySelector(location.hash).innerText").startswith("P3_3")
 
 
 # --- pictures and costs -----------------------------------------------------------------------------------------------

@@ -68,8 +68,7 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
     reports = [(case, reference.instances, reference.report) for case, reference in prepared if reference.report]
     with options.writing_to(output):
         write_rasterisation(output, rules, reports)
-    outlines = rules.reference.value("vanished") is not None
-    screen.show_block(rasterisation_table({case.name: report for case, _, report in reports}, outlines=outlines))
+    screen.show_block(rasterisation_table({case.name: report for case, _, report in reports}))
     screen.show_findings(findings)
     click.echo(thirds_of_areas([instances for _, instances, _ in reports]))
     screen.show_written(output, "labels/", "instances.csv", "rasterisation.json")

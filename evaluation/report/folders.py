@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote as in_url
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.challenge import Challenge
 from evaluation.decoding.csv import numbers_of
@@ -38,7 +39,7 @@ from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.scenes import Scene
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page, sensitivity_page, tricks_page
-from evaluation.report.tables import name_some, table_of
+from evaluation.report.tables import table_of
 from evaluation.results.documents import StudyFile, published_metrics
 from evaluation.results.files import write_atomically
 from evaluation.study.error_costs import error_costs
@@ -233,8 +234,8 @@ def read_nuclei(path: Path, result: ResultDocuments) -> NucleusTable | None:
         names, name_of_row = chosen.categories(chosen.need(column))
         return np.array([index_of_class.get(name, -1) for name in names], np.int64)[name_of_row]
 
-    def texts(column: str) -> list[str]:
-        return [cell.decode() for cell in chosen.cells(chosen.need(column))]
+    def texts(column: str) -> npt.NDArray[np.object_]:
+        return np.array([cell.decode() for cell in chosen.cells(chosen.need(column))], object)
 
     return NucleusTable(
         outcome=np.array([OUTCOMES.index(name) for name in outcomes], np.int64)[outcome_of_row],
@@ -269,7 +270,7 @@ def look_again(
         sources.challenge,
         sources.submission,
         challenge=challenge,
-        drawn=[unit.name for unit in submission.worst_cases(result, len(result.cases))],
+        drawn=[unit.name for unit in submission.worst_first(result)],
         images=sources.images,
         overlays=sources.overlays,
         workers=workers,
@@ -320,7 +321,7 @@ def report_board(
         page = page_of_result(read, title=f"Result of {name}", standing=standing_of(document, name))
         write_page(replace(page, pages=back(2)), folder / "report.html")
         first = first or read.result
-        chosen = chosen or [unit.name for unit in submission.worst_cases(first, CASES_UP_TO)]
+        chosen = chosen or [unit.name for unit in submission.worst_first(first)[:CASES_UP_TO]]
         if index < TEAMS_ON_A_CASE_PAGE:
             units = {unit.name: unit for unit in read.result.cases if unit.name in chosen}
             scenes = {case: scene for case, scene in read.pictures.scenes.items() if case in chosen}
@@ -356,11 +357,15 @@ class TeamCases:
 
 def case_page(case: str, teams: Mapping[str, TeamCases], first: ResultDocuments, links: Mapping[str, str]) -> Page:
     """One case across teams: their scores and counts, and the nuclei of all of them on the same tissue."""
-    score, titles = submission.main_score(first), submission.unit_titles(first)
-    values = {name: read.units[case].value(score) for name, read in teams.items()}
-    rows = [[name, *submission.unit_cells(first, read.units[case])] for name, read in teams.items()]
-    table = table_of("teams", f"All teams on case {case}", ["team", *titles], rows, help=titles)
-    sections = [Section("scores", "Scores", (Text((best_and_worst(values, score),)), table))]
+    score = submission.main_score(first)
+    best = submission.highest_and_lowest(
+        metric_title(score), {name: read.units[case].value(score) for name, read in teams.items()}
+    )
+    values = {name: submission.unit_values(first, read.units[case]) for name, read in teams.items()}
+    titles = ["team", *next(iter(values.values()))]
+    rows = [[name, *of_team.values()] for name, of_team in values.items()]
+    table = table_of("teams", f"All teams on case {case}", titles, rows, help=submission.SCORES_OF_UNITS)
+    sections = [Section("scores", "Scores", (table,), best)]
     empty = "No nucleus is known here, neither of the reference nor of a team."
     sections += browser_section(
         [
@@ -372,16 +377,6 @@ def case_page(case: str, teams: Mapping[str, TeamCases], first: ResultDocuments,
     subtitle = str(first.metrics["challenge"]["name"])
     page = document_page("", first.metrics, sections, subtitle=subtitle, title=f"Case {case}")
     return replace(page, pages=back(1), links={name: f"../{url}" for name, url in links.items()})
-
-
-def best_and_worst(values: Mapping[str, float | None], score: str) -> str:
-    title, known = metric_title(score), {name: value for name, value in values.items() if value is not None}
-    if not known:
-        return f"No team has a {title} here: there is nothing to score."
-    return (
-        submission.highest_and_lowest(title, known)
-        or f"{title} is {max(known.values()):.3f} for {name_some([*known])}."
-    )
 
 
 def case_list(cases: list[str], teams: Mapping[str, TeamCases], first: ResultDocuments) -> Section:

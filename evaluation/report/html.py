@@ -35,7 +35,7 @@ def page_html(page: Page) -> str:
     if page.figures():
         require_extra("matplotlib")
     widgets = [block for section in page.sections for block in section.blocks if isinstance(block, Widget)]
-    names = ["style.css", "page.js", *(f"{widget.kind}.js" for widget in widgets)]
+    names = ["style.css", "page.js", *["browser.js"] * len(widgets)]
     style, *scripts = ((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
     return environment.get_template("page.html.j2").render(
         page=page,
@@ -43,7 +43,7 @@ def page_html(page: Page) -> str:
         policy=security_policy(scripts),
         style=style,
         scripts=scripts,
-        widgets={widget.kind: embedded_json(widget.data) for widget in widgets},
+        browsers=[embedded_json(widget.data) for widget in widgets],
     )
 
 
@@ -111,7 +111,7 @@ def collect_anchors(page: Page) -> frozenset[str]:
     anchors = [section.anchor for section in page.sections]
     for block in (block for section in page.sections for block in section.blocks):
         if isinstance(block, Table | Figure | Widget):
-            anchors.append(block.kind if isinstance(block, Widget) else block.anchor)
+            anchors.append("browser" if isinstance(block, Widget) else block.anchor)
         if isinstance(block, Table):
             anchors += [cell.name for row in block.rows for cell in row if isinstance(cell, Cell) and cell.name]
     if len(set(anchors)) < len(anchors):

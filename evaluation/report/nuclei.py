@@ -6,10 +6,11 @@ import base64
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.findings import counted
 from evaluation.leaderboard.verdict import metric_title
@@ -34,7 +35,7 @@ class NucleusTable:
     measures         float64 (R,) by the name of the measure, NaN: not measured
     cases            names; ``case`` int64 (R,) is an index in them. This and what follows is for the browser
     prediction_class, prediction_area   as those of the reference
-    reference_id, prediction_id         texts, (R,)
+    reference_id, prediction_id         texts, object (R,)
     """
 
     outcome: Int64
@@ -46,18 +47,19 @@ class NucleusTable:
     case: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     prediction_class: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     prediction_area: Float64 = field(default_factory=lambda: np.empty(0))
-    reference_id: Sequence[str] = ()
-    prediction_id: Sequence[str] = ()
+    reference_id: npt.NDArray[np.object_] = field(default_factory=lambda: np.empty(0, object))
+    prediction_id: npt.NDArray[np.object_] = field(default_factory=lambda: np.empty(0, object))
 
     def of_case(self, name: str) -> NucleusTable:
         """The rows of one case."""
         rows = np.flatnonzero(self.case == (self.cases.index(name) if name in self.cases else -1))
-        arrays = ("outcome", "reference_class", "reference_area", "prediction_class", "prediction_area")
-        ids = ("reference_id", "prediction_id")
-        of_rows = {key: getattr(self, key)[rows] for key in arrays}
-        of_rows |= {key: [getattr(self, key)[row] for row in rows.tolist()] for key in ids}
+        columns = {one.name: getattr(self, one.name) for one in fields(self)}
+        chosen: dict[str, Any] = {
+            key: column[rows] for key, column in columns.items() if isinstance(column, np.ndarray)
+        }
         measures = {key: values[rows] for key, values in self.measures.items()}
-        return replace(self, cases=(name,), case=np.zeros(len(rows), np.int64), measures=measures, **of_rows)
+        chosen["case"] = np.zeros(len(rows), np.int64)
+        return replace(self, **chosen, measures=measures, cases=(name,))
 
 
 def disc_iou(area: Float64 | np.float64) -> Float64:
@@ -84,22 +86,15 @@ def size_section(nuclei: NucleusTable) -> Section:
     return Section("size", "How much of it is size", (table if table.rows else none,), lead)
 
 
-def size_bins(area: Float64) -> list[Int64]:
-    """The indices of nuclei in each tenth by size; equal ones stay together, so there may be fewer parts."""
-    if len(area) == 0:
-        return []
-    order = np.argsort(area, kind="stable")
-    ascending = area[order]
-    starts = len(order) * np.arange(SIZE_BINS) // SIZE_BINS
-    return np.split(order, np.unique(np.searchsorted(ascending, ascending[starts]))[1:])
-
-
 def size_table(nuclei: NucleusTable) -> Table:
     """Reference nuclei in tenths by size: the share that is matched, and the median IoU of these."""
     known = np.flatnonzero((nuclei.outcome < 2) & np.isfinite(nuclei.reference_area))
+    known = known[np.argsort(nuclei.reference_area[known], kind="stable")]
+    ascending = nuclei.reference_area[known]
+    starts = ascending[len(known) * np.arange(SIZE_BINS if len(known) else 0) // SIZE_BINS]
+    edges = np.unique(np.searchsorted(ascending, starts))  # equal ones stay together, so there may be fewer parts
     rows: list[list[Value]] = []
-    for members in size_bins(nuclei.reference_area[known]):
-        part = known[members]
+    for part in np.split(known, edges)[1:]:
         area, is_matched = nuclei.reference_area[part], nuclei.outcome[part] == 0
         iou = nuclei.measures["iou"][part[is_matched]]
         iou = iou[np.isfinite(iou)]
@@ -114,21 +109,24 @@ def size_table(nuclei: NucleusTable) -> Table:
 # --- thresholds -------------------------------------------------------------------------------------------------------
 
 
-def curve_sections(result: ResultDocuments) -> list[Section]:
-    """Draw the scores at other IoU thresholds, and over the best share of the nuclei, as far as they are known."""
-    return [*threshold_section(result), *coverage_section(result)]
-
-
 def threshold_section(result: ResultDocuments) -> list[Section]:
     """F1 and threat score against the IoU threshold; nothing where metrics.json does not have them."""
-    if not (curves := measured_at_thresholds(result)):
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for path in result.paths:  # "iou72_5" is 0.725, "iou50_95" a mean over a range
+        match = re.fullmatch(r"thresholds\.(f1|threat_score|precision|recall)_iou(\d+(?:_\d)?)", path)
+        value = result.value(f"{path}.{result.main}")
+        if match is not None and value is not None:
+            threshold = round(float(match[2].replace("_", ".")) / 100, 6)
+            curves.setdefault(match[1].replace("_", " ").replace("f1", "F1"), []).append((threshold, value))
+    if not curves:
         return []
-    first, points = next(iter(curves.items()))
+    curves = {name: sorted(points) for name, points in curves.items()}
+    name, points = next(iter(curves.items()))
     (low, best), (high, least) = points[0], points[-1]
     figure = Figure(
         "score-by-threshold",
         "Scores by the IoU that a pair must exceed",
-        f"{first} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. Nuclei are matched anew at "
+        f"{name} is {best:.3f} at an IoU above {low:g} and {least:.3f} above {high:g}. Nuclei are matched anew at "
         f"each threshold; {result.main_in_words}.",
         curve_series(curves),
         x=Axis("IoU that a pair must exceed", (max(0.0, low - 0.05), 1.0)),
@@ -146,26 +144,6 @@ def curve_series(curves: Mapping[str, Iterable[tuple[float, float]]]) -> list[Se
     ]
 
 
-def measured_at_thresholds(result: ResultDocuments) -> dict[str, list[tuple[float, float]]]:
-    """Find the points (threshold, score) of the family ``thresholds`` in metrics.json, by the name of the score."""
-    known = None if result.details is None else set(result.rules["metrics"]["iou_thresholds"])
-    curves: dict[str, list[tuple[float, float]]] = {}
-    for path in result.paths:
-        match = re.fullmatch(r"thresholds\.(f1|threat_score|precision|recall)_iou(\d+)(_\d+)?", path)
-        value = result.value(f"{path}.{result.main}")
-        if match is None or value is None:
-            continue
-        after = (match[3] or "").replace("_", ".")
-        threshold = round(float(match[2] + after) / 100, 6)
-        # "iou72_5" is 0.725, "iou50_95" a mean over a range: the rules say which, else the number of digits
-        if threshold in known if known is not None else len(after) <= 2:
-            curves.setdefault(match[1].replace("_", " ").replace("f1", "F1"), []).append((threshold, value))
-    return {name: sorted(points) for name, points in curves.items()}
-
-
-# --- quality against coverage -----------------------------------------------------------------------------------------
-
-
 def coverage_section(result: ResultDocuments) -> list[Section]:
     """A plot for the scores and one for each unit of the distances; nothing where details.json has no curves."""
     curves = result.details.get("coverage_curves") if result.details is not None else None
@@ -175,8 +153,9 @@ def coverage_section(result: ResultDocuments) -> list[Section]:
     chosen = {name: values for name, values in known.items() if name.endswith("_class_mean")} or known
     half, whole = (curves["coverage"].index(share) for share in (0.5, 1.0))
     blocks: list[Block] = []
+    units = {name: name.removesuffix("_class_mean").rpartition("_")[2] for name in chosen}
     for unit in ("", "px", "um"):
-        names = [name for name in chosen if unit_of_distance(name) == unit]
+        names = [name for name in chosen if (units[name] if units[name] in ("px", "um") else "") == unit]
         if not names:
             continue
         ends = "; ".join(
@@ -199,12 +178,6 @@ def coverage_section(result: ResultDocuments) -> list[Section]:
         "flat to the end belongs to outlines that are alike; one that drops early to few nuclei that were found."
     )
     return [Section("coverage", "Quality against coverage", tuple(blocks), lead)] if blocks else []
-
-
-def unit_of_distance(name: str) -> str:
-    """ "px" or "um", "" for a metric that is no distance."""
-    unit = name.removesuffix("_class_mean").rpartition("_")[2]
-    return unit if unit in ("px", "um") else ""
 
 
 # --- the browser ------------------------------------------------------------------------------------------------------
@@ -272,7 +245,7 @@ def browser_of(teams: Sequence[TeamNuclei], *, order: Sequence[str] = (), overvi
         "cases": [case_entry(name, of_case) for name, of_case in scenes.items()],
         "columns": {key: plain_values(values) for key, values in columns.items()},
     }
-    return Widget("browser", data, f"{counted(len(rows), 'nucleus', 'nuclei')} to look through", " ".join(thinned))
+    return Widget(data, f"{counted(len(rows), 'nucleus', 'nuclei')} to look through", " ".join(thinned))
 
 
 def case_entry(name: str, scenes: Sequence[Scene]) -> dict[str, Any]:
@@ -309,8 +282,8 @@ def browser_columns(team: TeamNuclei, index: int, cases: Mapping[str, int]) -> d
         "prediction_area": nuclei.prediction_area,
         "iou": nuclei.measures.get("iou", np.full(number, np.nan)).round(3),
         "loss": lost_px(nuclei, state),
-        "reference_id": np.array(nuclei.reference_id, object),
-        "prediction_id": np.array(nuclei.prediction_id, object),
+        "reference_id": nuclei.reference_id,
+        "prediction_id": nuclei.prediction_id,
         **texts,
     }
 

@@ -162,14 +162,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Widget:
-    """An interactive part of the page; ``templates/<kind>.html.j2`` and ``.js`` draw it from its data.
+    """Nuclei to look through, with the anchor "browser"; ``templates/browser.html.j2`` and ``.js`` draw them.
 
-    kind   "browser": nuclei to look through (browser.py)
     words  what a terminal shows instead
     note   what is left out
     """
 
-    kind: Literal["browser"]
     data: Mapping[str, Any]
     words: str
     note: str = ""

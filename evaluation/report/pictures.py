@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import orjson
@@ -74,12 +74,10 @@ def own_files(challenge: Challenge, folder: Path, case: Case) -> list[Path]:
 # https://github.com/qupath/qupath, QuPathTypeAdapters.
 
 
-State = Literal["matched", "missed", "spurious", "wrong_class", "ignored", "contested"]
-STATES: tuple[State, ...] = get_args(State)
 WORDS_OF_STATES: Mapping[str, str] = {"missed": "false negative", "spurious": "false positive"}  # as people read them
 # Okabe and Ito, "Color Universal Design" (2008), but for wrong_class, where theirs is the colour of stained tissue.
 # The browser has the same, on light and on dark pages.
-STATE_COLOURS: Mapping[State, str] = {
+STATE_COLOURS: Mapping[str, str] = {
     "matched": "#009e73", "missed": "#e69f00", "spurious": "#56b4e9", "wrong_class": "#5b2a86",
     "ignored": "#999999", "contested": "#f0e442",
 }  # fmt: skip
@@ -92,84 +90,61 @@ def overlay_geojson(judged: JudgedCase, class_names: Sequence[str]) -> bytes:
 
     The same case gives the same bytes.
     """
-    reference = judged.matched.reference
-    features = [
-        *region_features(reference.ignore, judged.matched.case.shape_yx, "Ignore region", "ignored"),
-        *region_features(reference.contested, judged.matched.case.shape_yx, "Contested", "contested"),
-        *scored_features(judged, class_names),
-        *nucleus_features("prediction", judged.ignored, ["ignored"] * len(judged.ignored), class_names),
-    ]
+    matched, table, kinds = judged.matched, judged.matched.table, judged.kinds
+    reference, pairs = matched.reference, next(iter(matched.matches.values()))
+    regions: Sequence[tuple[Region | None, str, str]] = (
+        (reference.ignore, "Ignore region", "ignored"),
+        (reference.contested, "Contested", "contested"),
+    )
+    features = []
+    for region, name, state in regions:
+        if region is not None and len(region.run_start):
+            runs, one = np.zeros(len(region.run_start), np.int32), np.ones(1, np.int16)
+            whole = Instances(matched.case.shape_yx, one, np.zeros(1), region.run_start, region.run_stop, runs)
+            for _, geometry in geometries_of(whole):
+                features.append(feature_of(geometry, name, state, {"objectType": "annotation", "name": name}))
+    for side, instances, kind, index_in_table, index_in_pairs in (
+        ("reference", reference.instances, kinds.reference, table.reference_index, pairs.reference_index),
+        ("prediction", matched.prediction, kinds.prediction, table.prediction_index, pairs.prediction_index),
+    ):
+        iou = np.full(len(instances), np.nan)  # of a nucleus without a pair the largest with one of the other side
+        with np.errstate(invalid="ignore"):  # points have no pixels
+            np.fmax.at(iou, index_in_table, table.intersection_px / table.union_px())
+            iou[index_in_pairs] = pairs.intersection_px / pairs.union_px
+        features += nucleus_features(side, instances, class_names, kind, iou)
+    features += nucleus_features("prediction", judged.ignored, class_names)
     return orjson.dumps({"type": "FeatureCollection", "features": features}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def scored_features(judged: JudgedCase, class_names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The nuclei that are scored, with id, area, kind of error, and the IoU of the pair.
-
-    Of a nucleus without a pair the largest IoU with one of the other side, if they share pixels.
-    """
-    matched, table, kinds = judged.matched, judged.matched.table, judged.kinds
-    pairs = next(iter(matched.matches.values()))
-    with np.errstate(invalid="ignore"):  # points have no pixels
-        iou_of_pairs = pairs.intersection_px / pairs.union_px
-    sides = (
-        ("reference", matched.reference.instances, kinds.reference, table.reference_index, pairs.reference_index),
-        ("prediction", matched.prediction, kinds.prediction, table.prediction_index, pairs.prediction_index),
-    )
-    for side, instances, kind, of_table, of_pairs in sides:
-        iou = np.full(len(instances), np.nan)
-        np.fmax.at(iou, of_table, table.intersection_px / table.union_px())
-        iou[of_pairs] = iou_of_pairs
-        unmatched: State = "missed" if side == "reference" else "spurious"
-        known: dict[int, State] = {RIGHT: "matched", WRONG_CLASS: "wrong_class"}
-        states = [known.get(code, unmatched) for code in kind.tolist()]
-        columns = (instances.areas_px().tolist(), iou.tolist(), kind.tolist(), instances.source_id.tolist())
-        facts = [
-            {
-                "measurements": {
-                    **({"Area px^2": area} if area else {}),
-                    **({} if math.isnan(value) else {"IoU": round(value, 6)}),
-                },
-                "metadata": {"Error": "none" if code == RIGHT else KINDS[code].replace("_", " "), "Id": str(source)},
-            }
-            for area, value, code, source in zip(*columns, strict=True)
-        ]
-        yield from nucleus_features(side, instances, states, class_names, facts)
-
-
 def nucleus_features(
-    side: str,
-    instances: Instances,
-    states: Sequence[State],
-    class_names: Sequence[str],
-    facts: Sequence[Mapping[str, Any]] = (),
+    side: str, instances: Instances, class_names: Sequence[str], kind: Any = None, iou: Any = None
 ) -> Iterator[dict[str, Any]]:
-    """A feature of each nucleus that has pixels or a point; both nuclei of a pair have the same state."""
+    """A feature of each nucleus that has pixels or a point; both nuclei of a pair have the same state.
+
+    kind  of error; None: the nuclei left because of an ignore region, and nothing else is known of them
+    iou   NaN: not known
+    """
+    areas = instances.areas_px().tolist()
     for index, geometry in geometries_of(instances):
-        state, class_id = states[index], int(instances.class_id[index])
+        class_id, state, source = int(instances.class_id[index]), "ignored", instances.source_id[index]
+        properties: dict[str, Any] = {"objectType": "detection"}
+        if 0 < class_id <= len(class_names):
+            properties["name"] = class_names[class_id - 1]
+        if kind is not None:
+            unmatched = "missed" if side == "reference" else "spurious"
+            state = {RIGHT: "matched", WRONG_CLASS: "wrong_class"}.get(int(kind[index]), unmatched)
+            error = "none" if state == "matched" else KINDS[kind[index]].replace("_", " ")
+            measured = {"Area px^2": areas[index] or math.nan, "IoU": round(float(iou[index]), 6)}
+            properties["measurements"] = {key: value for key, value in measured.items() if not math.isnan(value)}
+            properties["metadata"] = {"Error": error, "Id": str(source)}
         name = WORDS_OF_STATES.get(state, state.replace("_", " ")).capitalize()
         name += f": {side}" if state in ("matched", "wrong_class") else ""
-        properties = {"objectType": "detection", "classification": classification(name, state)}
-        properties |= {"name": class_names[class_id - 1]} if 0 < class_id <= len(class_names) else {}
-        properties |= facts[index] if facts else {}
-        identity = f"{side} {instances.source_id[index]}"
-        yield {"type": "Feature", "id": identity, "geometry": geometry, "properties": properties}
+        yield {"id": f"{side} {source}", **feature_of(geometry, name, state, properties)}
 
 
-def region_features(
-    region: Region | None, shape_yx: tuple[int, int], name: str, state: State
-) -> Iterator[dict[str, Any]]:
-    """A region as an annotation, if it is not empty."""
-    if region is None or len(region.run_start) == 0:
-        return
-    one, runs = np.ones(1, np.int16), np.zeros(len(region.run_start), np.int32)
-    whole = Instances(shape_yx, one, np.zeros(1, np.int64), region.run_start, region.run_stop, runs)
-    properties = {"objectType": "annotation", "classification": classification(name, state), "name": name}
-    for _, geometry in geometries_of(whole):
-        yield {"type": "Feature", "geometry": geometry, "properties": properties}
-
-
-def classification(name: str, state: State) -> dict[str, Any]:
-    return {"name": name, "color": list(bytes.fromhex(STATE_COLOURS[state][1:]))}
+def feature_of(geometry: dict[str, Any], name: str, state: str, properties: dict[str, Any]) -> dict[str, Any]:
+    classification = {"name": name, "color": list(bytes.fromhex(STATE_COLOURS[state][1:]))}
+    return {"type": "Feature", "geometry": geometry, "properties": {**properties, "classification": classification}}
 
 
 def geometries_of(instances: Instances) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -281,7 +256,7 @@ class SecondPass:
     files      overlays that were written
     """
 
-    scenes: dict[str, Scene]
+    scenes: Mapping[str, Scene] = field(default_factory=dict)
     errors: tuple[CaseErrors, ...] = ()
     files: tuple[Path, ...] = ()
 
@@ -289,9 +264,6 @@ class SecondPass:
     def findings(self) -> tuple[Finding, ...]:
         """Why images are not shown."""
         return tuple(finding for scene in self.scenes.values() for finding in scene.findings)
-
-
-NOTHING_SEEN = SecondPass({})
 
 
 def illustrate_cases(
@@ -320,7 +292,7 @@ def illustrate_cases(
     cases = run_job(sort_cases(challenge, folder, received, progress), workers)
     challenge = cases.challenge
     if challenge.are_counts:  # nothing is known of where nuclei lie
-        return NOTHING_SEEN
+        return SecondPass()
     if overlays is not None:
         overlays.mkdir(parents=True, exist_ok=True)
     chosen = frozenset(drawn[: PIXELS // WINDOW_PX**2])

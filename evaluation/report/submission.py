@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from evaluation.challenge.matching_rules import rule_from
 from evaluation.findings import counted, percent, render_findings
 from evaluation.leaderboard.verdict import metric_title
-from evaluation.report.nuclei import NucleusTable, TeamNuclei, browser_section, curve_sections, size_section
+from evaluation.report.nuclei import (
+    NucleusTable,
+    TeamNuclei,
+    browser_section,
+    coverage_section,
+    size_section,
+    threshold_section,
+)
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, document_page
-from evaluation.report.pictures import NOTHING_SEEN, WORDS_OF_STATES, SecondPass
+from evaluation.report.pictures import WORDS_OF_STATES, SecondPass
 from evaluation.report.result import WORDS_OF_AGGREGATIONS, Document, ResultDocuments, Unit, is_lower_better, node_at
 from evaluation.report.skills import SKILLS, skill_rows
-from evaluation.report.tables import bar_cell, in_percent, leaf_table, leaves_of, show_rest, table_of
+from evaluation.report.tables import bar_cell, leaf_table, leaves_of, show_rest, table_of
 from evaluation.scoring.score import NO_STORED_RESULTS
 
 BY_CLASS = (
     "panoptic.pq", "detection.precision", "detection.recall", "classification.recall", "classification.f1",
     "segmentation.iou", "counting.mean_absolute_error",
 )  # fmt: skip
-MATRIX_CLASSES = 20
 FINDINGS_OPEN = 3  # or fewer stand open
 
 
@@ -36,7 +42,7 @@ class ReadResult:
 
     result: ResultDocuments
     nuclei: NucleusTable | None = None
-    pictures: SecondPass = NOTHING_SEEN
+    pictures: SecondPass = field(default_factory=SecondPass)
     costs: Document | None = None
 
 
@@ -54,7 +60,7 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
     sections += class_section(result, folded=nuclei is not None)
     behind = case_section(result) if has_details else []
     behind += [size_section(nuclei)] if nuclei is not None else []
-    behind += [*curve_sections(result), *alternatives_section(result)]
+    behind += [*threshold_section(result), *coverage_section(result), *alternatives_section(result)]
     behind += [*scores_section(result), *undefined_section(result)]
     behind += [rules_section(result)] if has_details else []
     sections += [replace(section, folded=True) for section in behind]
@@ -200,28 +206,17 @@ def class_section(result: ResultDocuments, *, folded: bool) -> list[Section]:
 
 
 def confusion_table(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Table:
-    """Counts with the share of each row; for many classes the most frequent confusions."""
+    """Counts with the share of each row."""
     order = [*range(1, len(names)), 0]  # "none" last
-
-    def share(row: int, column: int) -> float:
-        return matrix[row][column] / (sum(matrix[row]) or 1)
-
-    rows: list[list[Value]]
-    if len(names) > MATRIX_CLASSES + 1:
-        pairs = [(row, column) for row in order for column in order if row != column and matrix[row][column]]
-        pairs.sort(key=lambda pair: (-matrix[pair[0]][pair[1]], pair))
-        rows = [[names[row], names[at], matrix[row][at], in_percent(share(row, at))] for row, at in pairs[:50]]
-        titles = ["reference", "prediction", "nuclei", "of the row, %"]
-        note = show_rest(len(pairs), 50, "confusions of details.json")
-        return table_of("confusion", "The most frequent confusions", titles, rows, note=note)
-
-    def count(row: int, column: int) -> Cell:
-        if row == column == 0:
-            return Cell(None)
-        number, part = matrix[row][column], share(row, column)
-        return Cell(number, f"{number:,} ({percent(part, 1)})" if number else "0", shade=round(part, 3))
-
-    rows = [[names[row], *(count(row, column) for column in order)] for row in order]
+    rows: list[list[Value]] = []
+    for row in order:
+        shares = [number / (sum(matrix[row]) or 1) for number in matrix[row]]
+        texts = [f"{number:,} ({percent(share, 1)})" for number, share in zip(matrix[row], shares, strict=True)]
+        cells = [
+            Cell(number, text if number else "0", shade=round(share, 3))
+            for number, text, share in zip(matrix[row], texts, shares, strict=True)
+        ]
+        rows.append([names[row], *(cells[column] if row or column else Cell(None) for column in order)])
     titles = ["reference \\ prediction", *(names[column] for column in order)]
     caption = "Confusion matrix of all cases: nuclei, and the share of each row"
     note = "Row 'none': false positives; column 'none': false negatives."
@@ -329,27 +324,23 @@ def rules_section(result: ResultDocuments) -> Section:
 # --- groups (patients) and cases --------------------------------------------------------------------------------------
 
 
-ROWS_SHOWN = 500
-SCORES_OF_UNITS = (
-    "detection.f1",
-    "classification.balanced_accuracy",
-    "segmentation.iou_class_mean",
-    "segmentation.hausdorff_px",
-    "panoptic.pq",
-    "counting.mean_absolute_error",
-)
+SCORES_OF_UNITS = {
+    metric_title(path): path
+    for path in (
+        "detection.f1", "classification.balanced_accuracy", "segmentation.iou_class_mean", "segmentation.hausdorff_px",
+        "panoptic.pq", "counting.mean_absolute_error",
+    )
+}  # fmt: skip
+COUNTS_OF_UNITS = {
+    "matched": "true_positives", "false negatives": "false_negatives", "false positives": "false_positives",
+    "in the reference": "reference", "predicted": "prediction",
+}  # fmt: skip
 
 
-def case_anchors(result: ResultDocuments) -> dict[str, str]:
-    """The rows of cases in their table, by name: all, or the worst if there are too many."""
-    shown = {unit.name for unit in worst_cases(result, ROWS_SHOWN)}
-    return {unit.name: f"case-row-{index}" for index, unit in enumerate(result.cases) if unit.name in shown}
-
-
-def worst_cases(result: ResultDocuments, number: int) -> list[Unit]:
-    """The cases with the lowest main score, those without a value last; equal ones by name."""
+def worst_first(result: ResultDocuments) -> list[Unit]:
+    """The cases, those with the worst main score first and those without a value last; equal ones by name."""
     score = main_score(result)
-    return sorted(result.cases, key=lambda unit: badness(score, unit.value(score), unit.name))[:number]
+    return sorted(result.cases, key=lambda unit: badness(score, unit.value(score), unit.name))
 
 
 def badness(score: str, value: float | None, name: str) -> tuple[bool, float, str]:
@@ -374,59 +365,37 @@ def main_score(result: ResultDocuments) -> str:
     return next((path for path in known if result.has(path)), next(iter(result.paths), ""))
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
-
-
 def case_section(result: ResultDocuments) -> list[Section]:
     """The table of cases, each of which leads to its nuclei in the browser, if the page has one; and of patients."""
-    anchors, titles, number = case_anchors(result), unit_titles(result), len(result.cases)
-    shown = [unit for unit in result.cases if unit.name in anchors]
-    if not shown:
+    cases, title, patients = worst_first(result), metric_title(main_score(result)), ["patient"] * result.are_grouped
+    if not cases:
         return []
-    note = ""
-    if len(shown) < number:
-        score = metric_title(main_score(result))
-        note = f"These are the {len(shown):,} of {number:,} cases with the worst {score}."
-    patients = ["patient"] if result.are_grouped else []
-    rows = [
-        [
-            Cell(unit.name, anchor="browser", name=anchors[unit.name]),
-            *unit_cells(result, unit),
-            *[unit.group] * len(patients),
-        ]
-        for unit in shown
-    ]
-    caption = "Counts and scores of cases"
-    cases = table_of("cases", caption, ["case", *titles, *patients], rows, help=titles, note=note)
+    columns = ["case", *unit_values(result, cases[0]), *patients]
+    rows: list[list[Value]] = []
+    for index, unit in enumerate(cases):
+        name = Cell(unit.name, anchor="browser", name=f"case-row-{index}")
+        rows.append([name, *unit_values(result, unit).values(), *[unit.group] * len(patients)])
+    caption, rest = f"Counts and scores of cases, the worst {title} first", "cases of details.json"
+    table = table_of("cases", caption, columns, rows, help=SCORES_OF_UNITS, rest=rest)
     if not patients:
-        return [Section("cases-section", "Cases", (cases,))]
+        return [Section("cases-section", "Cases", (table,))]
+    places = {unit.name: index for index, unit in enumerate(cases)}
     rows = []
     for unit in result.groups:
-        first = next((anchors[name] for name in unit.cases if name in anchors), "")
-        rows.append([Cell(unit.name, anchor=first), *unit_cells(result, unit), len(unit.cases)])
-    caption, rest = "Patients (groups); each leads to its first case", "groups of details.json"
-    groups = table_of("groups", caption, ["patient", *titles, "cases"], rows, help=titles, rest=rest)
-    return [Section("cases-section", "Patients and cases", (groups, cases))]
+        worst = f"case-row-{min(places[name] for name in unit.cases)}"
+        rows.append([Cell(unit.name, anchor=worst), *unit_values(result, unit).values(), len(unit.cases)])
+    caption, rest = "Patients (groups); each leads to its worst case", "groups of details.json"
+    columns = ["patient", *columns[1:-1], "cases"]
+    groups = table_of("groups", caption, columns, rows, help=SCORES_OF_UNITS, rest=rest)
+    return [Section("cases-section", "Patients and cases", (groups, table))]
 
 
-def unit_titles(result: ResultDocuments) -> dict[str, str]:
-    """The titles of scores and counts of units, the scores first, and where each score stands in metrics.json."""
-    scores = {metric_title(path): path for path in SCORES_OF_UNITS if result.has(path)}
-    return scores | dict.fromkeys(counts_of_units(result), "")
-
-
-def counts_of_units(result: ResultDocuments) -> dict[str, str]:
-    if result.cases and "true_positives" in result.cases[0].counts:
-        return {"matched": "true_positives", "false negatives": "false_negatives", "false positives": "false_positives"}
-    return {"in the reference": "reference", "predicted": "prediction"}
-
-
-def unit_cells(result: ResultDocuments, unit: Unit) -> list[Value]:
-    """The scores and counts of a unit under ``unit_titles``."""
-    cells: list[Value] = [unit.value(path) for path in SCORES_OF_UNITS if result.has(path)]
-    for index, key in enumerate(counts_of_units(result).values()):
-        count = unit.counts[key]
-        number = sum(count) if isinstance(count, list) else count
-        is_partial = index == 0 and not unit.submitted
-        cells.append(Cell(number, f"{number} (not all submitted)", tone="warning") if is_partial else number)
-    return cells
+def unit_values(result: ResultDocuments, unit: Unit) -> dict[str, Value]:
+    """The scores and counts of a case or patient, by the titles of their columns."""
+    values: dict[str, Value] = {title: unit.value(path) for title, path in SCORES_OF_UNITS.items() if result.has(path)}
+    for title, key in COUNTS_OF_UNITS.items():
+        if (count := unit.counts.get(key)) is not None:
+            number = sum(count) if isinstance(count, list) else count
+            is_partial = title in ("matched", "in the reference") and not unit.submitted
+            values[title] = Cell(number, f"{number} (not all submitted)", tone="warning") if is_partial else number
+    return values

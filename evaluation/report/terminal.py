@@ -103,12 +103,11 @@ def words(text: str, style: str = "") -> Words:
 # --- the reference ----------------------------------------------------------------------------------------------------
 
 RASTERISED = {
+    "nuclei": "outlines",
     "ignore regions": "ignore_outlines",
     "contested px": "contested_px",
     "lost pixels": "outlines_that_lost_pixels",
     "lost whole": "outlines_lost_whole",
-}
-ROWS_OF_OUTLINES = {  # what cannot happen to a reference that holds pixels
     "vanished": "outlines_vanished",
     "self-intersecting": "outlines_self_intersecting",
     "reach outside": "outlines_outside",
@@ -117,11 +116,14 @@ ROWS_OF_OUTLINES = {  # what cannot happen to a reference that holds pixels
 }
 
 
-def rasterisation_table(reports: Mapping[str, RasterisationReport], *, outlines: bool = True) -> Table:
-    """Tabulate what happened when outlines became pixels; ``outlines`` False: the reference holds pixels."""
-    fields = {"outlines" if outlines else "nuclei": "outlines", **RASTERISED, **(ROWS_OF_OUTLINES if outlines else {})}
-    rows = []
-    for case, report in reports.items():
-        values = [getattr(report, field) for field in fields.values()]
-        rows.append([case, *(len(value) if isinstance(value, tuple | list) else value for value in values)])
-    return table_of("", "Rasterisation of the reference", ["case", *fields], rows)
+def rasterisation_table(reports: Mapping[str, RasterisationReport]) -> Table:
+    """Tabulate what happened when outlines became pixels; what happened to none of them has no column."""
+    columns: dict[str, list[int]] = {}
+    for title, name in RASTERISED.items():
+        values = [getattr(report, name) for report in reports.values()]
+        columns[title] = [len(value) if isinstance(value, tuple) else value or 0 for value in values]
+    none = [title for title, column in columns.items() if title != "nuclei" and not any(column)]
+    rows = zip(reports, *(column for title, column in columns.items() if title not in none), strict=True)
+    titles = ["case", *(title for title in columns if title not in none)]
+    note = f"None: {', '.join(none)}." if none else ""
+    return table_of("", "Rasterisation of the reference", titles, rows, note=note)
