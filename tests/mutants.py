@@ -267,7 +267,7 @@ MUTANTS: Sequence[Mutant] = [
         ("~is_hole & (regions.count >= 3)", "~is_hole"),
     ),
     *of(
-        "coco_json", "coco",
+        "coco_json", "formats",
         ("check_number(self.size // 2, ", "check_number(self.size, "),
         ("np.bincount(runs.instance, minlength=len(fresh)) > 0", "np.ones(len(fresh), bool)"),
     ),

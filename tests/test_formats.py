@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import formats
 import pytest
 from endless import not_endless
-from formats import Table, check, check_lines, faults_of, lines_of, read
+from formats import Table, check, check_lines, faults_of, file_of, lines_of, read
 
-FAMILIES = ("annotation_xml", "class_probabilities", "contours_json", "json_outlines", "rle_csv", "tables", "yolo_txt")
-TABLES: dict[str, Table] = {name: importlib.import_module(f"formats.{name}").TABLE for name in FAMILIES}
+from evaluation.decoding import json as bounded_json
+from evaluation.decoding import streams
+from evaluation.decoding import xml as bounded_xml
+
+TABLES: dict[str, Table] = {
+    module.name: importlib.import_module(f"formats.{module.name}").TABLE
+    for module in pkgutil.iter_modules(formats.__path__)
+}
 READ = [
     pytest.param(content, {**table.options, **options}, expected, id=f"{name}: {why}")
     for name, table in TABLES.items()
@@ -33,6 +42,19 @@ CAN_BE_MET = ("instances_per_case", "vertices_per_file")
 @pytest.mark.parametrize(("content", "options", "expected"), READ)
 def test_a_file_becomes_these_annotations(content: Any, options: Any, expected: Any, tmp_path: Path) -> None:
     check(read(content, folder=tmp_path, **options), expected)
+
+
+@pytest.mark.parametrize(("content", "options", "expected"), READ)
+def test_it_becomes_the_same_if_it_comes_in_small_pieces(
+    content: Any, options: Any, expected: Any, tmp_path: Path
+) -> None:
+    size = 64 if file_of(content, folder=tmp_path)[:2] != b"\x1f\x8b" else 1 << 12  # what is packed may be large
+    with (
+        mock.patch.multiple(bounded_json, PIECE_BYTES=50, SCAN_BYTES=16),
+        mock.patch.object(streams, "CHUNK_BYTES", size),
+        mock.patch.object(bounded_xml, "CHUNK_BYTES", size),
+    ):
+        check(read(content, folder=tmp_path, **options), expected)
 
 
 @pytest.mark.parametrize(("content", "options", "lines"), REFUSED)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import shapely
 from formats import check_lines, lines_of, masks_of, read, read_part, shown
+from formats.coco import MIDOG
 
 from evaluation.model import Case
 
@@ -260,3 +261,29 @@ def test_points_of_midog_in_millimetres_are_read(shared_data):
     assert found.points_xy.tolist() == pytest.approx(
         np.array([[0.14647372756903898, 0.1580733550628604], [0.11008273935312868, 0.03707331924495862]]) * 4000
     )
+
+
+# --- MIDOG++ -----------------------------------------------------------------------------------------------------------
+
+
+def test_midog_has_26286_boxes_in_553_images_of_which_78_have_no_mitosis(shared_data):
+    path = shared_data / "midog" / "databases" / "MIDOG++.json.gz"
+    database = json.loads(gzip.decompress(path.read_bytes()))
+    cases = {
+        image["file_name"]: Case(image["file_name"][:-5], "", image["height"], image["width"])
+        for image in database["images"]
+    }
+    figures = read(path.read_bytes(), **MIDOG | {"cases": cases})
+    both = {"mitotic figure": 1, "not mitotic figure": 2}
+    everything = read(path.read_bytes(), **MIDOG | {"cases": cases, "classes": both})
+    assert sum(len(part) for said in everything.cases.values() for part in said.parts) == 26_286
+    assert len(figures.cases) == 553
+    assert sum(not said.parts for said in figures.cases.values()) == 78
+    assert figures.unknown == {}
+    assert everything.cases["001"].parts[0].points_xy[0].tolist() == [4361, 371]  # of the box 4336, 346, 4386, 396
+    points = np.concatenate([part.points_xy for said in figures.cases.values() for part in said.parts])
+    middles = [
+        [(x1 + x2) / 2, (y1 + y2) / 2]
+        for x1, y1, x2, y2 in (one["bbox"] for one in database["annotations"] if one["category_id"] == 1)
+    ]
+    assert sorted(points.tolist()) == sorted(middles)
