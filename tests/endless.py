@@ -1,6 +1,7 @@
 """What must not grow faster than its input: without a limit that a slow or busy machine could pass."""
 
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,3 +13,13 @@ def not_endless() -> Iterator[None]:
     began = time.process_time()
     yield
     assert time.process_time() - began < SECONDS
+
+
+@contextmanager
+def memory_below(limit: int) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()

@@ -208,7 +208,7 @@ MUTANTS: Sequence[Mutant] = [
         ("return values if is_told else set()", "return values"),
     ),
     *of(
-        "labels", "label_formats instances challenge",
+        "labels", "pixel_formats instances challenge",
         ("class_id < 0, -votes, instance", "class_id < 0, votes, instance"),
         ("np.lexsort((np.abs(class_id), class_id < 0,", "np.lexsort((class_id < 0, np.abs(class_id),"),
     ),

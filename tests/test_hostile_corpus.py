@@ -23,23 +23,19 @@ import h5py
 import imagecodecs
 import numpy as np
 import pytest
-import SimpleITK
 import tifffile
+from formats import picture, read_part
+from formats.pixels import entry_place, itk_file, mat_7_3, mat_file, npy_file, npz_file, png_file, tiff_file
 from hostile.corpus import CORPUS
 from hostile.run import SECONDS, check, judge
-from label_pictures import picture
 from processes import run_in_group
 from test_imports import by_hand, fill, saved, zipped
-from test_label_formats import case_of, image_of, mat_file, npy_file, npz_file, png_file, request, tiff_file
-from test_mat_formats import mat_7_3
-from test_tiff import entry_place
 
 from evaluation.authoring.source import READER
 from evaluation.challenge.formats import FORMATS
 from evaluation.decoding.guard import Bounds, decode, of_thread
 from evaluation.findings import catalogue
 from evaluation.findings.errors import InputFault
-from evaluation.formats.guarded import begin_annotations
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = 4
@@ -226,23 +222,19 @@ def with_fewer_segments(content: bytes, chance: random.Random) -> bytes:
 
 def tiff(blocks: Blocks | None = None, array: Any = CHEQUERED, **options: Any) -> Kind:
     options = {"rowsperstrip": 32, "metadata": None} | options
-    return Kind(".tif", lambda folder: tiff_file(array, **options).getvalue(), blocks)
+    return Kind(".tif", lambda folder: tiff_file(array, **options), blocks)
 
 
 def matlab(blocks: Blocks | None, **options: Any) -> Kind:
-    return Kind(".mat", lambda folder: mat_file({"n_ary_mask": CHEQUERED}, **options).getvalue(), blocks)
+    return Kind(".mat", lambda folder: mat_file({"n_ary_mask": CHEQUERED}, **options), blocks)
 
 
 def hdf5(blocks: Blocks | None, **options: Any) -> Kind:
-    return Kind(".mat", lambda folder: mat_7_3({"n_ary_mask": CHEQUERED}, **options).getvalue(), blocks)
+    return Kind(".mat", lambda folder: mat_7_3({"n_ary_mask": CHEQUERED}, **options), blocks)
 
 
 def itk(suffix: str, blocks: Blocks | None, *, compressed: bool) -> Kind:
-    def written(folder: Path) -> bytes:
-        SimpleITK.WriteImage(SimpleITK.GetImageFromArray(CHEQUERED), str(folder / f"a{suffix}"), compressed)
-        return (folder / f"a{suffix}").read_bytes()
-
-    return Kind(suffix, written, blocks)
+    return Kind(suffix, lambda folder: itk_file(folder, suffix, CHEQUERED, compressed=compressed), blocks)
 
 
 def zarr_folder(codecs: Sequence[str], encode: Callable[[bytes], Any], *, is_checked: bool) -> Kind:
@@ -272,10 +264,10 @@ def zstd_with_crc32c(data: bytes) -> bytes:
 
 CHUNKS = {"chunks": (64, 64), "compression": "gzip"}
 KINDS = {
-    "png": Kind(".png", lambda folder: png_file(CHEQUERED.astype(np.uint16)).getvalue(), behind(8)),
-    "npy": Kind(".npy", lambda folder: npy_file(CHEQUERED).getvalue()),
-    "npz": Kind(".npz", lambda folder: npz_file(labels=CHEQUERED).getvalue(), members_of_zip),
-    "npz stored": Kind(".npz", lambda folder: npz_file(labels=CHEQUERED, compressed=False).getvalue(), members_of_zip),
+    "png": Kind(".png", lambda folder: png_file(CHEQUERED.astype(np.uint16)), behind(8)),
+    "npy": Kind(".npy", lambda folder: npy_file(CHEQUERED)),
+    "npz": Kind(".npz", lambda folder: npz_file(labels=CHEQUERED), members_of_zip),
+    "npz stored": Kind(".npz", lambda folder: npz_file(labels=CHEQUERED, compressed=False), members_of_zip),
     "tiff": tiff(),
     "tiff tiles": tiff(tile=(64, 64)),
     "tiff lzw": tiff(compression="lzw"),
@@ -314,15 +306,15 @@ def test_damaged_files_are_refused_or_give_the_right_pixels(name: str, tmp_path:
     kind, chance = KINDS[name], random.Random(name)
     content = kind.make(tmp_path)
     suffix = ".npy" if kind.suffix in IMPORTS else kind.suffix
-    asked = request(suffix, format="nary_mat" if suffix == ".mat" else "label_image")
+    options = {"format": "nary_mat"} if suffix == ".mat" else {"format": "label_image", "suffix": suffix}
 
     def read(data: bytes) -> Any:
         if kind.suffix in IMPORTS:
             asked_for, bounds = (IMPORTS[kind.suffix], "a", None, 1 << 30), Bounds(1 << 31, 60)
             (array,) = decode(READER, [io.BytesIO(data)], asked_for, where="'a'", owner="tests", bounds=bounds)
             return array
-        found = begin_annotations(io.BytesIO(data), asked, case_of(CHEQUERED.shape), owner="tests")()
-        return picture(image_of(found).labels)
+        limits = {"bytes_per_file": 1_000_000}
+        return picture(read_part(data, **options, shape_yx=CHEQUERED.shape, limits=limits, guarded=True).labels)
 
     np.testing.assert_array_equal(read(content), CHEQUERED)
     refused = 0

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from every_format import VALUES, challenge_document, write_both
+from formats import picture
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from hypothesis.extra import numpy as hnp
-from label_pictures import picture
 from literal import images, instances_of, masks_of
 from scipy import ndimage
 from skimage.measure import regionprops

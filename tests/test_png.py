@@ -11,16 +11,16 @@ from typing import Any
 import imagecodecs
 import numpy as np
 import pytest
+from endless import memory_below
+from formats.pixels import CUT_OFF
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
-from test_hostile_labels import CUT_OFF, little_memory
 
 from evaluation.decoding.pixels import read_image
 from evaluation.findings.errors import InputFault
 
-__all__ = ["little_memory"]  # a fixture
 SHAPE = (23, 37)
 MAGIC = b"\x89PNG\r\n\x1a\n"
 GREY, RGB, PALETTE, GREY_ALPHA, RGB_ALPHA = 0, 2, 3, 4, 6
@@ -227,9 +227,9 @@ def test_data_that_do_not_fit_the_header_are_told_and_nothing_printed(
 BOMB = made(bytes(30_000_000))
 
 
-@pytest.mark.usefixtures("little_memory")
 def test_data_that_decompress_to_far_more_than_the_image_take_no_memory() -> None:
-    assert refusal(BOMB).startswith(CUT_OFF)
+    with memory_below(8_000_000):
+        assert refusal(BOMB).startswith(CUT_OFF)
 
 
 @pytest.mark.parametrize("place", [20, 30, 45, -20, -6, -1])

@@ -14,11 +14,17 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.ndimage
 import shapely
-from formats import check_lines, lines_of, masks_of, read, read_part, shown
+import tifffile
+from formats import check_lines, lines_of, masks_of, picture, read, read_part, shown
 from formats.coco import MIDOG
+from formats.pixels import TWO, mat_7_3, mat_file
+from PIL import Image
 
-from evaluation.model import Case
+from evaluation.instances.labels import instances_from_label_image
+from evaluation.model import Case, ClassTable
 
 # --- Data Science Bowl 2018 -------------------------------------------------------------------------------------------
 
@@ -263,7 +269,7 @@ def test_points_of_midog_in_millimetres_are_read(shared_data):
     )
 
 
-# --- MIDOG++ -----------------------------------------------------------------------------------------------------------
+# --- MIDOG++ ----------------------------------------------------------------------------------------------------------
 
 
 def test_midog_has_26286_boxes_in_553_images_of_which_78_have_no_mitosis(shared_data):
@@ -287,3 +293,102 @@ def test_midog_has_26286_boxes_in_553_images_of_which_78_have_no_mitosis(shared_
         for x1, y1, x2, y2 in (one["bbox"] for one in database["annotations"] if one["category_id"] == 1)
     ]
     assert sorted(points.tolist()) == sorted(middles)
+
+
+# --- pixels -----------------------------------------------------------------------------------------------------------
+
+CONSEP = {
+    "format": "hovernet_mat",
+    "classes": ClassTable(("b", "c", "d"), {"b": 1, "c": 2, "d": 3}, {2: 1, 3: 2, 4: 3}),
+}
+
+
+def labels_of(path: Path, shape_yx: tuple[int, int]) -> Any:
+    found = read_part(path.read_bytes(), format="label_image", suffix=path.suffix, shape_yx=shape_yx)
+    return picture(found.labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "nuclei"),
+    [
+        ("stardist/mask2d.tif", (512, 512), 125),
+        ("neurips_cellseg/cell_00528_label.tiff", (200, 200), 44),
+        ("neurips_cellseg/cell_00849_label.tiff", (512, 512), 187),
+        ("neurips_cellseg/cell_00225_label.tiff", (1024, 1024), 6),
+    ],
+)
+def test_real_tiffs_equal_what_tifffile_reads(
+    shared_data: Path, name: str, shape: tuple[int, int], nuclei: int
+) -> None:
+    labels = labels_of(shared_data / name, shape)
+    np.testing.assert_array_equal(labels, tifffile.imread(shared_data / name))
+    assert len(np.unique(labels)) - 1 == nuclei
+
+
+def test_a_real_npz_holds_ids_and_classes(shared_data: Path) -> None:
+    path = shared_data / "consep" / "test_1_gt_stitched.npz"
+    with np.load(path) as arrays:
+        ids, classes = arrays["inst"], arrays["type"]
+    table = ClassTable(("a",), {"a": 1}, {int(value): 1 for value in np.unique(classes) if value})
+    content = path.read_bytes()
+    options = {"class_map": ("{case}.npz", content), "class_values": {"a": 1}, "classes": table}
+    found = read_part(content, format="label_image", suffix=".npz", shape_yx=(1000, 1000), **options)
+    np.testing.assert_array_equal(picture(found.labels), ids)
+    np.testing.assert_array_equal(picture(found.class_map), classes > 0)
+
+
+def test_a_real_png_is_a_binary_mask(shared_data: Path) -> None:
+    path = shared_data / "monuseg" / "TCGA-21-5784-01Z-00-DX1_mask.png"
+    with Image.open(path) as image:
+        pixels = np.array(image)
+    annotations = read(path.read_bytes(), format="label_image", suffix=".png", shape_yx=(1000, 1000))
+    np.testing.assert_array_equal(picture(annotations.parts[0].labels), pixels)
+    regions = scipy.ndimage.label(pixels, np.ones((3, 3)))[1]
+    assert [finding.got for finding in annotations.findings] == [
+        f"{regions:,} separate regions that all have the label 1"
+    ]
+
+
+def test_a_real_tissue_map_of_a_platform_job_is_read(shared_data: Path) -> None:
+    paths = sorted((shared_data / "puma" / "submission").rglob("*.tif"))
+    assert len(paths) == 2
+    for path in paths:
+        expected = tifffile.imread(path)
+        np.testing.assert_array_equal(labels_of(path, expected.shape), expected)
+
+
+def test_real_nary_masks_keep_their_labels_and_have_the_class_of_their_path(shared_data: Path) -> None:
+    for path in sorted((shared_data / "monusac_challenge" / "submission").rglob("*.mat")):
+        expected = scipy.io.loadmat(path)["n_ary_mask"]
+        for content in (path.read_bytes(), mat_7_3({"n_ary_mask": expected}, compression="gzip")):
+            options = {"classes": TWO, "file_class": 2, "shape_yx": expected.shape}
+            image = read_part(content, format="nary_mat", **options)
+            np.testing.assert_array_equal(picture(image.labels), expected)
+            assert (image.class_id, image.class_map, image.class_of_instance) == (2, None, None)
+
+
+def test_real_types_belong_to_the_nuclei_with_the_same_centroids(shared_data: Path) -> None:
+    folder = shared_data / "consep" / "tests" / "resources" / "consep"
+    paths = sorted((folder / "inst" / "test").glob("*.npy"))
+    assert len(paths) == 4
+    for path in paths:
+        types = scipy.io.loadmat(folder / "type_mat" / "test" / f"{path.stem}.mat")
+        labels = np.load(path)
+        of_nuclei = {name: types[name] for name in ("inst_type", "inst_centroid")}
+        content = mat_file({"inst_map": labels, **of_nuclei})
+        instances = instances_from_label_image(read_part(content, **CONSEP, shape_yx=(256, 256)))
+        assert instances.source_id.tolist() != list(range(1, len(instances) + 1))  # the ids have gaps
+        assert (instances.class_id + 1).tolist() == types["inst_type"].ravel().tolist()
+        for label, (x, y) in zip(instances.source_id, types["inst_centroid"], strict=True):
+            np.testing.assert_allclose(np.argwhere(labels == label).mean(axis=0), (y, x), atol=1e-6)
+
+
+def test_real_stitched_reference_has_865_nuclei_of_3_types(shared_data: Path) -> None:
+    stitched = np.load(shared_data / "consep" / "test_1_gt_stitched.npz")
+    content = mat_file({"inst_map": stitched["inst"], "type_map": stitched["type"]})
+    instances = instances_from_label_image(read_part(content, **CONSEP, shape_yx=(1000, 1000)))
+    assert len(instances) == 865
+    votes = np.zeros((866, 5), np.int64)
+    np.add.at(votes, (stitched["inst"].ravel(), stitched["type"].ravel()), 1)
+    assert instances.source_id.tolist() == list(range(1, 866))
+    assert (instances.class_id + 1).tolist() == votes[1:].argmax(axis=1).tolist()

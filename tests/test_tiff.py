@@ -16,18 +16,31 @@ import imagecodecs
 import numpy as np
 import pytest
 import tifffile
-from test_hostile_labels import CUT_OFF, little_memory, read, refusal
-from test_label_formats import INTEGERS, LABELS, SHAPE, case_of, image_of, request, tiff_file
+from endless import memory_below
+from formats import lines_of, picture, read_part
+from formats.pixels import CUT_OFF, INTEGERS, LABELS, SHAPE, TWO, entry_place, tiff_file
 
 from evaluation.decoding import tiff
 from evaluation.decoding.pixels import read_image_size
 from evaluation.decoding.streams import CutOff
 from evaluation.decoding.tiff import LZW, decompress
 from evaluation.findings.errors import InputFault
-from evaluation.formats import read_annotations
 
-__all__ = ["little_memory"]  # a fixture
 ENTRY = {3: "<HHIHxx", 4: "<HHII", 9: "<HHIi", 8: "<HHIhxx", 1: "<HHIBxxx"}
+
+
+def read(content: bytes, *, limit: int = 50_000_000, shape_yx: tuple[int, int] = SHAPE, **options: Any) -> Any:
+    """The labels of a file."""
+    options = {"format": "label_image", "suffix": ".tif", "limits": {"bytes_per_file": limit}, **options}
+    return picture(read_part(content, shape_yx=shape_yx, **options).labels)
+
+
+def refusal(content: bytes, *, limit: int = 50_000_000, shape_yx: tuple[int, int] = SHAPE) -> str:
+    """The only line for which a file is refused."""
+    limits = {"bytes_per_file": limit}
+    (line,) = lines_of(bytes(content), format="label_image", suffix=".tif", limits=limits, shape_yx=shape_yx)
+    return line
+
 
 # --- good files -------------------------------------------------------------------------------------------------------
 
@@ -61,8 +74,8 @@ def bands(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("bands")
 def test_tiff_equals_what_tifffile_reads(options: dict[str, Any]) -> None:
     for dtype in (*INTEGERS, "f2", "f4", "f8"):
-        stream = tiff_file((LABELS % 100).astype(dtype), **options)
-        np.testing.assert_array_equal(read(stream, ".tif"), tifffile.imread(io.BytesIO(stream.getvalue())), dtype)
+        content = tiff_file((LABELS % 100).astype(dtype), **options)
+        np.testing.assert_array_equal(read(content), tifffile.imread(io.BytesIO(content)), dtype)
 
 
 @pytest.mark.parametrize("options", [{}, {"byteorder": ">"}, {"tile": (16, 32)}, {"rowsperstrip": 3}], ids=str)
@@ -70,19 +83,19 @@ def test_tiff_equals_what_tifffile_reads(options: dict[str, Any]) -> None:
 @pytest.mark.usefixtures("bands")
 def test_tiff_with_a_predictor_equals_what_tifffile_reads(compression: str, options: dict[str, Any]) -> None:
     for dtype in ("u1", "i1", "u2", "i2", "u4", "i4", "f2", "f4", "f8"):
-        stream = tiff_file((LABELS % 100).astype(dtype), compression=compression, predictor=True, **options)
-        np.testing.assert_array_equal(read(stream, ".tif"), tifffile.imread(io.BytesIO(stream.getvalue())), dtype)
+        content = tiff_file((LABELS % 100).astype(dtype), compression=compression, predictor=True, **options)
+        np.testing.assert_array_equal(read(content), tifffile.imread(io.BytesIO(content)), dtype)
 
 
 def test_tiff_of_imagej_is_read() -> None:
-    np.testing.assert_array_equal(read(tiff_file(LABELS.astype(np.uint16), imagej=True), ".tif"), LABELS)
+    np.testing.assert_array_equal(read(tiff_file(LABELS.astype(np.uint16), imagej=True)), LABELS)
 
 
 def test_a_fault_in_a_band_is_told_with_its_row_in_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiff, "BAND_PX", 1)
     labels = LABELS.astype(np.int32)
     labels[9, 4] = -3
-    told = refusal(tiff_file(labels, rowsperstrip=4).getvalue(), ".tif")
+    told = refusal(tiff_file(labels, rowsperstrip=4))
     assert told.startswith(
         f"[negative-label] 1 of {4 * SHAPE[1]} pixels is below 0 (lowest -3, first at row 9, column 4)"
     )
@@ -94,12 +107,12 @@ def test_a_slide_larger_than_the_limit_is_read_if_its_bands_and_its_runs_are_not
     monkeypatch.setattr(tiff, "BAND_PX", 1)
     labels = np.zeros((200, 300), np.uint32)
     labels[50:60, 20:290] = 7
-    content = tiff_file(labels, compression="zlib", rowsperstrip=8).getvalue()
+    content = tiff_file(labels, compression="zlib", rowsperstrip=8)
     assert labels.nbytes > 20_000 > len(content)
-    np.testing.assert_array_equal(read(content, ".tif", limit=20_000, shape_yx=labels.shape), labels)
+    np.testing.assert_array_equal(read(content, limit=20_000, shape_yx=labels.shape), labels)
     chequered = (np.indices(labels.shape).sum(axis=0) % 2).astype(np.uint32)
-    content = tiff_file(chequered, compression="zlib", rowsperstrip=8).getvalue()
-    told = refusal(content, ".tif", limit=20_000, shape_yx=labels.shape)
+    content = tiff_file(chequered, compression="zlib", rowsperstrip=8)
+    told = refusal(content, limit=20_000, shape_yx=labels.shape)
     assert told.startswith("[too-large] runs of equal labels")
 
 
@@ -113,11 +126,10 @@ def test_a_slide_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
 
     options: dict[str, Any] = {"tile": tile.shape, "compression": "zlib", "metadata": None, "bigtiff": True}
     tifffile.imwrite(tmp_path / "slide.tif", tiles(), shape=(side, side), dtype=np.uint32, **options)
-    asked = request(".tif", limit=100_000_000)
+    content = (tmp_path / "slide.tif").read_bytes()
     tracemalloc.start()
     try:
-        with (tmp_path / "slide.tif").open("rb") as stream:
-            labels = image_of(read_annotations(stream, asked, case_of((side, side)))).labels
+        labels = read_part(content, format="label_image", suffix=".tif", shape_yx=(side, side)).labels
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -131,7 +143,7 @@ def test_smaller_copies_behind_the_first_page_of_a_tiff_are_left_alone() -> None
     with tifffile.TiffWriter(stream) as writer:
         writer.write(LABELS, metadata=None)
         writer.write(LABELS[::2, ::2], subfiletype=1, metadata=None)
-    np.testing.assert_array_equal(read(stream, ".tiff"), LABELS)
+    np.testing.assert_array_equal(read(stream.getvalue()), LABELS)
 
 
 @pytest.mark.usefixtures("bands")
@@ -141,7 +153,7 @@ def test_smaller_copies_inside_the_first_page_of_a_tiff_are_left_alone() -> None
         writer.write(LABELS, subifds=2, tile=(16, 16), compression="lzw")
         for step in (2, 4):
             writer.write(LABELS[::step, ::step], subfiletype=1, tile=(16, 16))
-    np.testing.assert_array_equal(read(stream, ".tiff"), LABELS)
+    np.testing.assert_array_equal(read(stream.getvalue()), LABELS)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])
@@ -151,19 +163,19 @@ def test_tiff_of_packed_bits_keeps_its_values(bits: int) -> None:
     columns[:, :31] = stored
     packed = np.packbits(np.unpackbits(columns[..., np.newaxis], axis=2)[..., 8 - bits :].reshape(SHAPE[0], -1), axis=1)
     row_bytes = math.ceil(31 * bits / 8)
-    content = bytearray(tiff_file(np.ascontiguousarray(packed[:, :row_bytes]), metadata=None).getvalue())
+    content = bytearray(tiff_file(np.ascontiguousarray(packed[:, :row_bytes]), metadata=None))
     set_entry(content, 256, (3, 31))
     set_entry(content, 258, (3, bits))
-    np.testing.assert_array_equal(read(bytes(content), ".tif"), stored)
+    np.testing.assert_array_equal(read(bytes(content)), stored)
 
 
 @pytest.mark.usefixtures("bands")
 def test_what_lies_behind_the_last_row_of_a_strip_is_left_alone() -> None:
     padded = np.zeros((21, 31), np.int32)
     padded[:20] = LABELS
-    content = bytearray(tiff_file(padded, compression="zlib", rowsperstrip=7, metadata=None).getvalue())
+    content = bytearray(tiff_file(padded, compression="zlib", rowsperstrip=7, metadata=None))
     set_entry(content, 257, (3, 20))
-    np.testing.assert_array_equal(read(bytes(content), ".tif"), LABELS)
+    np.testing.assert_array_equal(read(bytes(content)), LABELS)
 
 
 def test_lzw_gives_no_more_than_a_table_entry_above_the_limit() -> None:
@@ -189,14 +201,6 @@ def test_damaged_lzw_is_told_or_decoded_but_never_crashes() -> None:
 # --- hostile files ----------------------------------------------------------------------------------------------------
 
 
-def entry_place(content: bytearray, tag: int) -> int:
-    """Where the entry of a tag begins in a little-endian TIFF of one page."""
-    (first,) = struct.unpack_from("<I", content, 4)
-    (tags,) = struct.unpack_from("<H", content, first)
-    places = range(first + 2, first + 2 + 12 * tags, 12)
-    return next(place for place in places if struct.unpack_from("<H", content, place)[0] == tag)
-
-
 def set_entry(content: bytearray, tag: int, *values: tuple[int, int]) -> None:
     """Give a tag, and those after it, another type and value: (type, value)."""
     place = entry_place(content, tag)
@@ -207,7 +211,7 @@ def set_entry(content: bytearray, tag: int, *values: tuple[int, int]) -> None:
 
 def changed(edit: Callable[[bytearray], object], **options: Any) -> bytes:
     """A TIFF of one page, after an edit of its bytes."""
-    content = bytearray(tiff_file(LABELS, metadata=None, **options).getvalue())
+    content = bytearray(tiff_file(LABELS, metadata=None, **options))
     edit(content)
     return bytes(content)
 
@@ -267,16 +271,16 @@ REFUSED = [
     *((content[:end], CUT_OFF) for offset in (1 << 50, (1 << 62) - 1, (1 << 64) - 1) for end in (None, 12)
       for content in [b"II+\0\x08\0\0\0" + offset.to_bytes(8, "little") + bytes(100)]),
     (with_a_page_that_follows_itself(), f"{DAMAGED} (a page that follows itself); expected a TIFF file."),
-    (tiff_file(STACK, photometric="minisblack", metadata=None).getvalue(), f"[several-images] 3 pages; {ALONE}"),
-    *((tiff_file(STACK, photometric="minisblack", truncate=True, **options).getvalue(),
+    (tiff_file(STACK, photometric="minisblack", metadata=None), f"[several-images] 3 pages; {ALONE}"),
+    *((tiff_file(STACK, photometric="minisblack", truncate=True, **options),
        f"[several-images] a stack of 3 images; {ALONE}") for options in ({}, {"imagej": True})),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "line"), REFUSED, ids=range(len(REFUSED)))
-@pytest.mark.usefixtures("little_memory")
 def test_a_file_is_refused_with_this_line(content: bytes, line: str) -> None:
-    assert refusal(content, ".tif").startswith(line)
+    with memory_below(8_000_000):
+        assert refusal(content).startswith(line)
 
 
 def segment_tags(content: bytearray) -> dict[int, tuple[int, int, int]]:
@@ -294,21 +298,21 @@ def segment_tags(content: bytearray) -> dict[int, tuple[int, int, int]]:
 @pytest.mark.usefixtures("bands")
 def test_a_strip_that_is_missing_is_never_filled_with_zeros(compression: str | None, tag: int, value: int) -> None:
     options: dict[str, Any] = {"compression": compression, "rowsperstrip": 5, "metadata": None}
-    content = bytearray(tiff_file(LABELS, **options).getvalue())
+    content = bytearray(tiff_file(LABELS, **options))
     kind, _, place = segment_tags(content)[tag]
     step = {3: 2, 4: 4}[kind]
     struct.pack_into("<H" if kind == 3 else "<I", content, place + step, value)  # the second strip
-    assert refusal(bytes(content), ".tif").startswith(CUT_OFF)
+    assert refusal(bytes(content)).startswith(CUT_OFF)
 
 
 @pytest.mark.parametrize("tag", [273, 279])
 @pytest.mark.usefixtures("bands")
 def test_too_few_strips_or_sizes_of_them_are_told(tag: int) -> None:
-    content = bytearray(tiff_file(LABELS, rowsperstrip=5, metadata=None).getvalue())
+    content = bytearray(tiff_file(LABELS, rowsperstrip=5, metadata=None))
     struct.pack_into("<I", content, entry_place(content, tag) + 4, 3)
-    assert refusal(bytes(content), ".tif").startswith(CUT_OFF)
+    assert refusal(bytes(content)).startswith(CUT_OFF)
     struct.pack_into("<I", content, entry_place(content, tag) + 4, 5)
-    assert refusal(bytes(content), ".tif").startswith(f"[wrong-format] a damaged header (tag {tag} with 5 values)")
+    assert refusal(bytes(content)).startswith(f"[wrong-format] a damaged header (tag {tag} with 5 values)")
 
 
 @pytest.mark.parametrize("rows", [19, 21])
@@ -316,53 +320,49 @@ def test_too_few_strips_or_sizes_of_them_are_told(tag: int) -> None:
 @pytest.mark.usefixtures("bands")
 def test_a_strip_with_fewer_or_more_rows_than_the_image_is_told(compression: str, rows: int) -> None:
     array = np.zeros((rows, 31), np.int32)
-    content = bytearray(tiff_file(array, compression=compression, rowsperstrip=rows, metadata=None).getvalue())
+    content = bytearray(tiff_file(array, compression=compression, rowsperstrip=rows, metadata=None))
     set_entry(content, 257, (3, 20))
     set_entry(content, 278, (3, 20))
-    assert refusal(bytes(content), ".tif").startswith(CUT_OFF)
+    assert refusal(bytes(content)).startswith(CUT_OFF)
 
 
-def test_pages_of_two_types_are_not_joined(tmp_path: Path) -> None:
-    from test_label_formats import TWO_CLASSES, case_of, request
-
-    from evaluation.formats.label_image import read_label_image
-
-    path = tmp_path / "a.tif"
-    with tifffile.TiffWriter(path) as writer:
+def test_pages_of_two_types_are_not_joined() -> None:
+    stream = io.BytesIO()
+    with tifffile.TiffWriter(stream) as writer:
         writer.write(LABELS.astype(np.uint64), metadata=None)
         writer.write(LABELS, metadata=None)
-    with path.open("rb") as stream, pytest.raises(InputFault, match="a TIFF file with uint64 and int32 side by side"):
-        read_label_image(stream, request(".tif", TWO_CLASSES, class_channel=1), case_of(SHAPE))
+    options = {"classes": TWO, "class_channel": 1, "class_values": {"tumour": 10, "stroma": 20, "debris": 30}}
+    with pytest.raises(InputFault, match="a TIFF file with uint64 and int32 side by side"):
+        read(stream.getvalue(), **options)
 
 
 def test_a_tile_larger_than_the_limit_is_refused_although_the_image_is_not() -> None:
-    content = tiff_file(LABELS, tile=(1024, 1024), compression="zlib").getvalue()
+    content = tiff_file(LABELS, tile=(1024, 1024), compression="zlib")
     assert len(content) < 20_000 < 1024**2 * LABELS.itemsize
-    told = refusal(content, ".tif", limit=20_000)
+    told = refusal(content, limit=20_000)
     assert told.startswith("[too-large]")
     assert f"a tile of {1024**2 * LABELS.itemsize:,} bytes" in told
 
 
 def test_tiff_whose_strip_decompresses_to_far_more_than_the_image_gives_no_more() -> None:
-    stream = tiff_file(LABELS, compression="zlib", rowsperstrip=20, metadata=None)
-    content = bytearray(stream.getvalue())
-    with tifffile.TiffFile(io.BytesIO(stream.getvalue())) as tiff:
+    content = bytearray(tiff_file(LABELS, compression="zlib", rowsperstrip=20, metadata=None))
+    with tifffile.TiffFile(io.BytesIO(content)) as tiff:
         tags = tiff.pages.first.tags
         offset, count = tags["StripOffsets"].valueoffset, tags["StripByteCounts"].valueoffset
         types = [tags[name].dtype for name in ("StripOffsets", "StripByteCounts")]
     bomb = zlib.compress(bytes(40_000_000))
     for place, kind, value in ((offset, types[0], len(content)), (count, types[1], len(bomb))):
         struct.pack_into("<H" if kind == 3 else "<I", content, place, value)
-    assert refusal(bytes(content) + bomb, ".tif").startswith(CUT_OFF)
+    assert refusal(bytes(content) + bomb).startswith(CUT_OFF)
 
 
 # --- sizes of images --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", [".svs", ".tif", ".png"])
+@pytest.mark.parametrize("suffix", [".svs", ".png"])
 def test_the_size_of_an_image_comes_from_its_header(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
-    content = imagecodecs.png_encode(np.zeros(SHAPE, np.uint8)) if suffix == ".png" else tiff_file(LABELS).getvalue()
+    content = imagecodecs.png_encode(np.zeros(SHAPE, np.uint8)) if suffix == ".png" else tiff_file(LABELS)
     path.write_bytes(content)
     assert read_image_size(path) == SHAPE
 
@@ -392,7 +392,7 @@ def test_the_size_of_a_damaged_image_is_told_and_nothing_printed(
 
 @pytest.mark.parametrize("tag", [256, 257])
 def test_an_image_of_no_size_is_told(tmp_path: Path, tag: int) -> None:
-    content = bytearray(tiff_file(LABELS, metadata=None).getvalue())
+    content = bytearray(tiff_file(LABELS, metadata=None))
     set_entry(content, tag, (3, 0))
     (tmp_path / "a.tif").write_bytes(content)
     with pytest.raises(InputFault, match="unreadable-image"):

@@ -184,6 +184,8 @@ READ = [
        asap(polygon(*SQUARE, orders=[3, 2, 1, 0]), polygon(orders=orders)), OF_OUTLINES,
        {"points_xy": points(*SQUARE[::-1], *TRIANGLE)})
       for orders in ([2, 0, 0], [2, None, 0], [2, "x", 0], [None] * 3, [0, 0, 0], [2, "nan", 0])),
+    ("coordinates may go backwards", asap(polygon(*SQUARE, orders=[3, 2, 1, 0])), OF_OUTLINES,
+     {"points_xy": points(*SQUARE[::-1])}),
     ("attributes of a coordinate may come in any order",
      asap(dot()).replace('Order="0" X="1.5" Y="2.25"', 'Y="2.25" Z="7" X="1.5" Order="0"'), ASAP,
      {"points_xy": [[1.5, 2.25]]}),
