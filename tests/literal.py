@@ -1,4 +1,4 @@
-"""A slow, literal version of the engine on dense masks. It shares no code with the package except the types.
+"""A slow, literal version of the engine on dense masks. It shares no code with the package but ``instance_boundaries``.
 
 An image is ``masks`` bool (N, H, W), one picture per instance, and ``classes`` (N,).
 """
@@ -10,7 +10,13 @@ from itertools import combinations, permutations
 import numpy as np
 from hypothesis import strategies as st
 
-from evaluation.model import Instances
+from evaluation.instances.boundary import boundaries_of_runs, choose_runs, runs_by_instance
+from evaluation.model import Boundaries, Instances
+
+
+def instance_boundaries(instances: Instances, chosen, *, border) -> Boundaries:
+    """The package's boundaries of the chosen instances of one image."""
+    return boundaries_of_runs(choose_runs(runs_by_instance(instances), chosen), border=border)
 
 
 def points_of(points_yx, classes=None, probability=None, shape_yx=(100, 130)) -> Instances:

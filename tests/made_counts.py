@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from evaluation.aggregation import stack_cases, unite
-from evaluation.model import MatchCounts, PredictionList, Score, SharedCounts, Units
+from evaluation.model import MatchCounts, Units
+from evaluation.model.counts import PredictionList, Score, SharedCounts
 
 MEASURES = ("iou", "dice", "hausdorff_px", "hausdorff95_px")
 

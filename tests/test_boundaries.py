@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from literal import boundary, directed_distances, images, instances_of, pairs_of_images
+from literal import boundary, directed_distances, images, instance_boundaries, instances_of, pairs_of_images
 from scipy import ndimage
 from scipy.ndimage import binary_erosion, distance_transform_edt
 from skimage.metrics import hausdorff_distance
 
 from evaluation import Challenge, score_instances
-from evaluation.instances.boundary import band_overlaps, choose_runs, instance_boundaries, runs_by_instance
+from evaluation.instances.boundary import band_overlaps, choose_runs, runs_by_instance
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.outlines import DIAGONAL, STRAIGHT, contours_of, join_contours
 from evaluation.metrics import surfaces
-from evaluation.metrics.surfaces import SurfaceMeasures, hausdorff_distances, length_within, surface_measures
+from evaluation.metrics.surfaces import SurfaceMeasures, length_within, surface_measures
 from evaluation.model import Boundaries, MatchCounts
 
 # --- boundaries, Hausdorff distances and the search for the nearest ---------------------------------------------------
@@ -59,7 +59,8 @@ def test_distances_equal_their_definition_and_scikit_image(pair, border):
         picture = np.zeros_like(mask)
         picture[tuple(side.points_yx)] = True
         pictures.append(picture)
-    maximum, percentile = hausdorff_distances(*sides)
+    found = surface_measures(*sides)
+    maximum, percentile = found.hausdorff_px, found.hausdorff95_px
     directed = [directed_distances(*pictures), directed_distances(*pictures[::-1])]
     assert maximum[0] == pytest.approx(max(map(max, directed)), abs=1e-12)
     assert maximum[0] == pytest.approx(hausdorff_distance(*pictures), abs=1e-12)
@@ -69,13 +70,14 @@ def test_distances_equal_their_definition_and_scikit_image(pair, border):
 def test_the_percentile_is_an_argument():
     points = np.stack([np.zeros(21, np.int32), np.arange(21, dtype=np.int32)], axis=1)
     sides = [Boundaries(p.T, np.array([0]), np.array([len(p)])) for p in (points, points[:1])]
-    assert hausdorff_distances(*sides, percentile=50.0)[1].tolist() == [10.0]
-    assert hausdorff_distances(*sides, percentile=95.0)[1].tolist() == [19.0]
+    assert surface_measures(*sides, percentile=50.0).hausdorff95_px.tolist() == [10.0]
+    assert surface_measures(*sides, percentile=95.0).hausdorff95_px.tolist() == [19.0]
 
 
 def test_no_pairs_give_no_distances():
     empty = instance_boundaries(instances_from_labels(np.zeros((3, 3), int)), np.array([], int), border="open")
-    assert [d.tolist() for d in hausdorff_distances(empty, empty)] == [[], []]
+    found = surface_measures(empty, empty)
+    assert found.hausdorff_px.tolist() == found.hausdorff95_px.tolist() == []
 
 
 # --- inner bands, against erosion in scipy ----------------------------------------------------------------------------
@@ -306,9 +308,9 @@ def test_measures_are_their_definitions_on_distance_transforms(pair, tolerances)
         points = len(there) + len(back)
         assert found.hausdorff_px[t] == pytest.approx(max(there.max(), back.max()), abs=1e-12)
         assert found.hausdorff95_px[t] == pytest.approx(max(np.percentile(d, 95) for d in (there, back)), abs=1e-12)
-        assert found.mean_distance_px[t] == pytest.approx((there.sum() + back.sum()) / points, abs=1e-12)
+        assert found.mean_surface_distance_px[t] == pytest.approx((there.sum() + back.sum()) / points, abs=1e-12)
         near = np.count_nonzero(np.concatenate([there, back]) <= tolerance[t] + 1e-9)
-        assert found.within_tolerance[t] == near / points
+        assert found.surface_dice[t] == near / points
 
 
 @given(pairs_of_images(overlap=True, most=1), st.randoms(use_true_random=False))
@@ -353,7 +355,7 @@ def test_a_batch_a_pair_alone_and_trees_give_the_same_digits(monkeypatch):
 )
 def test_a_rounded_quotient_of_um_loses_no_pixel(tolerance_px, inside):
     found = surface_measures(outlines([(0, 0)]), outlines([(0, 3)]), tolerance_px=np.array([tolerance_px]))
-    assert found.within_tolerance.tolist() == [float(inside)]
+    assert found.surface_dice.tolist() == [float(inside)]
 
 
 def test_a_root_as_tolerance_reaches_its_square():
@@ -361,7 +363,7 @@ def test_a_root_as_tolerance_reaches_its_square():
     squared = np.array([dy * dy + dx * dx for dy, dx in offsets])
     sides = outlines(*[[(0, 0)]] * len(offsets)), outlines(*([offset] for offset in offsets))
     for root, reached in ((np.sqrt(squared), 1.0), (np.sqrt(squared - 1e-6), 0.0)):
-        assert set(surface_measures(*sides, tolerance_px=root).within_tolerance.tolist()) == {reached}
+        assert set(surface_measures(*sides, tolerance_px=root).surface_dice.tolist()) == {reached}
 
 
 @pytest.mark.parametrize("scale", [1, 40, 10_000, 1_000_000])
@@ -374,8 +376,8 @@ def test_measures_are_exact_whatever_the_extent(scale):
 def test_only_what_is_asked_for_is_measured():
     found = surface_measures(outlines([(0, 0)]), outlines([(3, 4)]))
     assert found.hausdorff_px.tolist() == found.hausdorff95_px.tolist() == [5.0]
-    assert found.mean_distance_px is None
-    assert found.within_tolerance is None
+    assert found.mean_surface_distance_px is None
+    assert found.surface_dice is None
 
 
 def test_the_published_case_of_surface_distance_differs_by_where_the_surface_lies(shared_data):
@@ -387,10 +389,10 @@ def test_the_published_case_of_surface_distance_differs_by_where_the_surface_lie
         return outlines([(y + dy, x + dx) for dy in (0, 1) for dx in (0, 1)])
 
     theirs = everything(corners(50, 70), corners(50, 72), 1.0)
-    assert theirs.mean_distance_px.tolist() == [np.mean(case["average_surface_distance"])]
+    assert theirs.mean_surface_distance_px.tolist() == [np.mean(case["average_surface_distance"])]
     assert theirs.hausdorff_px.tolist() == [case["hd100"]]
     assert theirs.hausdorff95_px.tolist() == [case["hd95"]]
-    assert theirs.within_tolerance.tolist() == [case["surface_dice_1mm"]]
+    assert theirs.surface_dice.tolist() == [case["surface_dice_1mm"]]
     ours = everything(outlines([(50, 70)]), outlines([(50, 72)]), 1.0)
     assert digits(ours) == [[case["hd100"]], [case["hd95"]], [2.0], [0.0]]
 

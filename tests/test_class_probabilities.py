@@ -30,10 +30,11 @@ from evaluation.formats.geojson import write_geojson
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
-from evaluation.instances.prepare import apply_ignore_region, convert_parts, join_instances, prepare_reference
+from evaluation.instances.prepare import apply_ignore_region, convert_parts, prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.model import Annotations, Case, Counts, Float64, Instances, LabelImage, Outlines, Points, Region
 from evaluation.model.annotations import runs_of
+from evaluation.model.instances import join_instances
 from evaluation.scoring.read import ReadPrediction, read_prediction, read_reference
 from evaluation.submission import find_case_files, open_submission
 

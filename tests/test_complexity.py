@@ -38,7 +38,8 @@ from evaluation.challenge.matching_rules import Sides
 from evaluation.decoding import guard
 from evaluation.decoding.json import repeated_key
 from evaluation.instances.overlap import resolve_overlaps
-from evaluation.matching import match_iou_assignment, overlap_table
+from evaluation.matching import overlap_table
+from evaluation.matching.rules import match_iou_assignment
 from evaluation.metrics.counts import join_cases
 from evaluation.metrics.overlap import count_objects, count_overlaps
 from evaluation.model import Case, Instances

@@ -19,12 +19,14 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 
 from evaluation.metrics import curves, order_statistics
 from evaluation.metrics.metric import of_outlines
-from evaluation.model import CaseTable, PairSamples, PredictionSamples, Units
+from evaluation.model import CaseTable, Units
+from evaluation.model.counts import PairSamples, PredictionSamples
 
+mean_average_precision = partial(curves.mean_average_precision, formula=curves.average_precision)
 EVERY_AREA = (
-    curves.average_precision, curves.average_precision_101, curves.mean_average_precision,
-    curves.mean_average_precision_101, partial(curves.class_average_precision, class_id=1),
-    partial(curves.class_average_precision_101, class_id=1),
+    curves.average_precision, curves.average_precision_101, mean_average_precision,
+    partial(curves.mean_average_precision, formula=curves.average_precision_101),
+    partial(curves.average_precision, class_id=1), partial(curves.average_precision_101, class_id=1),
 )  # fmt: skip
 EVERY_COCO = (
     partial(curves.coco_average_precision, index=1),
@@ -34,7 +36,7 @@ EVERY_COCO = (
 EVERY_POINT = (
     partial(curves.sensitivity_at, false_positives=2.0, per="image"),
     partial(curves.mean_sensitivity, false_positives=(0.5, 2.0), per="image"),
-    partial(curves.class_mean_sensitivity, false_positives=(0.5, 2.0), per="image", class_id=1),
+    partial(curves.mean_sensitivity, false_positives=(0.5, 2.0), per="image", class_id=1),
 )
 EVERYTHING = EVERY_AREA + EVERY_COCO + EVERY_POINT
 
@@ -77,20 +79,20 @@ def test_a_wrong_class_is_a_false_positive_and_leaves_its_nucleus_unfound():
     """Class 1 found a nucleus of class 2. Ignoring classes all is found; class 1: P 0, 1/2; class 2: one of two."""
     mixed = table_of([(0, 1, 2, 0.9), (0, 1, 1, 0.8), (0, 2, 2, 0.7)])
     assert value(curves.average_precision, mixed) == 1
-    assert value(curves.class_average_precision, mixed, class_id=1) == 1 / 2
-    assert value(curves.class_average_precision, mixed, class_id=2) == 1 / 2
-    assert value(curves.mean_average_precision, mixed) == 1 / 2
+    assert value(curves.average_precision, mixed, class_id=1) == 1 / 2
+    assert value(curves.average_precision, mixed, class_id=2) == 1 / 2
+    assert value(mean_average_precision, mixed) == 1 / 2
     at_none = {"false_positives": 0.0, "per": "image"}
     assert value(curves.sensitivity_at, mixed, **at_none) == 1
-    assert value(curves.class_mean_sensitivity, mixed, class_id=1, false_positives=(0.0,), per="image") == 0
-    assert value(curves.class_mean_sensitivity, mixed, class_id=2, false_positives=(0.0,), per="image") == 1 / 2
-    assert value(curves.class_mean_sensitivity, mixed, class_id=1, false_positives=(0, 1), per="image") == 1 / 2
+    assert value(curves.mean_sensitivity, mixed, class_id=1, false_positives=(0.0,), per="image") == 0
+    assert value(curves.mean_sensitivity, mixed, class_id=2, false_positives=(0.0,), per="image") == 1 / 2
+    assert value(curves.mean_sensitivity, mixed, class_id=1, false_positives=(0, 1), per="image") == 1 / 2
 
 
 def test_classes_without_reference_nuclei_are_left_out_of_the_mean():
     one = table_of([(0, 1, 1, 0.9), (0, 2, 0, 0.8)], [(0, 1)])
-    assert value(curves.class_average_precision, one, class_id=2) == "no-reference"
-    assert value(curves.mean_average_precision, one) == 1 / 2
+    assert value(curves.average_precision, one, class_id=2) == "no-reference"
+    assert value(mean_average_precision, one) == 1 / 2
     assert value(curves.coco_average_precision, one, index=0) == pytest.approx(51 / 101)
 
 
@@ -250,11 +252,10 @@ def test_areas_and_points_are_those_of_the_literal_version(scene):
     units = Units(table, csr_array(weights))
     for class_id in (0, 1, 2):
         named = {"class_id": class_id} if class_id else {}
-        prefix = "class_" if class_id else ""
-        area = getattr(curves, f"{prefix}average_precision")(units, **named)
-        area_101 = getattr(curves, f"{prefix}average_precision_101")(units, **named)
-        sensitivity = curves.class_mean_sensitivity if class_id else curves.mean_sensitivity
-        at = {rate: sensitivity(units, (rate,), "image", **named) for rate in (0.0, 0.3, 2.0)}
+        area, area_101 = (
+            formula(units, **named) for formula in (curves.average_precision, curves.average_precision_101)
+        )
+        at = {rate: curves.mean_sensitivity(units, (rate,), "image", **named) for rate in (0.0, 0.3, 2.0)}
         for place, (probability, right, references) in enumerate(unions(table, weights, class_id)):
             if references == 0:
                 assert area.at(place).undefined in ("no-reference", "no-instances")

@@ -47,7 +47,8 @@ from evaluation.findings.errors import SubmissionRejected
 from evaluation.leaderboard.verdict import METRIC_NAMES, metric_title
 from evaluation.metrics import FAMILIES, metrics_of
 from evaluation.metrics.pages import anchor
-from evaluation.model import AGGREGATIONS, STRATUM_MEAN, UNDEFINED_REASONS, Case
+from evaluation.model import AGGREGATIONS, UNDEFINED_REASONS, Case
+from evaluation.model.annotations import STRATUM_MEAN
 from evaluation.report.folders import read_result
 from evaluation.scoring.street import score_submission
 

@@ -15,10 +15,11 @@ from literal import images, instances_of, masks_of, points_of
 
 from evaluation import Challenge
 from evaluation.findings import render_findings
-from evaluation.instances.prepare import PreparedReference, join_instances
+from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import dilate_instances, empty_region, erode_instances, select_instances
 from evaluation.matching.table import count_copies, duplicates_among, find_twins
 from evaluation.model import Case, Instances
+from evaluation.model.instances import join_instances
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.match import SeenNuclei, hardly_meant, match_case, own_duplicates, see_nuclei
 

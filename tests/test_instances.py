@@ -28,7 +28,6 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats.format import Request
 from evaluation.formats.label_image import read_label_image
 from evaluation.instances.labels import instances_from_label_image, instances_from_labels, majority_classes
-from evaluation.instances.prepare import join_instances
 from evaluation.instances.runs import SHAPES, dilate_instances, erode_instances, measure_shapes, shift_instances
 from evaluation.model import Case, ClassTable, Instances
 from evaluation.model import arrays as model_arrays
@@ -41,6 +40,7 @@ from evaluation.model.annotations import (
     runs_of_bands,
     split_labels,
 )
+from evaluation.model.instances import join_instances
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.street import score_submission
 

@@ -15,16 +15,14 @@ from scipy.optimize import linear_sum_assignment
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.instances.labels import instances_from_labels
-from evaluation.matching import (
+from evaluation.matching import match_iou_above, overlap_table, rules
+from evaluation.matching import table as table_module
+from evaluation.matching.rules import (
     match_best_iou_centroid_inside,
     match_centroid_assignment,
     match_centroid_closest_first,
     match_confidence_first,
-    match_iou_above,
-    overlap_table,
-    rules,
 )
-from evaluation.matching import table as table_module
 from evaluation.model import Instances, LabelMaps, arrays
 from evaluation.scoring.from_arrays import count_label_maps
 

@@ -14,7 +14,16 @@ import pytest
 from every_format import small_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from literal import boundary, directed_distances, images, instances_of, iou, pairs_of_images, points_of
+from literal import (
+    boundary,
+    directed_distances,
+    images,
+    instance_boundaries,
+    instances_of,
+    iou,
+    pairs_of_images,
+    points_of,
+)
 from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
@@ -25,22 +34,20 @@ from benchmarks.synthesis import Mistakes, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
 from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
-from evaluation.instances.boundary import instance_boundaries
 from evaluation.instances.labels import instances_from_labels
-from evaluation.matching import (
+from evaluation.matching import match_iou_above, overlap_table
+from evaluation.matching import rules as matching_rules
+from evaluation.matching.rules import (
+    best_assignment,
     boundary_boxes,
     match_best_iou_any_overlap,
     match_centroid_assignment,
     match_confidence_first,
     match_confidence_first_iou,
     match_confidence_first_iou_many,
-    match_iou_above,
     match_iou_above_many,
     match_iou_assignment,
-    overlap_table,
 )
-from evaluation.matching import rules as matching_rules
-from evaluation.matching.rules import best_assignment
 from evaluation.model import Boundaries, Case, Instances, Matches
 from evaluation.scoring.match import match
 

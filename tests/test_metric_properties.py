@@ -24,7 +24,8 @@ from evaluation.challenge import Challenge
 from evaluation.instances.prepare import PreparedReference
 from evaluation.metrics import FAMILIES, Metric, metrics_of
 from evaluation.metrics.metric import Effect
-from evaluation.model import UNDEFINED_REASONS, Case, Instances, Measure, Region, Score, Scores, Units
+from evaluation.model import UNDEFINED_REASONS, Case, Instances, Measure, Region, Scores, Units
+from evaluation.model.counts import Score
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases

@@ -24,28 +24,14 @@ from evaluation.aggregation.table import PenalisedScores
 from evaluation.challenge.documents import LONGEST_SIDE_PX, MOST_PIXELS, read_cases
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.instances.labels import instances_from_labels
-from evaluation.matching import (
-    match_best_iou_centroid_inside,
-    match_centroid_closest_first,
-    match_iou_above,
-    overlap_table,
-)
+from evaluation.matching import match_iou_above, overlap_table
+from evaluation.matching.rules import match_best_iou_centroid_inside, match_centroid_closest_first
 from evaluation.metrics import classification, count_matches, detection, every_nucleus, metrics_of, segmentation
 from evaluation.metrics.counts import overlap_measures, shape_measures
 from evaluation.metrics.curves import average_precision
 from evaluation.metrics.every_nucleus import HALF, ONE, join_halves
-from evaluation.model import (
-    CaseTable,
-    Instances,
-    MatchCounts,
-    MetricChoice,
-    PairSamples,
-    PredictionSamples,
-    Score,
-    Scores,
-    Units,
-    um_to_px,
-)
+from evaluation.model import CaseTable, Instances, MatchCounts, MetricChoice, Scores, Units, um_to_px
+from evaluation.model.counts import PairSamples, PredictionSamples, Score
 
 CLASSES = ("a", "b", "c")
 
@@ -107,7 +93,7 @@ def test_detection_ignores_classes(matrix):
         (detection.f1, 2 * tp, 2 * tp + fp + fn),
         (detection.threat_score, tp, tp + fp + fn),
     ):
-        value = score_of(detection.of_all, counts, formula=function).value
+        value = score_of(detection.detection_score, counts, formula=function).value
         assert value == (pytest.approx(numerator / denominator) if denominator else None)
 
 
@@ -161,9 +147,9 @@ def test_published_example_of_disentangled_metrics():
         tp, divisor = map(float, weight.split("/"))
         value = score_of(segmentation.panoptic_quality, counts, class_id=class_id).value
         assert value == pytest.approx(float(iou_of_pair) * tp / divisor)
-    assert score_of(detection.of_all, counts, formula=detection.precision).value == 13 / 16
-    assert score_of(detection.of_all, counts, formula=detection.recall).value == 13 / 20
-    assert score_of(detection.of_all, counts, formula=detection.f1).value == pytest.approx(13 / 18)
+    assert score_of(detection.detection_score, counts, formula=detection.precision).value == 13 / 16
+    assert score_of(detection.detection_score, counts, formula=detection.recall).value == 13 / 20
+    assert score_of(detection.detection_score, counts, formula=detection.f1).value == pytest.approx(13 / 18)
     assert score_of(classification.accuracy, counts).value == 1
     assert score_of(segmentation.pair_mean, counts, measure="iou").value == pytest.approx(9 / 11)
 

@@ -11,28 +11,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from literal import instances_of, pairs_of_images, points_of
+from literal import instance_boundaries, instances_of, pairs_of_images, points_of
 from scipy.ndimage import distance_transform_edt
 from scipy.sparse import csr_array
 
 from evaluation.findings.errors import TooManyPairs
-from evaluation.instances.boundary import (
-    band_overlaps,
-    boundaries_of_runs,
-    choose_runs,
-    instance_boundaries,
-    join_runs,
-    runs_by_instance,
-)
+from evaluation.instances.boundary import band_overlaps, boundaries_of_runs, choose_runs, join_runs, runs_by_instance
 from evaluation.instances.labels import instances_from_labels
-from evaluation.matching import match_iou_above_many, match_iou_assignment
+from evaluation.matching.rules import match_iou_above_many, match_iou_assignment
 from evaluation.matching.table import overlap_table
 from evaluation.metrics import overlap
 from evaluation.metrics.counts import JoinedCases, join_cases
 from evaluation.metrics.detection import count_threshold_nuclei, count_threshold_pairs
 from evaluation.metrics.metric import of_outlines
 from evaluation.metrics.overlap import count_objects, count_overlaps, hausdorff_squared, shapes_of
-from evaluation.model import CaseTable, Instances, Unions, Units
+from evaluation.model import CaseTable, Instances, Units
+from evaluation.model.counts import Unions
 
 SCORES = {"f1": overlap.object_f1, "dice": overlap.object_dice, "hausdorff": overlap.object_hausdorff}
 
@@ -437,7 +431,8 @@ def test_the_median_of_units_needs_no_scipy_sparse() -> None:
 import sys
 import numpy as np
 from evaluation.metrics.order_statistics import median_of_units
-from evaluation.model import Unions, Units
+from evaluation.model.counts import Unions
+from evaluation.model import Units
 
 units = Units(None, Unions(np.array([0, 1, 1]), np.array([0, 2, 3]), 2))
 print(median_of_units(np.array([1.0, 5.0, 2.0]), np.array([0, 0, 1]), units).tolist(), "scipy.sparse" in sys.modules)

@@ -24,9 +24,10 @@ from evaluation import (
     score_instances,
     score_submission,
 )
-from evaluation.instances.prepare import PreparedReference, apply_ignore_region, join_instances, prepare_reference
+from evaluation.instances.prepare import PreparedReference, apply_ignore_region, prepare_reference
 from evaluation.instances.runs import union_region
 from evaluation.model import Instances, LabelMaps, Outlines, Region
+from evaluation.model.instances import join_instances
 from evaluation.results.documents import as_json
 from evaluation.scoring import measure as measuring
 from evaluation.scoring import street as pipeline

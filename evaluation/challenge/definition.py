@@ -445,9 +445,9 @@ def explain_rule(word: str) -> str:
     wanted = word.strip("[]").casefold().rpartition(".")[2].replace(" ", "_").replace("-", "_")
     parts = []
     if wanted in MATCHING_RULES:
-        from evaluation import matching  # only now: scipy takes its time
+        from evaluation.matching import rules  # only now: scipy takes its time
 
-        text = cleandoc(getattr(matching, f"match_{wanted}").__doc__ or "").partition("\n\n>>>")[0].replace("``", "`")
+        text = cleandoc(getattr(rules, f"match_{wanted}").__doc__ or "").partition("\n\n>>>")[0].replace("``", "`")
         parts.append(f"# {wanted}, a matching rule\n\n{text}\n\nThis rule: docs/matching.md#{wanted}")
     keys: dict[str, str] = {}
     for name, table in tables():

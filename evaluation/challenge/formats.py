@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
@@ -607,26 +607,10 @@ class CountsCsvRules(FormatRules):
 # --- the list of formats ----------------------------------------------------------------------------------------------
 
 
-FORMATS: Mapping[str, type[FormatRules]] = {
-    "aperio_xml": AperioXmlRules,
-    "asap_xml": AsapXmlRules,
-    "geojson": GeojsonRules,
-    "polygons_json": PolygonsJsonRules,
-    "points_json": PointsJsonRules,
-    "points_csv": PointsCsvRules,
-    "nucls_csv": NuclsCsvRules,
-    "midog_json": MidogJsonRules,
-    "coco_json": CocoJsonRules,
-    "rle_csv": RleCsvRules,
-    "label_image": LabelImageRules,
-    "nary_mat": NaryMatRules,
-    "hovernet_mat": HovernetMatRules,
-    "conic_array": ConicArrayRules,
-    "pannuke_masks": PannukeMasksRules,
-    "colour_map": ColourMapRules,
-    "contours_json": ContoursJsonRules,
-    "yolo_txt": YoloTxtRules,
-    "counts_csv": CountsCsvRules,
+FORMATS: Mapping[str, type[FormatRules]] = {  # every class above that names its format, in their order
+    get_args(kind.model_fields["format"].annotation)[0]: kind
+    for kind in list(globals().values())
+    if isinstance(kind, type) and issubclass(kind, FormatRules) and get_args(kind.model_fields["format"].annotation)
 }
 
 

@@ -13,14 +13,7 @@ import click
 from evaluation.commands.screen import wrapped
 from evaluation.commands.watch import INTERNAL, Stopped, end_early, out_of_memory
 from evaluation.execution.limits import process_limit
-from evaluation.findings import render_findings, render_summary
-from evaluation.findings.errors import (
-    ChallengeBroken,
-    EvaluationError,
-    ResultsNotWritten,
-    SubmissionRejected,
-    WorkerDied,
-)
+from evaluation.findings import errors, render_findings, render_summary
 from evaluation.results import __version__
 
 GROUPS = {
@@ -111,7 +104,7 @@ def run_to_the_end(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return 2
-    except EvaluationError as error:
+    except errors.EvaluationError as error:
         explain_failure(error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
@@ -145,22 +138,22 @@ def no_process() -> str:
     return f"No more processes or threads can be started{words}; this is not about the submission."
 
 
-def explain_failure(error: EvaluationError) -> None:
+def explain_failure(error: errors.EvaluationError) -> None:
     """Each finding once: on a terminal a line each, elsewhere those that are not in the last line.
 
     The last line is for participants: it says what to do, and nothing of the reference.
     """
     lines = render_findings(error.findings)
-    if isinstance(error, ChallengeBroken):
+    if isinstance(error, errors.ChallengeBroken):
         last = error.last
-    elif isinstance(error, WorkerDied):
+    elif isinstance(error, errors.WorkerDied):
         last = out_of_memory()
-    elif isinstance(error, ResultsNotWritten):
+    elif isinstance(error, errors.ResultsNotWritten):
         last = f"The results could not be written ({error.why}); this is not about the submission."
     else:
         from evaluation.findings.errors import redact_findings  # imports what commands that succeed may not need
 
-        hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
+        hidden = error.hidden_names if isinstance(error, errors.SubmissionRejected) else ()
         last = render_summary(redact_findings(error.findings, hidden), intro=error.intro)
         if len(lines) > 1 and sys.stderr.isatty():
             lines, last = [error.intro, *lines[:-1]], lines[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from evaluation.challenge.documents import RECOMMENDED
 from evaluation.commands import options, screen
 
 if TYPE_CHECKING:
-    from evaluation.model import Instances
+    pass
 
 
 @click.command()
@@ -70,23 +69,7 @@ def rasterise(challenge: Path, output: Path, workers: int | None) -> None:
         write_rasterisation(output, rules, reports)
     screen.show_block(rasterisation_table({case.name: report for case, _, report in reports}))
     screen.show_findings(findings)
-    click.echo(thirds_of_areas([instances for _, instances, _ in reports]))
     screen.show_written(output, "labels/", "instances.csv", "rasterisation.json")
-
-
-def thirds_of_areas(references: Sequence[Instances]) -> str:
-    """Limits of sizes with as many nuclei each, as a rule for the family sizes."""
-    import numpy as np
-
-    from evaluation.metrics.segmentation import LARGEST_AREA_PX, quantile_sizes
-
-    areas = np.concatenate([[1], *(instances.areas_px() for instances in references)])[1:]
-    sizes = quantile_sizes(areas, ("small", "medium", "large"))
-    thirds = ", ".join(
-        f"{name} = [{low:.0f}, {'1e12' if high == LARGEST_AREA_PX else f'{high:.0f}'}]"
-        for name, (low, high) in sizes.items()
-    )
-    return f"Thirds of the {len(areas):,} areas, for the family 'sizes': sizes_px = {{ {thirds} }}"
 
 
 # --- sensitivity ------------------------------------------------------------------------------------------------------

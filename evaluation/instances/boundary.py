@@ -14,27 +14,6 @@ from evaluation.model import Bool, BorderRule, Boundaries, Instances, Int32, Int
 from evaluation.model.arrays import expand
 
 
-def instance_boundaries(
-    instances: Instances, chosen: npt.NDArray[np.integer[Any]], *, border: BorderRule
-) -> Boundaries:
-    """The boundary pixels of the chosen instances: their pixels with a 4-neighbour outside the instance.
-
-    chosen  indices (K,) into the instances; entry k of the result belongs to ``chosen[k]``
-    border  whether what lies beyond the image border counts as outside: ``closed`` if it does, ``open`` if not.
-            Under ``open`` an instance that fills the image has no boundary; it then gets all its pixels on the
-            border of the image, so that a distance stays defined.
-
-    The points of an instance come row by row. Cost: proportional to the runs of the chosen instances, after
-    ``runs_by_instance``, which costs a sort of all runs; call that once to ask for many parts of the same instances.
-
-    >>> from evaluation.instances.labels import instances_from_labels
-    >>> square = instances_from_labels(np.ones((3, 4), int))
-    >>> instance_boundaries(square, np.array([0]), border="closed").size.tolist()
-    [10]
-    """
-    return boundaries_of(runs_by_instance(instances), chosen, border=border)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RunsByInstance:
     """The runs of one image in the order of their instances, those of each row by row.
@@ -65,15 +44,21 @@ def runs_by_instance(instances: Instances) -> RunsByInstance:
     return RunsByInstance(instances, instances.runs_by_instance(), np.concatenate([[0], np.cumsum(counts)]))
 
 
-def boundaries_of(
-    by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]], *, border: BorderRule
-) -> Boundaries:
-    """``instance_boundaries`` of runs that are sorted by instance already."""
-    return boundaries_of_runs(choose_runs(by_instance, chosen), border=border)
-
-
 def boundaries_of_runs(runs: ChosenRuns, *, border: BorderRule) -> Boundaries:
-    """The boundaries of chosen runs, of one image or of several."""
+    """The boundary pixels of chosen instances: their pixels with a 4-neighbour outside the instance.
+
+    border  whether what lies beyond the image border counts as outside: ``closed`` if it does, ``open`` if not.
+            Under ``open`` an instance that fills the image has no boundary; it then gets all its pixels on the
+            border of the image, so that a distance stays defined.
+
+    The points of an instance come row by row. Cost: proportional to the runs of the chosen instances, after
+    ``runs_by_instance``, which costs a sort of all runs; call that once to ask for many parts of the same instances.
+
+    >>> from evaluation.instances.labels import instances_from_labels
+    >>> square = choose_runs(runs_by_instance(instances_from_labels(np.ones((3, 4), int))), np.array([0]))
+    >>> boundaries_of_runs(square, border="closed").size.tolist()
+    [10]
+    """
     entries = len(runs.images_yx)
     crowded = crowded_entries(runs, entries)[runs.entry]
     pieces = [

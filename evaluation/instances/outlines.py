@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from evaluation.instances.boundary import RunsByInstance, boundaries_of, choose_runs, join_boundaries
+from evaluation.instances.boundary import RunsByInstance, boundaries_of_runs, choose_runs, join_boundaries
 from evaluation.instances.labels import as_array, checked_class_ids
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.rasterise import rasterise_outlines
@@ -114,7 +114,8 @@ def contours_of(by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]
     ([6], 2, 4)
     """
     height, width = by_instance.shape_yx
-    boundary = boundaries_of(by_instance, chosen, border="closed")
+    runs = choose_runs(by_instance, chosen)
+    boundary = boundaries_of_runs(runs, border="closed")
     entry = np.repeat(np.arange(len(chosen)), boundary.size)
     y, x = boundary.points_yx[:, expand(boundary.first, boundary.first + boundary.size)].astype(np.int64)
     line = width + 2  # with a column on either side of the image, and a row above and below
@@ -123,7 +124,6 @@ def contours_of(by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]
         return (entry * (height + 2) + y) * line + x
 
     corners = distinct(np.concatenate([key(entry, y + down, x + right) for down in (0, 1) for right in (0, 1)]))
-    runs = choose_runs(by_instance, chosen)
     row = runs.row.astype(np.int64) + 1
     start, stop = key(runs.entry, row, runs.begin + np.int64(1)), key(runs.entry, row, runs.end + np.int64(1))
     code = np.zeros(len(corners), np.int64)

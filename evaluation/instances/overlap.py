@@ -75,7 +75,9 @@ def resolve_overlaps(instances: Instances, rule: OverlapRule, scope: OverlapScop
         everywhere = find_contest(band, "image")
         contest = find_contest(band, scope) if scope == "class" and rule != "keep" else everywhere
         contested.append(everywhere.contested_region(width))
-        by_cover.update(everywhere.pixels_by_cover())
+        pixels = np.zeros(int(everywhere.cover.depth.max(initial=1)) + 1, np.int64)
+        np.add.at(pixels, everywhere.cover.depth, everywhere.cover.stop - everywhere.cover.start)
+        by_cover.update({depth: number for depth, number in enumerate(pixels.tolist()) if depth > 1 and number})
         if rule == "ignore":
             ignored.append(contest.contested_region(width))
             band = subtract_region(band, ignored[-1])
@@ -126,12 +128,6 @@ class Contest:
         several = self.cover.depth > 1
         start = self.cover.start[several] % self.span
         return region_of_positions(start, start + (self.cover.stop - self.cover.start)[several], width)
-
-    def pixels_by_cover(self) -> dict[int, int]:
-        """Contested pixels by the number of runs that cover them."""
-        pixels = np.zeros(int(self.cover.depth.max(initial=1)) + 1, np.int64)
-        np.add.at(pixels, self.cover.depth, self.cover.stop - self.cover.start)
-        return {int(depth): int(pixels[depth]) for depth in np.flatnonzero(pixels) if depth > 1}
 
 
 def find_contest(instances: Instances, scope: OverlapScope) -> Contest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,7 @@ from evaluation.model.annotations import (
     VerticesRule,
 )
 from evaluation.model.arrays import Bool, Float64, Int64, distinct
-from evaluation.model.instances import Instances, RasterisationReport, Region
+from evaluation.model.instances import Instances, RasterisationReport, Region, join_instances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -303,7 +302,7 @@ def convert_parts(
 
 def lies_outside(outlines: Outlines, points_xy: Float64, shape_yx: tuple[int, int]) -> Bool:
     """Whether each outline has vertices and all of them lie outside the image, bool (N,)."""
-    owner = np.repeat(outlines.ring_instance, np.diff(outlines.ring_start))
+    owner = outlines_of_vertices(outlines)
     inside = np.bincount(owner[lies_in_image(points_xy, shape_yx)], minlength=len(outlines))
     return np.asarray((np.bincount(owner, minlength=len(outlines)) > 0) & (inside == 0))
 
@@ -328,35 +327,3 @@ def instances_from_points(points: Points, shape_yx: tuple[int, int], *, origin: 
         point_yx=placed[:, ::-1],
         class_probability=points.class_probability,
     )
-
-
-def join_instances(parts: Sequence[Instances], shape_yx: tuple[int, int]) -> Instances:
-    """Instances of several parts of one image, one part after the other; those of different parts may overlap."""
-    if len(parts) == 1:
-        return parts[0]
-    offsets = np.cumsum([0, *(len(part) for part in parts)])
-    start = concatenated_as([part.run_start for part in parts], np.int64)
-    order = np.argsort(start, kind="stable")
-    instance = [part.run_instance + np.int32(offset) for part, offset in zip(parts, offsets[:-1], strict=True)]
-    points = [part.point_yx for part in parts if part.point_yx is not None]
-    return Instances(
-        shape_yx=shape_yx,
-        class_id=concatenated_as([part.class_id for part in parts], np.int16),
-        source_id=concatenated_as([part.source_id for part in parts], object),
-        run_start=start[order],
-        run_stop=concatenated_as([part.run_stop for part in parts], np.int64)[order],
-        run_instance=concatenated_as(instance, np.int32)[order],
-        probability=concatenated_or_none([part.probability for part in parts if len(part)]),
-        point_yx=np.concatenate(points) if parts and len(points) == len(parts) else None,
-        class_probability=concatenated_or_none([part.class_probability for part in parts if len(part)]),
-    )
-
-
-def concatenated_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
-    """Arrays one after the other; None if there are none, or if one of them is None."""
-    known = [array for array in arrays if array is not None]
-    return np.concatenate(known) if known and len(known) == len(arrays) else None
-
-
-def concatenated_as(arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    return np.concatenate([np.empty(0, dtype), *(array.astype(dtype, copy=False) for array in arrays)])

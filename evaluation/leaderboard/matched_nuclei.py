@@ -27,8 +27,9 @@ from evaluation.findings import percent, quote, render_summary
 from evaluation.findings.errors import InputFault, refused
 from evaluation.leaderboard.stored import read_objects, rows_with
 from evaluation.leaderboard.team_scores import groups_of
-from evaluation.metrics.every_nucleus import DISTANCES, SCORES
+from evaluation.metrics.segmentation import is_distance
 from evaluation.model import Bool, Float64, Int64
+from evaluation.model.counts import MEASURES
 from evaluation.ranking.common_nuclei import COMMON_SHARE, FEWEST_COMMON, CommonPairs, compare_on_common
 from evaluation.results.documents import number
 
@@ -232,7 +233,7 @@ def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, .
     """What the columns of segmentation are made of; without any, IoU or the first measured. None of points."""
     if not challenge.matching.rules or challenge.reference.are_points or challenge.submission.are_points:
         return ()
-    measured = [name for name in (*SCORES, *DISTANCES) if name in challenge.metrics.measures]
+    measured = [name for name in MEASURES if name in challenge.metrics.measures and name != "area_ratio"]
     ranked = [path[-2] for column in rules.columns if FAMILIES & set(path := column.path.split("."))]
     return tuple(
         [name for name in measured if any(ranked_name.startswith(name) for ranked_name in ranked)] or measured[:1]
@@ -334,7 +335,7 @@ def compare_teams_on_common(
     ahead = Counter((index, measure.ahead) for pair in pairs for index, measure in enumerate(pair.measures))
     return CommonNuclei(
         nuclei.rule,
-        [ComparedMeasure(name, "higher" if name in SCORES else "lower") for name in nuclei.measures],
+        [ComparedMeasure(name, "lower" if is_distance(name) else "higher") for name in nuclei.measures],
         [
             MatchingTeam(name, number_of[name], [ahead[index, name] for index in range(len(nuclei.measures))])
             for name in order
@@ -361,7 +362,7 @@ def pair_on_common(
     for index, name in enumerate(measures):
         low, high = sorted(sign * float(bound[pair, index]) for bound in (common.low, common.high))
         difference = sign * float(common.difference[pair, index])
-        lead = (number(difference) or 0) * (1 if name in SCORES else -1)
+        lead = (number(difference) or 0) * (-1 if is_distance(name) else 1)
         lead = lead if is_compared else number_of[first] - number_of[second]
         ahead = first if lead > 0 else second if lead < 0 else None
         of_measures.append(MeasureOfPair(difference, low, high, ahead))

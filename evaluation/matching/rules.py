@@ -12,9 +12,10 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.findings.errors import TooManyPairs
-from evaluation.instances.boundary import RunsByInstance, boundaries_of, runs_by_instance
+from evaluation.instances.boundary import RunsByInstance, boundaries_of_runs, choose_runs, runs_by_instance
 from evaluation.matching.table import Candidates, as_fraction, candidate_pairs, has_rival, matches_of
-from evaluation.metrics.surfaces import hausdorff_distances
+from evaluation.metrics.counts import best_rows
+from evaluation.metrics.surfaces import surface_measures
 from evaluation.model import (
     Bool,
     BorderRule,
@@ -173,25 +174,13 @@ def match_iou_assignment(
 
 def best_of_each_reference(pairs: Candidates, prediction: Instances) -> Int64:
     """For each reference the pair with the highest IoU; of equal ones the prediction that comes first."""
-    rank = prediction.position_rank()[pairs.prediction_index]
-    order = np.lexsort((rank, -pairs.iou(), pairs.reference_index))
-    return order[first_of_each(pairs.reference_index[order])]
+    return best_rows(pairs.reference_index, pairs.prediction_index, pairs.iou(), prediction.position_rank())
 
 
-def best_of_each_prediction(pairs: Candidates, chosen: Int64, reference: Instances) -> Bool:
-    """Of the chosen pairs, for each prediction the one with the highest IoU; of equal ones the first reference.
-
-    bool (P,), over all pairs.
-    """
-    rank = reference.position_rank()[pairs.reference_index[chosen]]
-    order = chosen[np.lexsort((rank, -pairs.iou()[chosen], pairs.prediction_index[chosen]))]
-    is_best = np.zeros(len(pairs), np.bool_)
-    is_best[order[first_of_each(pairs.prediction_index[order])]] = True
-    return is_best
-
-
-def first_of_each(sorted_keys: npt.NDArray[np.integer[Any]]) -> Bool:
-    return np.asarray(np.append(True, sorted_keys[1:] != sorted_keys[:-1])[: len(sorted_keys)])
+def best_of_each_prediction(pairs: Candidates, chosen: Int64, reference: Instances) -> Int64:
+    """Of the chosen pairs, for each prediction the one with the highest IoU; of equal ones the first reference."""
+    columns = pairs.prediction_index[chosen], pairs.reference_index[chosen], pairs.iou()[chosen]
+    return np.sort(chosen[best_rows(*columns, reference.position_rank())])
 
 
 def match_best_iou_any_overlap(
@@ -429,7 +418,7 @@ def match_hausdorff_closest_first(
 ) -> Matches:
     """Of all pairs with a Hausdorff distance of at most ``radius_px`` the closest one matches; both leave; and so on.
 
-    border  whether the border of the image is part of a boundary, see ``boundaries_of``
+    border  whether the border of the image is part of a boundary, see ``boundaries_of_runs``
     table   the overlap table, if there is one already
 
     The sides of the boxes of two sets of pixels are no farther apart than the sets, so only pairs are measured whose
@@ -479,7 +468,7 @@ def boxes_of(runs: RunsByInstance, border: BorderRule) -> Int32:
     """``boundary_boxes`` of all instances; only some boundaries are in memory at a time."""
     indices = np.arange(len(runs.bound) - 1)
     parts = [
-        boundary_boxes(boundaries_of(runs, indices[block], border=border))
+        boundary_boxes(boundaries_of_runs(choose_runs(runs, indices[block]), border=border))
         for block in blocks(len(indices), BOUNDARIES_AT_ONCE)
     ]
     return np.concatenate([np.empty((0, 4), np.int32), *parts])
@@ -490,10 +479,10 @@ def distances_of(
 ) -> Float64:
     """Hausdorff distances of pairs, px; only some boundaries are in memory at a time."""
     parts = [
-        hausdorff_distances(
-            boundaries_of(left, reference_index[block], border=border),
-            boundaries_of(right, prediction_index[block], border=border),
-        )[0]
+        surface_measures(
+            boundaries_of_runs(choose_runs(left, reference_index[block]), border=border),
+            boundaries_of_runs(choose_runs(right, prediction_index[block]), border=border),
+        ).hausdorff_px
         for block in blocks(len(reference_index), BOUNDARIES_AT_ONCE)
     ]
     return np.concatenate([np.empty(0), *parts])
@@ -827,7 +816,9 @@ def best_assignment(left: Int64, right: Int64, value: Float64, *, most_pairs: bo
         i, j = groups.left[members], groups.right[members]
         gain = value[pairs[members]]
         if most_pairs:
-            gain = outweigh(gain, min(int(i.max()), int(j.max())) + 1)
+            # Above 0, in the order of the values, and such that the most pairs gain more than any fewer.
+            span = float(gain.max() - gain.min()) or 1.0
+            gain = gain - gain.min() + span * (min(int(i.max()), int(j.max())) + 2)
         chosen[pairs[members[solve(i, j, gain)]]] = True
     return chosen
 
@@ -843,13 +834,6 @@ def outweighs_rivals(left: Int64, right: Int64, value: Float64) -> Bool:
         return np.zeros(0, np.bool_)
     with_rivals = np.bincount(left, value)[left] + np.bincount(right, value)[right]
     return np.asarray(3 * value > with_rivals * (1 + SUM_ROUNDING))
-
-
-def outweigh(value: Float64, most: int) -> Float64:
-    """Gains in the order of the values, all above 0, such that ``most`` pairs gain more than any fewer."""
-    lowest = value.min()
-    span = float(value.max() - lowest) or 1.0
-    return np.asarray(value - lowest + span * (most + 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -190,9 +190,9 @@ class Candidates(Pairs):
         """The pairs with these indices, or those whose entry of a bool array is True."""
         return Candidates(*self.columns(wanted))
 
-    def matches(self, wanted: Bool) -> Matches:
-        """The pairs whose entry is True, as matches."""
-        return Matches(*self.columns(wanted))
+    def matches(self, chosen: Bool | Int64) -> Matches:
+        """Some pairs as matches: those at these indices, or where it is true."""
+        return Matches(*self.columns(chosen))
 
 
 def candidate_pairs(

@@ -11,19 +11,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from evaluation.metrics.counts import hits, matched
-from evaluation.metrics.metric import (
-    Evaluate,
-    Metric,
-    Numbers,
-    Reasons,
-    Variant,
-    code,
-    mean_of,
-    ratio,
-    scores,
-    why_undefined,
-)
+from evaluation.metrics import metric
+from evaluation.metrics.counts import class_ids, hits, matched
 from evaluation.metrics.order_statistics import weighted_auroc
 from evaluation.model import Float64, Int64, MetricChoice, Scores, Units
 
@@ -33,7 +22,7 @@ Groups = Sequence[Sequence[int]]
 def accuracy(units: Units, groups: Groups | None = None) -> Scores:
     """Share of the matched pairs with equal classes, trace(M) / sum(M), in [0, 1]. Undefined if nothing matched."""
     matrix = grouped(units, groups)
-    return ratio(diagonal(matrix).sum(axis=1), matrix.sum(axis=(1, 2)), nothing_matched(units, groups))
+    return metric.ratio(diagonal(matrix).sum(axis=1), matrix.sum(axis=(1, 2)), nothing_matched(units, groups))
 
 
 def balanced_accuracy(units: Units, groups: Groups | None = None) -> Scores:
@@ -44,7 +33,7 @@ def balanced_accuracy(units: Units, groups: Groups | None = None) -> Scores:
     """
     normalised = row_normalised(grouped(units, groups))
     in_use = normalised.any(axis=2).sum(axis=1)
-    return ratio(diagonal(normalised).sum(axis=1), in_use, nothing_matched(units, groups))
+    return metric.ratio(diagonal(normalised).sum(axis=1), in_use, nothing_matched(units, groups))
 
 
 def matthews_correlation(units: Units, groups: Groups | None = None) -> Scores:
@@ -62,7 +51,7 @@ def matthews_correlation(units: Units, groups: Groups | None = None) -> Scores:
     covariance = right * total - (references * predictions).sum(axis=1)
     root = np.sqrt(spread_references.astype(np.float64)) * np.sqrt(spread_predictions.astype(np.float64))
     value = np.clip(covariance / np.where(root == 0, 1, root), -1, 1)
-    return scores(value, spread_references > 0, one_class(units, total, groups))
+    return metric.scores(value, spread_references > 0, one_class(units, total, groups))
 
 
 def cohen_kappa(units: Units, groups: Groups | None = None) -> Scores:
@@ -75,7 +64,7 @@ def cohen_kappa(units: Units, groups: Groups | None = None) -> Scores:
     matrix = safe_to_multiply(grouped(units, groups))
     total, right = matrix.sum(axis=(1, 2)), diagonal(matrix).sum(axis=1)
     chance = (matrix.sum(axis=2) * matrix.sum(axis=1)).sum(axis=1)
-    return ratio(right * total - chance, total**2 - chance, one_class(units, total, groups))
+    return metric.ratio(right * total - chance, total**2 - chance, one_class(units, total, groups))
 
 
 def macro_f1(units: Units, groups: Groups | None = None) -> Scores:
@@ -87,8 +76,9 @@ def macro_f1(units: Units, groups: Groups | None = None) -> Scores:
     matrix = grouped(units, groups)
     both = matrix.sum(axis=2) + matrix.sum(axis=1)
     reason = nothing_matched(units, groups)
-    return mean_of(
-        [ratio(2 * matrix[:, k, k], both[:, k], code("nothing-matched")) for k in range(matrix.shape[1])], reason
+    return metric.mean_of(
+        [metric.ratio(2 * matrix[:, k, k], both[:, k], metric.code("nothing-matched")) for k in range(matrix.shape[1])],
+        reason,
     )
 
 
@@ -101,7 +91,7 @@ def weighted_f1(units: Units, groups: Groups | None = None) -> Scores:
     matrix = grouped(units, groups)
     rows, both = matrix.sum(axis=2), matrix.sum(axis=2) + matrix.sum(axis=1)
     f1 = 2 * diagonal(matrix) / np.maximum(both, 1)
-    return ratio((rows * f1).sum(axis=1), rows.sum(axis=1), nothing_matched(units, groups))
+    return metric.ratio((rows * f1).sum(axis=1), rows.sum(axis=1), nothing_matched(units, groups))
 
 
 def class_precision(units: Units, class_id: int) -> Scores:
@@ -111,7 +101,7 @@ def class_precision(units: Units, class_id: int) -> Scores:
     """
     normalised = row_normalised(matched(units))
     k = class_id - 1
-    return ratio(normalised[:, k, k], normalised[:, :, k].sum(axis=1), class_not_matched(units, class_id))
+    return metric.ratio(normalised[:, k, k], normalised[:, :, k].sum(axis=1), hits(units, class_id).undefined)
 
 
 def class_recall(units: Units, class_id: int) -> Scores:
@@ -121,14 +111,14 @@ def class_recall(units: Units, class_id: int) -> Scores:
     Undefined if no matched reference has this class.
     """
     matrix, k = matched(units), class_id - 1
-    return ratio(matrix[:, k, k], matrix[:, k].sum(axis=1), class_not_matched(units, class_id))
+    return metric.ratio(matrix[:, k, k], matrix[:, k].sum(axis=1), hits(units, class_id).undefined)
 
 
 def class_f1(units: Units, class_id: int) -> Scores:
     """2 N_kk / (row k + column k of N), in [0, 1]. Undefined if no matched pair has this class on either side."""
     normalised, k = row_normalised(matched(units)), class_id - 1
     both = normalised[:, k].sum(axis=1) + normalised[:, :, k].sum(axis=1)
-    return ratio(2 * normalised[:, k, k], both, class_not_matched(units, class_id))
+    return metric.ratio(2 * normalised[:, k, k], both, hits(units, class_id).undefined)
 
 
 def counted_class_precision(units: Units, class_id: int) -> Scores:
@@ -137,14 +127,14 @@ def counted_class_precision(units: Units, class_id: int) -> Scores:
     Undefined if no matched pair was predicted as this class.
     """
     matrix, k = matched(units), class_id - 1
-    return ratio(matrix[:, k, k], matrix[:, :, k].sum(axis=1), class_not_matched(units, class_id))
+    return metric.ratio(matrix[:, k, k], matrix[:, :, k].sum(axis=1), hits(units, class_id).undefined)
 
 
 def counted_class_f1(units: Units, class_id: int) -> Scores:
     """2 M_kk / (row k + column k of M), in [0, 1]. Undefined if no matched pair has this class on either side."""
     matrix, k = matched(units), class_id - 1
     both = matrix[:, k].sum(axis=1) + matrix[:, :, k].sum(axis=1)
-    return ratio(2 * matrix[:, k, k], both, class_not_matched(units, class_id))
+    return metric.ratio(2 * matrix[:, k, k], both, hits(units, class_id).undefined)
 
 
 def class_auroc(units: Units, class_id: int) -> Scores:
@@ -160,7 +150,7 @@ def class_auroc(units: Units, class_id: int) -> Scores:
         return without_probability(units)
     positive = pairs.class_id[:, 0] == class_id
     value = weighted_auroc(pairs.class_probability[:, class_id - 1], positive, pairs.case, units)
-    return scores(value, ~np.isnan(value), one_class(units, total))
+    return metric.scores(value, ~np.isnan(value), one_class(units, total))
 
 
 def auroc(units: Units) -> Scores:
@@ -171,8 +161,9 @@ def auroc(units: Units) -> Scores:
     """
     if units.table.pairs.class_probability is None:
         return without_probability(units)
-    classes = range(1, units.sum("confusion").shape[1])
-    return mean_of([class_auroc(units, class_id) for class_id in classes], one_class(units, hits(units).tp))
+    return metric.mean_of(
+        [class_auroc(units, class_id) for class_id in class_ids(units)], one_class(units, hits(units).tp)
+    )
 
 
 def grouped(units: Units, groups: Groups | None) -> Int64:
@@ -181,17 +172,17 @@ def grouped(units: Units, groups: Groups | None) -> Int64:
     if groups is None:
         return matrix
     member = np.zeros((len(groups), matrix.shape[1]), np.int64)
-    for index, class_ids in enumerate(groups):
-        member[index, np.array(class_ids, np.int64) - 1] = 1
+    for index, group in enumerate(groups):
+        member[index, np.array(group, np.int64) - 1] = 1
     return np.asarray(member @ matrix @ member.T)
 
 
-def safe_to_multiply(matrix: Numbers) -> Numbers:
+def safe_to_multiply(matrix: metric.Numbers) -> metric.Numbers:
     """The counts as Python's whole numbers, which cannot overflow, if some unit has 2^31 pairs or more."""
     return matrix.astype(object) if matrix.sum(axis=(1, 2)).max(initial=0) >= 2**31 else matrix
 
 
-def diagonal(matrix: Numbers) -> Numbers:
+def diagonal(matrix: metric.Numbers) -> metric.Numbers:
     return np.diagonal(matrix, axis1=1, axis2=2)
 
 
@@ -199,42 +190,39 @@ def row_normalised(matrix: Int64) -> Float64:
     return np.asarray(matrix / np.maximum(matrix.sum(axis=2, keepdims=True), 1))
 
 
-def nothing_matched(units: Units, groups: Groups | None = None) -> Reasons:
+def nothing_matched(units: Units, groups: Groups | None = None) -> metric.Reasons:
     """The reason where there are no pairs; with groups, none of the classes in them."""
     if groups is None:
         return hits(units).undefined
-    class_ids = np.array([class_id for group in groups for class_id in group], np.int64)
+    members = np.array([class_id for group in groups for class_id in group], np.int64)
     confusion = units.sum("confusion")
-    return why_undefined(confusion[:, class_ids].sum(axis=(1, 2)), confusion[:, :, class_ids].sum(axis=(1, 2)))
+    return metric.why_undefined(confusion[:, members].sum(axis=(1, 2)), confusion[:, :, members].sum(axis=(1, 2)))
 
 
-def one_class(units: Units, total: Int64, groups: Groups | None = None) -> Reasons:
+def one_class(units: Units, total: Int64, groups: Groups | None = None) -> metric.Reasons:
     """The reason where pairs exist, but of one class only."""
-    return np.where(total > 0, code("one-class"), nothing_matched(units, groups))
+    return np.where(total > 0, metric.code("one-class"), nothing_matched(units, groups))
 
 
 def without_probability(units: Units) -> Scores:
     """No value: "no-probability" where nuclei were matched; elsewhere why nothing was."""
-    reason = np.where(hits(units).tp > 0, code("no-probability"), nothing_matched(units))
+    reason = np.where(hits(units).tp > 0, metric.code("no-probability"), nothing_matched(units))
     return Scores(np.full(len(units), np.nan), reason)
-
-
-def class_not_matched(units: Units, class_id: int) -> Reasons:
-    confusion = units.sum("confusion")
-    return why_undefined(confusion[:, class_id].sum(axis=1), confusion[:, :, class_id].sum(axis=1))
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
-def if_probabilities(choice: MetricChoice) -> Iterable[Variant]:
-    return [Variant()] if choice.class_probabilities else []
+def if_probabilities(choice: MetricChoice) -> Iterable[metric.Variant]:
+    return [metric.Variant()] if choice.class_probabilities else []
 
 
-def of_matrix(name: str, formula: Evaluate, *, lowest: float = 0.0, symmetric: bool = False) -> Iterable[Metric]:
+def of_matrix(
+    name: str, formula: metric.Evaluate, *, lowest: float = 0.0, symmetric: bool = False
+) -> Iterable[metric.Metric]:
     """A score of all classes, and the same score of the groups of each grouping of classes."""
     for path in ((name,), ("grouped", "<grouping>", name)):
-        yield Metric(
+        yield metric.Metric(
             path=("classification", *path),
             page=f"classification.{name}",
             evaluate=formula,
@@ -252,9 +240,9 @@ CLASSIFICATION = (
     *of_matrix("kappa", cohen_kappa, lowest=-1.0, symmetric=True),
     *of_matrix("macro_f1", macro_f1, symmetric=True),
     *of_matrix("weighted_f1", weighted_f1),
-    Metric(path=("classification", "auroc"), evaluate=auroc, judges_class=True, each=(if_probabilities,)),
+    metric.Metric(path=("classification", "auroc"), evaluate=auroc, judges_class=True, each=(if_probabilities,)),
     *(
-        Metric(
+        metric.Metric(
             path=("classification", "per_class", "<class>", name),
             evaluate=formula,
             judges_class=True,

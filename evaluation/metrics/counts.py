@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from evaluation.metrics.metric import OF_POINTS, Reasons, code, why_undefined
 from evaluation.model.annotations import ClassPresence
 from evaluation.model.arrays import Bool, Float64, Int32, Int64
 from evaluation.model.counts import MatchCounts, Matches, OverlapTable, PredictionList, Scores, Units
-from evaluation.model.instances import Instances
+from evaluation.model.instances import Instances, join_instances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,34 +28,39 @@ class Hits:
     fn: Int64
     undefined: Reasons
 
+    @property
+    def references(self) -> Int64:
+        return self.tp + self.fn
 
-def hits(units: Units) -> Hits:
-    """Counts without classes: ``tp`` matched pairs, ``fp`` false positives, ``fn`` false negatives."""
-    return kept_hits(units, 0, lambda m: (m[:, 1:, 1:].sum(axis=(1, 2)), m[:, 0].sum(axis=1), m[:, :, 0].sum(axis=1)))
+    @property
+    def all_nuclei(self) -> Int64:
+        """True positives, false positives and false negatives; 0 where both sides are empty."""
+        return self.tp + self.fp + self.fn
 
 
-def class_hits(units: Units, class_id: int) -> Hits:
-    """Of one class: a matched pair is a true positive if both sides have the class.
+def hits(units: Units, class_id: int = 0) -> Hits:
+    """The counts of all nuclei with their classes ignored (0), or of one class; made once for all metrics.
 
-    A pair with two classes is a false positive of one and a false negative of the other.
+    Of a class: a matched pair is a true positive if both sides have the class. A pair with two classes is a false
+    positive of one and a false negative of the other.
     """
-
-    def count(confusion: Int64) -> tuple[Int64, ...]:
-        tp = confusion[:, class_id, class_id]
-        return tp, confusion[:, :, class_id].sum(axis=1) - tp, confusion[:, class_id].sum(axis=1) - tp
-
-    return kept_hits(units, class_id, count)
-
-
-def kept_hits(units: Units, class_id: int, count: Callable[[Int64], tuple[Int64, ...]]) -> Hits:
-    """Hits, computed once for all metrics from the confusion matrices of the units."""
     name = f"hits/{class_id}"
     if name not in units.cache:
-        tp, fp, fn = count(units.sum("confusion"))
+        confusion = units.sum("confusion")
+        if class_id:
+            tp = confusion[:, class_id, class_id]
+            fp, fn = confusion[:, :, class_id].sum(axis=1) - tp, confusion[:, class_id].sum(axis=1) - tp
+        else:
+            tp = confusion[:, 1:, 1:].sum(axis=(1, 2))
+            fp, fn = confusion[:, 0].sum(axis=1), confusion[:, :, 0].sum(axis=1)
         units.cache[name] = np.stack([tp, fp, fn])
         units.cache[f"{name}/undefined"] = why_undefined(tp + fn, tp + fp)
     tp, fp, fn = units.cache[name]
     return Hits(tp, fp, fn, units.cache[f"{name}/undefined"])
+
+
+def class_ids(units: Units) -> range:
+    return range(1, units.sum("confusion").shape[1])
 
 
 def if_present(units: Units, score: Scores, present: ClassPresence, class_id: int = 0) -> Scores:
@@ -66,9 +71,7 @@ def if_present(units: Units, score: Scores, present: ClassPresence, class_id: in
     """
     if present == "either":
         return score
-    confusion = units.sum("confusion")
-    references = confusion[:, class_id].sum(axis=1) if class_id else confusion[:, 1:].sum(axis=(1, 2))
-    absent = (references == 0) & (score.reason == 0)
+    absent = (hits(units, class_id).references == 0) & (score.reason == 0)
     return Scores(np.where(absent, np.nan, score.value), np.where(absent, code("no-reference"), score.reason))
 
 
@@ -238,23 +241,13 @@ def join_images(images: Sequence[Instances]) -> Instances:
         image.run_start // max(image.shape_yx[1], 1) * (width - image.shape_yx[1]) + top * width
         for image, top in zip(images, tops.tolist(), strict=True)
     ]
-    probability, class_probability = (
-        columns if all(part is not None for part in columns) else None
-        for columns in (
-            [getattr(image, name) for image in images if len(image)] for name in ("probability", "class_probability")
-        )
-    )
-    return Instances(
-        shape_yx=(int(heights.sum()), width),
-        class_id=np.concatenate([image.class_id for image in images]),
-        source_id=np.arange(sum(len(image) for image in images)),
-        run_start=np.concatenate([image.run_start + by for image, by in zip(images, moved, strict=True)]),
-        run_stop=np.concatenate([image.run_stop + by for image, by in zip(images, moved, strict=True)]),
-        run_instance=numbered_through(
-            [image.run_instance for image in images], np.cumsum([0, *(len(image) for image in images)])
-        ),
-        probability=np.concatenate(probability) if probability else None,
-        class_probability=np.concatenate(class_probability) if class_probability else None,
+    shape_yx = int(heights.sum()), width
+    return join_instances(
+        [
+            replace(image, run_start=image.run_start + by, run_stop=image.run_stop + by, point_yx=None)
+            for image, by in zip(images, moved, strict=True)
+        ],
+        shape_yx,
     )
 
 
@@ -396,7 +389,8 @@ def rows_of_pieces(
     rows = rows[best_rows(piece[rows], whole[rows], shared_px[rows], whole_rank)]  # wholes may overlap each other
     size = len(whole_area_px)
     number = np.bincount(whole[rows], minlength=size)
-    covered_px = sum_by(whole[rows], shared_px[rows], size)
+    covered_px = np.zeros(size, np.int64)
+    np.add.at(covered_px, whole[rows], shared_px[rows])
     taken = np.bincount(whole[rows], weights=is_pair[rows], minlength=size) > 0
     is_whole = (number > 1) & (2 * covered_px > whole_area_px) & (whole_is_free | taken)
     return rows[is_whole[whole[rows]]]
@@ -426,10 +420,3 @@ def rows_of_poor_outlines(
             free[0][i] = free[1][j] = 0
             taken.append(row)
     return np.array(taken, np.int64)
-
-
-def sum_by(index: Int32 | Int64, values: Int64, size: int) -> Int64:
-    """Sums of whole numbers by index, int64 (size,)."""
-    sums = np.zeros(size, np.int64)
-    np.add.at(sums, index, values)
-    return sums

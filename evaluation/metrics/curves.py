@@ -14,17 +14,17 @@ predictions a value is 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.metrics.counts import class_hits, hits
+from evaluation.metrics.counts import class_ids, hits
 from evaluation.metrics.metric import (
     Empty,
     Metric,
-    Reasons,
     Variant,
     code,
     if_several_thresholds,
@@ -42,57 +42,33 @@ ALL_POINTS, ONE_HUNDRED_AND_ONE = 0, 1  # columns of ``areas``
 RECALLS: Float64 = np.linspace(0, 1, 101)
 
 
-def average_precision(units: Units) -> Scores:
-    """Area under the precision-recall curve, all points, in [0, 1]; classes are ignored.
+def average_precision(units: Units, class_id: int = 0) -> Scores:
+    """Area under the precision-recall curve, all points, in [0, 1]; with the classes ignored, or of one class.
 
     ``sum_k (R_k - R_(k-1)) max_(j >= k) P_j`` over the distinct probabilities, R_0 = 0: precision is replaced by the
     best one at this recall or a higher one, which is 0 at recalls that are never reached. PASCAL VOC since 2010
     (Everingham et al., IJCV 111, 2015). scikit-learn's ``average_precision_score`` takes P_k itself, so it is never
     higher, and it knows no nuclei without a prediction. Undefined without reference nuclei or probabilities.
     """
-    return average_precision_of(units, 0, ALL_POINTS)
+    return area_under_curve(units, class_id, 0, ALL_POINTS)
 
 
-def average_precision_101(units: Units) -> Scores:
-    """Area under the precision-recall curve at 101 recalls, in [0, 1]; classes are ignored.
+def average_precision_101(units: Units, class_id: int = 0) -> Scores:
+    """Area under the precision-recall curve at 101 recalls, in [0, 1]; with the classes ignored, or of one class.
 
     ``1/101 sum_(r = 0, 0.01, ..., 1) max_(R_j >= r) P_j``: COCO's way of summing, on the matches of this matching rule.
     Recalls are compared as floats, as pycocotools does: 7 of 10 do not reach its 0.70, which is 0.7000000000000001.
     Undefined without reference nuclei or probabilities.
     """
-    return average_precision_of(units, 0, ONE_HUNDRED_AND_ONE)
+    return area_under_curve(units, class_id, 0, ONE_HUNDRED_AND_ONE)
 
 
-def class_average_precision(units: Units, class_id: int) -> Scores:
-    """Area under the precision-recall curve of a class, all points, in [0, 1].
-
-    Undefined without reference nuclei of the class, and without probabilities.
-    """
-    return average_precision_of(units, class_id, ALL_POINTS)
-
-
-def class_average_precision_101(units: Units, class_id: int) -> Scores:
-    """Area under the precision-recall curve of a class at 101 recalls, in [0, 1].
-
-    Undefined without reference nuclei of the class, and without probabilities.
-    """
-    return average_precision_of(units, class_id, ONE_HUNDRED_AND_ONE)
-
-
-def mean_average_precision(units: Units) -> Scores:
-    """Mean over classes of their area under the precision-recall curve, all points, in [0, 1].
+def mean_average_precision(units: Units, formula: Callable[[Units, int], Scores]) -> Scores:
+    """Mean over classes of the area under the precision-recall curve of each, in [0, 1].
 
     A class counts if it has reference nuclei. Undefined if none has, and without probabilities.
     """
-    return mean_over_classes(units, [class_average_precision(units, class_id) for class_id in classes_of(units)])
-
-
-def mean_average_precision_101(units: Units) -> Scores:
-    """Mean over classes of their area under the precision-recall curve at 101 recalls, in [0, 1].
-
-    A class counts if it has reference nuclei. Undefined if none has, and without probabilities.
-    """
-    return mean_over_classes(units, [class_average_precision_101(units, class_id) for class_id in classes_of(units)])
+    return mean_over_classes(units, [formula(units, class_id) for class_id in class_ids(units)])
 
 
 def coco_average_precision(units: Units, index: int) -> Scores:
@@ -104,7 +80,7 @@ def coco_average_precision(units: Units, index: int) -> Scores:
     Recalls are compared as floats (7 of 10 do not reach 0.70). A class counts if it has reference nuclei. Undefined if
     none has, without probabilities, and for points. Lin et al., ECCV 2014.
     """
-    return coco_mean(units, [coco_at(units, class_id, index) for class_id in classes_of(units)])
+    return mean_over_classes(units, [coco_at(units, class_id, index) for class_id in class_ids(units)])
 
 
 def coco_mean_average_precision(units: Units) -> Scores:
@@ -113,7 +89,7 @@ def coco_mean_average_precision(units: Units) -> Scores:
     A class counts if it has reference nuclei. Undefined if none has, without probabilities, and for points. As
     pycocotools computes it without a limit to the number of predictions (maxDets).
     """
-    return coco_mean(units, [coco_class_average_precision(units, class_id) for class_id in classes_of(units)])
+    return mean_over_classes(units, [coco_class_average_precision(units, class_id) for class_id in class_ids(units)])
 
 
 def coco_average_recall(units: Units) -> Scores:
@@ -127,12 +103,12 @@ def coco_average_recall(units: Units) -> Scores:
     if probabilities(units) is None or predictions.hits is None:
         return undefined(len(units), "no-probability")
     parts = []
-    for class_id in classes_of(units):
-        of_class, many = predictions.class_id == class_id, references_of(units, class_id)
+    for class_id in class_ids(units):
+        of_class, counts = predictions.class_id == class_id, hits(units, class_id)
         for hit in predictions.hits.T:
             by_case = np.bincount(predictions.case[of_class & hit], minlength=len(units.table))
-            parts.append(ratio(units.weights @ by_case, many, why_class_is_undefined(units, class_id)))
-    return coco_mean(units, parts)
+            parts.append(ratio(units.weights @ by_case, counts.references, counts.undefined))
+    return mean_over_classes(units, parts)
 
 
 def coco_class_average_precision(units: Units, class_id: int) -> Scores:
@@ -140,11 +116,8 @@ def coco_class_average_precision(units: Units, class_id: int) -> Scores:
 
     Undefined without reference nuclei of the class, without probabilities, and for points.
     """
-    hits = units.table.predictions.hits
-    indices = range(0 if hits is None else hits.shape[1])
-    if not indices:
-        return undefined(len(units), "no-probability")
-    parts = [coco_at(units, class_id, index) for index in indices]
+    found = units.table.predictions.hits
+    parts = [coco_at(units, class_id, index) for index in range(1 if found is None else found.shape[1])]
     return mean_of(parts, parts[0].reason)
 
 
@@ -160,38 +133,28 @@ def sensitivity_at(units: Units, false_positives: float, per: Per) -> Scores:
     return sensitivities(units, 0, (false_positives,), per)[0]
 
 
-def mean_sensitivity(units: Units, false_positives: Sequence[float], per: Per) -> Scores:
-    """FROC score: mean of the sensitivities at several numbers of false positives, in [0, 1]; classes are ignored.
+def mean_sensitivity(units: Units, false_positives: Sequence[float], per: Per, class_id: int = 0) -> Scores:
+    """FROC score: mean of the sensitivities at several numbers of false positives, per image or per mm2, in [0, 1].
 
-    Per image or per mm2. Undefined as the sensitivities are.
+    With the classes ignored, or of one class. Undefined as the sensitivities are.
     """
-    return mean_of_points(sensitivities(units, 0, false_positives, per))
-
-
-def class_mean_sensitivity(units: Units, false_positives: Sequence[float], per: Per, class_id: int) -> Scores:
-    """FROC score of a class: mean of its sensitivities at several numbers of false positives, in [0, 1].
-
-    Undefined as the sensitivities are.
-    """
-    return mean_of_points(sensitivities(units, class_id, false_positives, per))
-
-
-def average_precision_of(units: Units, class_id: int, column: int) -> Scores:
-    """Area under the precision-recall curve of all predictions (class 0) or of one class, by the matching rule."""
-    probability = probabilities(units)
-    if probability is None:
-        return undefined(len(units), "no-probability")
-    area = areas(units, class_id, probability)[:, 0, column]
-    return scores(area, references_of(units, class_id) > 0, why_class_is_undefined(units, class_id))
+    points = sensitivities(units, class_id, false_positives, per)  # all defined, or all undefined
+    return mean_of(points, points[0].reason)
 
 
 def coco_at(units: Units, class_id: int, index: int) -> Scores:
     """COCO's average precision of a class at one threshold."""
-    probability = probabilities(units)
-    if probability is None or units.table.predictions.hits is None:
+    if units.table.predictions.hits is None:
         return undefined(len(units), "no-probability")
-    area = areas(units, class_id, probability)[:, 1 + index, ONE_HUNDRED_AND_ONE]
-    return scores(area, references_of(units, class_id) > 0, why_class_is_undefined(units, class_id))
+    return area_under_curve(units, class_id, 1 + index, ONE_HUNDRED_AND_ONE)
+
+
+def area_under_curve(units: Units, class_id: int, curve: int, column: int) -> Scores:
+    """One of the ``areas`` of all predictions (class 0) or of one class."""
+    probability, counts = probabilities(units), hits(units, class_id)
+    if probability is None:
+        return undefined(len(units), "no-probability")
+    return scores(areas(units, class_id, probability)[:, curve, column], counts.references > 0, counts.undefined)
 
 
 def areas(units: Units, class_id: int, probability: Float64) -> Float64:
@@ -210,7 +173,7 @@ def areas(units: Units, class_id: int, probability: Float64) -> Float64:
         curves += list(predictions.hits[chosen].T)
     ranking = rank(predictions.case[chosen], units)
     tie = tie_numbers(probability[chosen])
-    many = np.maximum(references_of(units, class_id), 1)
+    many = np.maximum(hits(units, class_id).references, 1)
     needed = needed_for_recalls(many)
     unit_areas: Float64 = np.zeros((len(units), len(curves), 2))
     for column, right in enumerate(curves):
@@ -271,8 +234,7 @@ def best_from_here(steps: Steps) -> Float64:
 
 def sensitivities(units: Units, class_id: int, false_positives: Sequence[float], per: Per) -> list[Scores]:
     """Points of the FROC curve of all predictions (class 0) or of one class."""
-    references = references_of(units, class_id)
-    probability = probabilities(units)
+    probability, counts = probabilities(units), hits(units, class_id)
     if probability is None:
         return [undefined(len(units), "no-probability")] * len(false_positives)
     extent = units.sum("cases").astype(np.float64) if per == "image" else units.area_mm2()
@@ -282,9 +244,9 @@ def sensitivities(units: Units, class_id: int, false_positives: Sequence[float],
         right, wrong = side_of(units, chosen[hit], probability), side_of(units, chosen[~hit], probability)
         for name, rate in zip(names, false_positives, strict=True):
             units.cache[name] = found_within(right, wrong, np.round(rate * np.nan_to_num(extent), 9))
-    defined = (references > 0) & ~np.isnan(extent)
-    reason = np.where(references > 0, code("no-spacing"), why_class_is_undefined(units, class_id))
-    return [scores(units.cache[name] / np.maximum(references, 1), defined, reason) for name in names]
+    defined = (counts.references > 0) & ~np.isnan(extent)
+    reason = np.where(counts.references > 0, code("no-spacing"), counts.undefined)
+    return [scores(units.cache[name] / np.maximum(counts.references, 1), defined, reason) for name in names]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -341,34 +303,10 @@ def probabilities(units: Units) -> Float64 | None:
     return predictions.probability if len(predictions.case) else np.empty(0, np.float64)
 
 
-def references_of(units: Units, class_id: int) -> Int64:
-    """Reference nuclei of each unit, of all classes (0) or of one, int64 (B,)."""
-    counts = class_hits(units, class_id) if class_id else hits(units)
-    return counts.tp + counts.fn
-
-
-def why_class_is_undefined(units: Units, class_id: int) -> Reasons:
-    return (class_hits(units, class_id) if class_id else hits(units)).undefined
-
-
-def classes_of(units: Units) -> range:
-    return range(1, units.sum("confusion").shape[1])
-
-
 def mean_over_classes(units: Units, parts: Sequence[Scores]) -> Scores:
-    """Over the classes that have reference nuclei; if none has, why not."""
-    return mean_of(parts, code("no-probability") if probabilities(units) is None else why_class_is_undefined(units, 0))
-
-
-def coco_mean(units: Units, parts: Sequence[Scores]) -> Scores:
-    lacking = probabilities(units) is None or units.table.predictions.hits is None
-    reason = code("no-probability") if lacking else why_class_is_undefined(units, 0)
-    return mean_of(parts, reason)
-
-
-def mean_of_points(points: Sequence[Scores]) -> Scores:
-    """Mean over points of one curve, which are all defined or all undefined."""
-    return mean_of(points, points[0].reason)
+    """Mean over the classes that have reference nuclei; undefined if none has, and without probabilities."""
+    lacking = any((part.reason == code("no-probability")).any() for part in parts)
+    return mean_of(parts, code("no-probability") if lacking else hits(units).undefined)
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -384,14 +322,15 @@ def all_rates(choice: MetricChoice) -> Iterable[Variant]:
 
 CURVES = (
     *(
-        Metric(path=("curves", *path), evaluate=formula, **CURVE)
-        for path, formula in (
-            (("average_precision",), average_precision),
-            (("mean_average_precision",), mean_average_precision),
-            (("per_class", "<class>", "average_precision"), class_average_precision),
-            (("average_precision_101",), average_precision_101),
-            (("mean_average_precision_101",), mean_average_precision_101),
-            (("per_class", "<class>", "average_precision_101"), class_average_precision_101),
+        Metric(path=("curves", *path), evaluate=evaluate, **CURVE)
+        for name, formula in (
+            ("average_precision", average_precision),
+            ("average_precision_101", average_precision_101),
+        )
+        for path, evaluate in (
+            ((name,), formula),
+            ((f"mean_{name}",), partial(mean_average_precision, formula=formula)),
+            (("per_class", "<class>", name), formula),
         )
     ),
     Metric(
@@ -421,7 +360,5 @@ CURVES = (
     ),
     Metric(path=("curves", "froc"), evaluate=mean_sensitivity, each=(all_rates,), **CURVE),
     Metric(path=("curves", "sensitivity_at_<rate>"), page="curves.sensitivity_at", evaluate=sensitivity_at, **CURVE),
-    Metric(
-        path=("curves", "per_class", "<class>", "froc"), evaluate=class_mean_sensitivity, each=(all_rates,), **CURVE
-    ),
+    Metric(path=("curves", "per_class", "<class>", "froc"), evaluate=mean_sensitivity, each=(all_rates,), **CURVE),
 )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.counts import Hits, JoinedCases, class_hits, hits
+from evaluation.metrics.counts import Hits, JoinedCases, class_ids, hits
 from evaluation.metrics.metric import (
     BY_FORMULA,
     OF_ALL,
@@ -41,15 +41,9 @@ def recall(counts: Hits) -> Scores:
     return ratio(counts.tp, counts.tp + counts.fn, counts.undefined)
 
 
-def f_beta(counts: Hits, beta: int) -> Scores:
-    """F-measure, (1 + b^2) tp / ((1 + b^2) tp + b^2 fn + fp) with b = ``beta``: recall weighs b times as much."""
-    weighted = (1 + beta**2) * counts.tp
-    return ratio(weighted, weighted + beta**2 * counts.fn + counts.fp, counts.undefined)
-
-
 def f1(counts: Hits) -> Scores:
     """F1, 2 tp / (2 tp + fp + fn)."""
-    return f_beta(counts, beta=1)
+    return ratio(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn, counts.undefined)
 
 
 def threat_score(counts: Hits) -> Scores:
@@ -63,14 +57,19 @@ OF_RECALL: dict[str, Any] = {"missed": "worse", "empty": Empty("no-instances", 0
 OF_BOTH: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": OF_ALL, "symmetric": True}
 
 
-def of_all(units: Units, formula: Formula) -> Scores:
-    """A detection score with classes ignored."""
-    return formula(hits(units))
+OF_FORMULAS: tuple[tuple[str, Formula, dict[str, Any]], ...] = (
+    ("precision", precision, OF_PRECISION),
+    ("recall", recall, OF_RECALL),
+    ("f1", f1, OF_BOTH),
+    ("threat_score", threat_score, OF_BOTH),
+)
 
 
-def of_class(units: Units, formula: Formula, class_id: int) -> Scores:
-    """A detection score of a class: a matched pair is a true positive if both sides have the class."""
-    return formula(class_hits(units, class_id))
+def detection_score(units: Units, formula: Formula, class_id: int = 0) -> Scores:
+    """A detection score: with the classes ignored, or of one class, for which a matched pair is a true positive if both
+    sides have the class.
+    """
+    return formula(hits(units, class_id))
 
 
 def macro_f1(units: Units) -> Scores:
@@ -79,8 +78,7 @@ def macro_f1(units: Units) -> Scores:
     A class counts in a unit if it occurs in reference or prediction. Undefined "no-instances" if none does. The
     "macro F1" of PUMA 2024.
     """
-    classes = range(1, units.sum("confusion").shape[1])
-    return mean_of([of_class(units, f1, class_id) for class_id in classes], hits(units).undefined)
+    return mean_of([f1(hits(units, class_id)) for class_id in class_ids(units)], hits(units).undefined)
 
 
 def hovernet_class_f1(units: Units, class_id: int) -> Scores:
@@ -92,27 +90,27 @@ def hovernet_class_f1(units: Units, class_id: int) -> Scores:
     Analysis 58, 2019, section 4.2, with matching by ``centroid_assignment`` within 12 px, ``cutoff = "after"``, pooled.
     """
     confusion = units.sum("confusion")
-    both = class_hits(units, class_id)
+    both = hits(units, class_id)
     spurious, missed = confusion[:, 0, class_id], confusion[:, class_id, 0]
     wrong = both.fp - spurious + both.fn - missed
     return ratio(2 * both.tp, 2 * both.tp + 2 * wrong + spurious + missed, both.undefined)
 
 
 DETECTION = (
-    Metric(path=("detection", "precision"), evaluate=partial(of_all, formula=precision), **OF_PRECISION),
-    Metric(path=("detection", "recall"), evaluate=partial(of_all, formula=recall), **OF_RECALL),
-    Metric(path=("detection", "f1"), evaluate=partial(of_all, formula=f1), **OF_BOTH),
-    Metric(path=("detection", "threat_score"), evaluate=partial(of_all, formula=threat_score), **OF_BOTH),
+    *(
+        Metric(path=("detection", name), evaluate=partial(detection_score, formula=formula), **properties)
+        for name, formula, properties in OF_FORMULAS
+    ),
     Metric(path=("detection", "macro_f1"), evaluate=macro_f1, **OF_BOTH),
     *(
-        Metric(path=("detection", "per_class", "<class>", name), evaluate=formula, **properties)
-        for name, formula, properties in (
-            ("precision", partial(of_class, formula=precision), OF_PRECISION),
-            ("recall", partial(of_class, formula=recall), OF_RECALL),
-            ("f1", partial(of_class, formula=f1), OF_BOTH),
-            ("f_c", hovernet_class_f1, OF_BOTH),
+        Metric(
+            path=("detection", "per_class", "<class>", name),
+            evaluate=partial(detection_score, formula=formula),
+            **properties,
         )
+        for name, formula, properties in OF_FORMULAS[:3]
     ),
+    Metric(path=("detection", "per_class", "<class>", "f_c"), evaluate=hovernet_class_f1, **OF_BOTH),
 )
 
 # --- thresholds -------------------------------------------------------------------------------------------------------
@@ -156,19 +154,11 @@ def at_threshold(units: Units, formula: Formula, index: int) -> Scores:
     return formula(hits_above(units, index, 0))
 
 
-def over_thresholds(units: Units, formula: Formula) -> Scores:
-    """Mean of a detection score over the IoU thresholds, in [0, 1], each counted anew; classes are ignored.
+def over_thresholds(units: Units, formula: Formula, class_id: int = 0) -> Scores:
+    """Mean of a detection score over the IoU thresholds, in [0, 1], each counted anew.
 
-    Undefined where the score is undefined at all of them; for points.
-    """
-    parts = [formula(hits_above(units, index, 0)) for index in range(units.sum("threshold_pairs").shape[1])]
-    return mean_of(parts, hits_above(units, 0, 0).undefined)
-
-
-def class_over_thresholds(units: Units, formula: Formula, class_id: int) -> Scores:
-    """Mean of a score of detection and classification of a class over the IoU thresholds, in [0, 1].
-
-    A pair is a true positive if both sides have the class. Undefined where it is at all thresholds; for points.
+    With the classes ignored, or of one class, for which a pair is a true positive if both sides have the class.
+    Undefined where the score is undefined at all thresholds; for points.
     """
     parts = [formula(hits_above(units, index, class_id)) for index in range(units.sum("threshold_pairs").shape[1])]
     return mean_of(parts, hits_above(units, 0, class_id).undefined)
@@ -189,7 +179,7 @@ def at_thresholds(name: str, formula: Formula, properties: dict[str, Any]) -> It
     for key, page, function, each in (
         ((f"{name}_iou<thresholds>",), "range", over_thresholds, (if_several_thresholds,)),
         ((f"{name}_iou<threshold>",), "at", at_threshold, ()),
-        (("per_class", "<class>", f"{name}_iou<thresholds>"), "range", class_over_thresholds, ()),
+        (("per_class", "<class>", f"{name}_iou<thresholds>"), "range", over_thresholds, ()),
     ):
         yield Metric(
             path=("thresholds", *key),
@@ -202,12 +192,7 @@ def at_thresholds(name: str, formula: Formula, properties: dict[str, Any]) -> It
         )
 
 
-THRESHOLDS = (
-    *at_thresholds("precision", precision, OF_PRECISION),
-    *at_thresholds("recall", recall, OF_RECALL),
-    *at_thresholds("f1", f1, OF_BOTH),
-    *at_thresholds("threat_score", threat_score, OF_BOTH),
-)
+THRESHOLDS = tuple(metric for of_formula in OF_FORMULAS for metric in at_thresholds(*of_formula))
 
 # --- counting ---------------------------------------------------------------------------------------------------------
 

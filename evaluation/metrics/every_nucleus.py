@@ -15,23 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.counts import hits
-from evaluation.metrics.metric import (
-    OF_ALL,
-    OF_POINTS,
-    Empty,
-    Metric,
-    Numbers,
-    Reasons,
-    Variant,
-    code,
-    mean_of,
-    ratio,
-    undefined,
-)
+from evaluation.metrics import metric
+from evaluation.metrics.counts import class_ids, hits, matched
 from evaluation.metrics.order_statistics import rank
-from evaluation.metrics.segmentation import where_spaced
+from evaluation.metrics.segmentation import is_distance, where_spaced
 from evaluation.model import Float64, Int64, Measure, MetricChoice, Scores, Units
+from evaluation.model.counts import MEASURES
 
 # --- quality ----------------------------------------------------------------------------------------------------------
 
@@ -50,11 +39,14 @@ def quality_of_pairs(units: Units, measure: Measure, cap: float | None) -> Int64
 
     cap  of a distance: nothing costs more; None for a score in [0, 1]
     """
-    values = units.table.pairs.measures.get(measure)
-    if values is None:
-        return np.zeros(len(units.table.pairs.case), np.int64)
-    quality = values if cap is None else 1 - np.minimum(values, cap) / cap
-    return np.rint(np.nan_to_num(quality) * ONE).astype(np.int64)
+    name = f"quality/{measure}/{cap!r}"
+    if name not in units.cache:
+        values = units.table.pairs.measures.get(measure)
+        if values is None:
+            values = np.full(len(units.table.pairs.case), 0.0 if cap is None else cap)
+        quality = values if cap is None else 1 - np.minimum(values, cap) / cap
+        units.cache[name] = np.rint(np.nan_to_num(quality) * ONE).astype(np.int64)
+    return units.cache[name]
 
 
 def join_halves(upper: Any, lower: Any) -> Float64:
@@ -63,14 +55,14 @@ def join_halves(upper: Any, lower: Any) -> Float64:
 
 
 def mean_quality(
-    units: Units, total: Float64, number: Int64, measure: Measure, cap: float | None, reason: Reasons | np.int8
+    units: Units, total: Float64, number: Int64, measure: Measure, cap: float | None, reason: metric.Reasons | np.int8
 ) -> Scores:
     """``total / (ONE number)`` of each unit as the value of a measure; undefined for the reason where the number is 0.
 
     total   sum of qualities, times ``ONE``, float64 (B,)
     number  int64 (B,), how many nuclei it is divided by
     """
-    quality = ratio(total, number * float(ONE), reason)
+    quality = metric.ratio(total, number * float(ONE), reason)
     if cap is not None:
         quality = Scores(cap * (1 - quality.value), quality.reason)
     values = units.table.pairs.measures.get(measure)
@@ -80,60 +72,51 @@ def mean_quality(
     return where_spaced(quality, measure)
 
 
-def why_no_reference(confusion: Numbers, class_id: int = 0) -> Reasons:
+def why_no_reference(units: Units, class_id: int = 0) -> metric.Reasons:
     """Why there is no reference nucleus, of a class or of all (0): "no-instances" or "no-reference", int8 (B,)."""
-    predicted = confusion[:, :, class_id].sum(axis=1) if class_id else confusion[:, :, 1:].sum(axis=(1, 2))
-    return np.where(predicted == 0, code("no-instances"), code("no-reference"))
-
-
-SCORES: tuple[Measure, ...] = ("iou", "dice", "boundary_iou", "surface_dice", "surface_dice_length")
-DISTANCES: tuple[Measure, ...] = tuple(
-    f"{name}_{unit}"  # type: ignore[misc]
-    for unit in ("px", "um")
-    for name in ("hausdorff", "hausdorff95", "mean_surface_distance", "centroid_distance")
-)
+    return np.where(hits(units, class_id).all_nuclei == 0, metric.code("no-instances"), metric.code("no-reference"))
 
 
 def quality_metrics(
     family: str,
     formulas: Mapping[str, Callable[..., Scores]],
-    empty: Empty,
-    each: tuple[Callable[[MetricChoice], Iterable[Variant]], ...] = (),
+    empty: metric.Empty,
+    each: tuple[Callable[[MetricChoice], Iterable[metric.Variant]], ...] = (),
     **properties: Any,
-) -> Iterable[Metric]:
+) -> Iterable[metric.Metric]:
     """The metrics of a family for every measure that a missed nucleus can have a worst value of.
 
     formulas  by what follows the name of the measure in the path; the first one is symmetric if the family is
     empty     of scores; of distances the cap stands for the numbers in it
     """
 
-    def if_asked_for(choice: MetricChoice, measure: Measure) -> Iterable[Variant]:
+    def with_cap(choice: MetricChoice, measure: Measure) -> Iterable[metric.Variant]:
         if measure not in choice.measures:
             return []
-        if measure in SCORES:
-            return [Variant()]
+        if not is_distance(measure):
+            return [metric.Variant()]
         cap = choice.distance_cap_px if measure.endswith("_px") else choice.distance_cap_um
         if cap is None:
             raise ValueError(f"{measure} has no distance cap")
-        return [Variant(arguments={"cap": cap}, properties={"highest": cap, "worst": cap})]
+        return [metric.Variant(arguments={"cap": cap}, properties={"highest": cap, "worst": cap})]
 
-    for measure in (*SCORES, *DISTANCES):
-        is_distance = measure in DISTANCES
-        of_measure: dict[str, Any] = {"empty": empty}
-        if is_distance:
-            capped = Empty(empty.both_sides, None, empty.no_reference if family == "covered" else None, None)
-            of_measure = {"better": "lower", "unit": measure[-2:], "empty": capped}
-            of_measure["limit"] = "`metrics.distance_cap_px` (`_um`)"
+    capped = metric.Empty(empty.both_sides, None, empty.no_reference if family == "covered" else None, None)
+    of_distances = {"better": "lower", "empty": capped, "limit": "`metrics.distance_cap_px` (`_um`)"}
+    for measure in MEASURES:
+        if measure == "area_ratio":  # without a worst value
+            continue
+        unit = measure[-2:] if is_distance(measure) else ""
         for suffix, formula in formulas.items():
-            yield Metric(
+            yield metric.Metric(
                 path=(family, measure + suffix),
-                page=f"{family}.{'distance' if is_distance else 'score'}",
+                page=f"{family}.{'distance' if unit else 'score'}",
                 evaluate=partial(formula, measure=measure),
-                each=(partial(if_asked_for, measure=measure), *each),
-                outlines=measure not in OF_POINTS,
+                each=(partial(with_cap, measure=measure), *each),
+                outlines=measure not in metric.OF_POINTS,
                 missed="worse",
                 symmetric=not suffix and family == "overall",
-                **of_measure,
+                unit=unit,
+                **(of_distances if unit else {"empty": empty}),
                 **properties,
             )
 
@@ -151,7 +134,7 @@ def quality_metrics(
 MILLIONTHS = 10**6  # a coverage has at most six decimals
 
 
-def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None) -> Scores:
+def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None, class_id: int = 0) -> Scores:
     """Mean over the best share of the reference nuclei; a missed one has the worst value.
 
     Of R reference nuclei of the unit the best k = ceil(coverage R) count; a missed one counts 0, or the distance cap,
@@ -160,10 +143,11 @@ def best_mean(units: Units, measure: Measure, coverage: float, cap: float | None
 
     Of two nuclei one has IoU 3/4 and one is missed: 3/4 at coverage 0.5, 3/8 at coverage 1.
     """
-    confusion = units.sum("confusion")
-    wanted = share_of(confusion[:, 1:].sum(axis=(1, 2)), coverage)
-    total = best_sums(units, quality_of_pairs(units, measure, cap), units.table.pairs.case, wanted)
-    return mean_quality(units, total, wanted, measure, cap, why_no_reference(confusion))
+    pairs, quality = units.table.pairs, quality_of_pairs(units, measure, cap)
+    chosen = pairs.class_id[:, 0] == class_id if class_id else slice(None)
+    wanted = share_of(hits(units, class_id).references, coverage)
+    total = best_sums(units, quality[chosen], pairs.case[chosen], wanted)
+    return mean_quality(units, total, wanted, measure, cap, why_no_reference(units, class_id))
 
 
 def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float | None = None) -> Scores:
@@ -173,14 +157,7 @@ def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float 
     nuclei count, whatever class was predicted. So it does not look at large nuclei most. Undefined "no-reference"
     without reference nuclei ("no-instances" if there is no prediction either).
     """
-    confusion, pairs = units.sum("confusion"), units.table.pairs
-    quality, parts = quality_of_pairs(units, measure, cap), []
-    for class_id in range(1, confusion.shape[1]):
-        of_class = pairs.class_id[:, 0] == class_id
-        wanted = share_of(confusion[:, class_id].sum(axis=1), coverage)
-        total = best_sums(units, quality[of_class], pairs.case[of_class], wanted)
-        parts.append(mean_quality(units, total, wanted, measure, cap, why_no_reference(confusion, class_id)))
-    return mean_of_parts(parts, confusion)
+    return mean_of_parts(units, [best_mean(units, measure, coverage, cap, class_id) for class_id in class_ids(units)])
 
 
 def class_recall(units: Units, guessed: int | None = None) -> Scores:
@@ -192,19 +169,18 @@ def class_recall(units: Units, guessed: int | None = None) -> Scores:
     "no-reference" without reference nuclei ("no-instances" if there is no prediction either).
     """
     confusion = units.sum("confusion")
-    classes = confusion.shape[1] - 1
-    guessed = classes if guessed is None else guessed
+    guessed = len(class_ids(units)) if guessed is None else guessed
     if guessed == 1:
-        return undefined(len(units), "one-class")
+        return metric.undefined(len(units), "one-class")
     parts = [
-        ratio(
+        metric.ratio(
             guessed * confusion[:, class_id, class_id] + confusion[:, class_id, 0],
             guessed * confusion[:, class_id].sum(axis=1),
-            why_no_reference(confusion, class_id),
+            why_no_reference(units, class_id),
         )
-        for class_id in range(1, classes + 1)
+        for class_id in class_ids(units)
     ]
-    return mean_of_parts(parts, confusion)
+    return mean_of_parts(units, parts)
 
 
 def coverage_curve(
@@ -233,7 +209,7 @@ def coverage_curve(
             wanted = np.concatenate([share_of(np.array([references]), coverage) for coverage in coverages])
             total = join_halves(*(np.cumsum(half)[wanted - 1] for half in np.divmod(best, HALF)))
             curves.append(total / (wanted * float(ONE)))
-    if not curves or (measure not in OF_POINTS and table.sums["points"].any()):
+    if not curves or (measure not in metric.OF_POINTS and table.sums["points"].any()):
         return np.full(len(coverages), np.nan)
     mean = np.mean(curves, axis=0)
     return np.asarray(mean if cap is None else cap * (1 - mean))
@@ -289,44 +265,44 @@ def best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float
     return np.asarray(total + (wanted - number) * last.astype(np.float64))
 
 
-def mean_of_parts(parts: Sequence[Scores], confusion: Int64) -> Scores:
+def mean_of_parts(units: Units, parts: Sequence[Scores]) -> Scores:
     """Mean over the classes that the reference of a unit has; without a reference nucleus the reason why there is none.
 
     Where a class has no value for another reason (points, no spacing), neither has the mean.
     """
-    mean = mean_of(parts, why_no_reference(confusion))
+    mean = metric.mean_of(parts, why_no_reference(units))
     reasons = np.stack([part.reason for part in parts])
-    absent = (reasons == 0) | (reasons == code("no-instances")) | (reasons == code("no-reference"))
+    absent = (reasons == 0) | (reasons == metric.code("no-instances")) | (reasons == metric.code("no-reference"))
     other = np.where(absent, 0, reasons).max(axis=0)
     return Scores(np.where(other > 0, np.nan, mean.value), np.where(other > 0, other, mean.reason).astype(np.int8))
 
 
-def at_coverage(choice: MetricChoice) -> Iterable[Variant]:
+def at_coverage(choice: MetricChoice) -> Iterable[metric.Variant]:
     """The metric with the coverage that the challenge sets: the share of the reference nuclei it looks at."""
     if choice.coverage is None:
         raise ValueError("the family covered has no coverage")
-    return [Variant(arguments={"coverage": choice.coverage})]
+    return [metric.Variant(arguments={"coverage": choice.coverage})]
 
 
-def among_classes(choice: MetricChoice) -> Iterable[Variant]:
-    return [Variant(arguments={} if choice.guessed is None else {"guessed": choice.guessed})]
+def among_classes(choice: MetricChoice) -> Iterable[metric.Variant]:
+    return [metric.Variant(arguments={} if choice.guessed is None else {"guessed": choice.guessed})]
 
 
 COVERED = (
     *quality_metrics(
         "covered",
         {"": best_mean, "_class_mean": best_class_mean},
-        Empty("no-instances", 0, "no-reference", 0),
+        metric.Empty("no-instances", 0, "no-reference", 0),
         (at_coverage,),
     ),
-    Metric(
+    metric.Metric(
         path=("covered", "class_recall"),
         evaluate=class_recall,
         each=(among_classes,),
         missed="either",
         counts_missing=True,
         judges_class=True,
-        empty=Empty("no-instances", None, "no-reference", None),
+        empty=metric.Empty("no-instances", None, "no-reference", None),
     ),
 )
 
@@ -362,9 +338,8 @@ def all_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores
     They count 0, or the distance cap, and no distance counts more than the cap. Classes are ignored. Undefined
     "no-instances" if both sides are empty.
     """
-    counts = hits(units)
     total = sums_of_classes(units, measure, cap).sum(axis=1)
-    return mean_quality(units, total, counts.tp + counts.fp + counts.fn, measure, cap, code("no-instances"))
+    return mean_quality(units, total, hits(units).all_nuclei, measure, cap, metric.code("no-instances"))
 
 
 def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> Scores:
@@ -374,14 +349,14 @@ def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> 
     positives). A class counts in a unit if one of these has it. Take it pooled: averaged inside patients, never
     predicting a rare class raises it. Undefined "no-instances" if both sides are empty.
     """
-    confusion, total = units.sum("confusion"), sums_of_classes(units, measure, cap)
-    parts = [
-        mean_quality(
-            units, total[:, class_id - 1], all_of_class(confusion, class_id), measure, cap, code("no-instances")
-        )
-        for class_id in range(1, confusion.shape[1])
-    ]
-    return mean_of_parts(parts, confusion)
+    total, reason = sums_of_classes(units, measure, cap), metric.code("no-instances")
+    return mean_of_parts(
+        units,
+        [
+            mean_quality(units, total[:, class_id - 1], all_of_class(units, class_id), measure, cap, reason)
+            for class_id in class_ids(units)
+        ],
+    )
 
 
 def accuracy(units: Units) -> Scores:
@@ -389,9 +364,8 @@ def accuracy(units: Units) -> Scores:
 
     Undefined "no-instances" if both sides are empty.
     """
-    counts, confusion = hits(units), units.sum("confusion")
-    right = np.trace(confusion[:, 1:, 1:], axis1=1, axis2=2)
-    return ratio(right, counts.tp + counts.fp + counts.fn, code("no-instances"))
+    right = np.trace(matched(units), axis1=1, axis2=2)
+    return metric.ratio(right, hits(units).all_nuclei, metric.code("no-instances"))
 
 
 def class_mean_accuracy(units: Units) -> Scores:
@@ -401,23 +375,21 @@ def class_mean_accuracy(units: Units) -> Scores:
     counts in a unit if one of these has it. Take it pooled: averaged inside patients, never predicting a rare class
     raises it. Undefined "no-instances" if both sides are empty.
     """
-    confusion = units.sum("confusion")
     parts = [
-        ratio(confusion[:, class_id, class_id], all_of_class(confusion, class_id), code("no-instances"))
-        for class_id in range(1, confusion.shape[1])
+        metric.ratio(hits(units, class_id).tp, all_of_class(units, class_id), metric.code("no-instances"))
+        for class_id in class_ids(units)
     ]
-    return mean_of_parts(parts, confusion)
+    return mean_of_parts(units, parts)
 
 
-def all_of_class(confusion: Int64, class_id: int) -> Int64:
+def all_of_class(units: Units, class_id: int) -> Int64:
     """Pairs whose reference has a class, plus its false negatives and false positives, int64 (B,)."""
-    number: Int64 = confusion[:, class_id].sum(axis=1) + confusion[:, 0, class_id]
-    return number
+    return np.asarray(hits(units, class_id).references + units.sum("confusion")[:, 0, class_id])
 
 
 def sums_of_classes(units: Units, measure: Measure, cap: float | None) -> Float64:
     """Sum of the qualities of the pairs by class of the reference, times ``ONE``, float64 (B, C)."""
-    pairs, classes = units.table.pairs, units.sum("confusion").shape[1] - 1
+    pairs, classes = units.table.pairs, len(class_ids(units))
     cell, cells = pairs.case * classes + pairs.class_id[:, 0] - 1, len(units.table) * classes
     halves = np.divmod(quality_of_pairs(units, measure, cap), HALF)
     of_cases = join_halves(*(np.bincount(cell, half, cells) for half in halves))
@@ -425,9 +397,9 @@ def sums_of_classes(units: Units, measure: Measure, cap: float | None) -> Float6
 
 
 OVERALL = (
-    *quality_metrics("overall", {"": all_mean, "_class_mean": all_class_mean}, OF_ALL, spurious="worse"),
+    *quality_metrics("overall", {"": all_mean, "_class_mean": all_class_mean}, metric.OF_ALL, spurious="worse"),
     *(
-        Metric(
+        metric.Metric(
             path=("overall", name),
             page="overall.accuracy",
             evaluate=formula,
@@ -435,7 +407,7 @@ OVERALL = (
             spurious="worse",
             judges_class=True,
             symmetric=name == "accuracy",
-            empty=OF_ALL,
+            empty=metric.OF_ALL,
         )
         for name, formula in (("accuracy", accuracy), ("accuracy_class_mean", class_mean_accuracy))
     ),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -107,37 +107,12 @@ class Steps:
         return totals
 
 
-class Ranking(Protocol):
-    """Sorted entries, and B units that hold each entry any number of times; ``number`` int64 (B,): their entries."""
-
-    @property
-    def number(self) -> Int64: ...
-
-    def find(self, rank: Int64) -> Int64:
-        """Index (from 0, in the order of all) of the entry with each unit's rank (from 0), int64 (B,).
-
-        Some index where the unit has fewer entries.
-        """
-
-    def before(self, index: Int64) -> Int64:
-        """How many entries of each unit stand before an index, int64 (B,)."""
-
-    def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
-        """Go through all units. ``tie`` int64 (T,) numbers the ties. Unless ``every`` one is wanted, those behind
-        which precision can only rise until the next step are left out (``is_peak``)."""
-
-
 def rank(case: Int64, units: Units) -> Ranking:
     """The ranking of entries that are sorted already, each given by its case (T,)."""
-    if is_short(case, units):
+    if units.holders[case].sum() <= 4 * len(case):  # it takes little more memory than the entries do
         return write_out(case, units.weights)
     weights, kind = units.kinds
     return Blocks(kind[case], weights)
-
-
-def is_short(case: Int64, units: Units) -> bool:
-    """Whether writing out the entries of all units takes little more memory than the entries do."""
-    return bool(units.holders[case].sum() <= 4 * len(case))
 
 
 def tie_numbers(ordered: Float64) -> Int64:
@@ -147,7 +122,7 @@ def tie_numbers(ordered: Float64) -> Int64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenOut:
-    """Units with all their entries, (E,): unit after unit, each in order.
+    """A ranking that is written out: units with all their entries, (E,), unit after unit, each in order.
 
     length      how many entries there are in the order of all
     unit, index int64 (E,)
@@ -163,23 +138,29 @@ class WrittenOut:
 
     @property
     def number(self) -> Int64:
+        """Entries of each unit, int64 (B,)."""
         return np.diff(self.cumulated[self.start])
 
     def find(self, rank: Int64) -> Int64:
+        """Index (from 0, in the order of all) of the entry with each unit's rank (from 0), int64 (B,).
+
+        Some index where the unit has fewer entries.
+        """
         index = np.searchsorted(self.cumulated[1:], self.cumulated[self.start[:-1]] + rank, side="right")
         return np.append(self.index, 0)[index]
 
     def before(self, index: Int64) -> Int64:
+        """How many entries of each unit stand before an index, int64 (B,)."""
         key = self.unit * (self.length + 1) + self.index
         wanted = np.arange(len(self.start) - 1) * (self.length + 1) + index
         return self.cumulated[np.searchsorted(key, wanted)] - self.cumulated[self.start[:-1]]
 
     def steps(self, right: Bool, tie: Int64, *, every: bool = False) -> Iterator[Steps]:
+        """Go through all units. ``tie`` int64 (T,) numbers the ties. Unless ``every`` one is wanted, those behind
+        which precision can only rise until the next step are left out (``is_peak``)."""
         if not every:
             peaks = np.flatnonzero(is_peak(right, tie))
-            tie = np.searchsorted(
-                peaks, tie
-            )  # what goes on up to the same peak is one tie; behind the last one nothing
+            tie = np.searchsorted(peaks, tie)  # up to the same peak all is one tie; behind the last one nothing
         stretch = tie[self.index]
         ends = np.ones(len(stretch), bool)
         ends[:-1] = (stretch[1:] != stretch[:-1]) | (self.unit[1:] != self.unit[:-1])
@@ -213,7 +194,7 @@ def write_out(case: Int64, weights: Any) -> WrittenOut:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Entries in blocks.
+    """A ranking in blocks of entries; it does what ``WrittenOut`` does.
 
     case       int64 (T,), of the entries in order; or the kind of the case
     weights    sparse int64 (B, U), by rows
@@ -309,6 +290,9 @@ class Blocks:
             cumulated = np.take(cumulated, last, axis=1).ravel()
             start = np.arange(len(weights) + 1) * len(last)
             yield Steps(first, first + len(weights), start, cumulated >> 32, cumulated & 0xFFFFFFFF)
+
+
+Ranking = WrittenOut | Blocks  # sorted entries, and units that hold each of them any number of times
 
 
 def is_peak(right: Bool, tie: Int64) -> Bool:

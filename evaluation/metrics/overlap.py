@@ -110,15 +110,13 @@ def quotient(units: Units, name: str) -> Scores:
     """Numerator / denominator of a score; 0 if a unit has instances and the denominator is 0."""
     numerator, denominator = units.sum(name).T
     score = ratio(numerator, denominator, code("no-instances"))
-    counts = hits(units)
-    nothing = (denominator == 0) & (counts.tp + counts.fp + counts.fn > 0)
+    nothing = (denominator == 0) & (hits(units).all_nuclei > 0)
     return scores(np.where(nothing, 0, score.value), (score.reason == 0) | nothing, score.reason)
 
 
 def total(units: Units, name: str) -> Scores:
     """A number of instances in all cases of a unit."""
-    counts = hits(units)
-    return scores(units.sum(name), counts.tp + counts.fp + counts.fn > 0, code("no-instances"))
+    return scores(units.sum(name), hits(units).all_nuclei > 0, code("no-instances"))
 
 
 OF_PIXELS: dict[str, Any] = {"outlines": True, "by_rule": False, "empty": OF_ALL}
@@ -165,11 +163,11 @@ def count_overlaps(cases: JoinedCases, assignment: Matches) -> dict[str, Int64]:
     area = sum(sum_cases(of_side, bound) for of_side, bound in zip(areas, bounds, strict=True))
     paired = sum_cases(assignment.intersection_px, np.searchsorted(assignment.reference_index, bounds[0]))
     left, right, shared = table.reference_index, table.prediction_index, table.intersection_px
-    outside = foreground.reference_outside_px, foreground.prediction_outside_px
+    outside = foreground.outside_px
     return {
         "aji": jaccard_sums(cases),
         "aji_plus": np.stack([paired, area - paired], axis=1),
-        "dice1": np.stack([2 * foreground.shared_px, foreground.reference_px + foreground.prediction_px], axis=1),
+        "dice1": np.stack([2 * foreground.shared_px, sum(foreground.side_px)], axis=1),
         "dice2": np.stack([2 * sum_cases(shared, pairs), sum_cases(areas[0][left] + areas[1][right], pairs)], axis=1),
         "splits": sum_cases(has_several(right, left, shared, cases.reference_rank, outside[1]), bounds[0]),
         "merges": sum_cases(has_several(left, right, shared, cases.prediction_rank, outside[0]), bounds[1]),
@@ -206,41 +204,34 @@ def has_several(
 class Foregrounds:
     """The pixels in any nucleus of a side, and how many of each instance lie outside those of the other side.
 
-    reference_px, prediction_px, shared_px        of each case, int64 (K,)
-    reference_outside_px, prediction_outside_px   of each instance, int64 (N,) and (M,)
+    side_px       of each case: of the reference and of the prediction, int64 (K,) each
+    shared_px     of each case: in both, int64 (K,)
+    outside_px    of each instance of the reference, and of the prediction, int64 (N,) and (M,)
     """
 
-    reference_px: Int64
-    prediction_px: Int64
+    side_px: tuple[Int64, Int64]
     shared_px: Int64
-    reference_outside_px: Int64
-    prediction_outside_px: Int64
+    outside_px: tuple[Int64, Int64]
 
 
 def compare_foregrounds(cases: JoinedCases) -> Foregrounds:
     """Compare the foregrounds of both sides; from the table alone unless instances overlap on their own side."""
-    table, bounds = cases.table, (cases.reference_bound, cases.prediction_bound)
-    outside_reference, outside_prediction = table.reference_area_px.copy(), table.prediction_area_px.copy()
+    table = cases.table
+    outside = table.reference_area_px.copy(), table.prediction_area_px.copy()
     if cases.reference.is_disjoint() and cases.prediction.is_disjoint():
-        np.subtract.at(outside_reference, table.reference_index, table.intersection_px)
-        np.subtract.at(outside_prediction, table.prediction_index, table.intersection_px)
-        return Foregrounds(
-            sum_cases(table.reference_area_px, bounds[0]),
-            sum_cases(table.prediction_area_px, bounds[1]),
-            sum_cases(table.intersection_px, cases.pair_bound()),
-            outside_reference,
-            outside_prediction,
-        )
+        np.subtract.at(outside[0], table.reference_index, table.intersection_px)
+        np.subtract.at(outside[1], table.prediction_index, table.intersection_px)
+        annotated = sum_cases(table.reference_area_px, cases.reference_bound)
+        predicted = sum_cases(table.prediction_area_px, cases.prediction_bound)
+        return Foregrounds((annotated, predicted), sum_cases(table.intersection_px, cases.pair_bound()), outside)
     left, right = foreground(cases.reference), foreground(cases.prediction)
     *_, start, stop = overlaps(left.run_start, left.run_stop, right.run_start, right.run_stop)
     ends = np.concatenate([[0], np.cumsum(cases.shapes_yx[:, 0])]) * cases.reference.shape_yx[1]
-    return Foregrounds(
-        np.diff(left.pixels_before(ends)),
-        np.diff(right.pixels_before(ends)),
-        np.diff(Region(start, stop).pixels_before(ends)),
-        outside_reference - right.pixels_of(cases.reference),
-        outside_prediction - left.pixels_of(cases.prediction),
+    annotated, predicted, shared = (
+        np.diff(region.pixels_before(ends)) for region in (left, right, Region(start, stop))
     )
+    beyond = outside[0] - right.pixels_of(cases.reference), outside[1] - left.pixels_of(cases.prediction)
+    return Foregrounds((annotated, predicted), shared, beyond)
 
 
 def foreground(instances: Instances) -> Region:
@@ -375,23 +366,19 @@ def count_objects(cases: JoinedCases, runs: Sequence[SortedRuns] = ()) -> dict[s
     covered[left[covering]] = True
     for of_side, index, rows in zip(dice, (left, right), best, strict=True):
         of_side[index[rows]] = 2 * shared[rows] / (areas[0][left[rows]] + areas[1][right[rows]])
-    objects = np.diff(bounds[0]) + np.diff(bounds[1])
-    distance = object_distances(cases, best, runs)
-    sides = list(zip(areas, bounds, strict=True))
+    objects, distances = np.diff(bounds[0]) + np.diff(bounds[1]), object_distances(cases, best, runs)
     return {
         "object_f1": np.stack([2 * sum_cases(covered, bounds[0]), objects], axis=1),
-        "object_area": np.stack([sum_cases(area, bound) for area, bound in sides], axis=1),
-        "object_dice": np.stack([exact_sums(a * d, bound) for (a, bound), d in zip(sides, dice, strict=True)], axis=1),
-        "object_hausdorff": np.stack(
-            [exact_sums(a * d, bound) for (a, bound), d in zip(sides, distance, strict=True)], axis=1
-        ),
+        "object_area": np.stack(list(map(sum_cases, areas, bounds)), axis=1),
+        "object_dice": np.stack(list(map(exact_sums, areas, dice, bounds)), axis=1),
+        "object_hausdorff": np.stack(list(map(exact_sums, areas, distances, bounds)), axis=1),
     }
 
 
-def exact_sums(values: Float64, bound: Int64) -> Float64:
-    """The sum of the values of each case, rounded once: the same in any order; (K,)."""
-    numbers = values.tolist()
-    return np.array([math.fsum(numbers[first:last]) for first, last in pairwise(bound.tolist())])
+def exact_sums(area_px: Int64, score: Float64, bound: Int64) -> Float64:
+    """Sum of area times score over the objects of each case, rounded once: the same in any order; (K,)."""
+    products = (area_px * score).tolist()
+    return np.array([math.fsum(products[first:last]) for first, last in pairwise(bound.tolist())])
 
 
 def object_distances(

@@ -7,7 +7,6 @@ written from the record.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -190,9 +189,14 @@ def terminal_index() -> str:
     """The pages with the first sentence of each, family by family; the end of ``evaluation explain``."""
     width = max(map(len, metrics_by_page())) + 2
     return "\n\n".join(
-        "\n".join([f"Metrics: {family}", *(f"  {page:{width}}{summary(page)}" for page in pages_of(family))])
-        for family in METRIC_FAMILIES
+        "\n".join([f"Metrics: {family}", *summaries(pages_of(family), width)]) for family in METRIC_FAMILIES
     )
+
+
+def summaries(pages: Sequence[str], width: int = 0) -> list[str]:
+    """A line for each page with its first sentence."""
+    width = width or max(map(len, pages)) + 2
+    return [f"  {page:{width}}{summary(page)}" for page in pages]
 
 
 def word_text(word: str) -> str:
@@ -206,24 +210,15 @@ def word_text(word: str) -> str:
     rows = [(kind, cells) for kind, cells in rows_of_names() if wanted in map(plain, cells[0].split(", "))]
     if len(pages) == 1 and not rows:
         return terminal_page(pages[0])
-    parts = []
-    if family:
-        title, text, _ = words_of(family)
-        parts.append(f"# {family}: {title}\n\n{text}")
+    parts = ["# {}: {}\n\n{}".format(family, *words_of(family))] if family else []
     if rows:
-        readings = "\n".join(f"- {reading(cells)}" for _, cells in rows)
+        readings = "\n".join(
+            f"- {what}{''.join(f' ({source})' for source in who)}: {path}" for _, (_, what, *who, path) in rows
+        )
         parts.append(f"# {word} in papers\n\n{readings}\n\nThis list: {DOCUMENT}#{anchor(rows[0][0])}")
     if pages:
-        width = max(map(len, pages)) + 2
-        lines = "\n".join(f"  {page:{width}}{summary(page)}" for page in pages)
-        parts.append(f"Pages that 'evaluation explain' prints:\n{lines}")
+        parts.append("\n".join(["Pages that 'evaluation explain' prints:", *summaries(pages)]))
     return "\n\n".join(parts)
-
-
-def reading(cells: Sequence[str]) -> str:
-    """A row of a table of names: what is computed, who says so, and where it is here."""
-    what, *who, path = cells[1:]
-    return f"{what}{''.join(f' ({source})' for source in who)}: {path}"
 
 
 def known_words() -> list[str]:
@@ -315,13 +310,13 @@ def summary(page: str) -> str:
 def example_text(page: str) -> str:
     example = section(page)
     confidence = ", ".join(f"{letter} {value:g}" for letter, value in example.confidence.items())
-    parts = [
+    parts = (
         f"```text\n{example.picture}\n```",
-        *([f"Confidence: {confidence}."] if confidence else []),
+        confidence and f"Confidence: {confidence}.",
         example.by_hand,
         f"`{example.path}` is {example.gives:g}.",
-    ]
-    return "\n\n".join(parts)
+    )
+    return "\n\n".join(filter(None, parts))
 
 
 def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
@@ -351,7 +346,10 @@ def value_text(value: str | float | None) -> str:
     return f"undefined: `{value}`" if value in UNDEFINED_REASONS else str(value)
 
 
-def bound(value: float) -> str:
+def bound(value: float | str | None) -> str:
+    """An end of a range of values, or the worst of them, which may be a diagonal."""
+    if isinstance(value, str):
+        return f"the diagonal of the image, {value[-2:]}"
     return f"{value:g}".replace("inf", "∞").replace("-", "−")
 
 
@@ -360,15 +358,9 @@ def cost_of_missing(metric: Metric) -> str:
     scored = "is scored as if nothing had been found in it"
     if metric.worst is None and not metric.limit:
         return f"{scored}; there is no worst value to penalise"
-    worst = metric.limit or worst_text(metric)
+    worst = metric.limit or bound(metric.worst)
     if metric.counts_missed:
         return f"{scored}; a unit that is undefined for it has {worst}"
     return (
         f"penalised: (1 − m/n) value + (m/n) worst with m of the n cases of a unit missing; the worst value is {worst}"
     )
-
-
-def worst_text(metric: Metric) -> str:
-    if isinstance(metric.worst, str):
-        return f"the diagonal of the image, {metric.worst[-2:]}"
-    return bound(math.nan if metric.worst is None else metric.worst)

@@ -14,38 +14,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.counts import Hits, JoinedCases, class_hits, hits, if_present, matched
+from evaluation.metrics import metric
+from evaluation.metrics.counts import JoinedCases, class_ids, hits, if_present, matched
 from evaluation.metrics.curves import best_from_here, mean_at, needed_for_recalls, probabilities
 from evaluation.metrics.detection import OF_BOTH, f1
-from evaluation.metrics.metric import (
-    OF_POINTS,
-    Empty,
-    Metric,
-    Reasons,
-    Variant,
-    code,
-    mean_of,
-    ratio,
-    scores,
-    undefined,
-    why_undefined,
-)
 from evaluation.metrics.order_statistics import median_of_units, rank, tie_numbers
 from evaluation.model import Bool, ClassPresence, Float64, Int64, Matches, Measure, MetricChoice, Scores, Units
+from evaluation.model.counts import MEASURES
 
 
 def pair_mean(units: Units, measure: Measure) -> Scores:
     """Mean of a measure over all matched pairs: every nucleus weighs the same. Undefined if nothing matched."""
     counts = hits(units)
-    return where_spaced(ratio(units.sum(measure).sum(axis=(1, 2)), counts.tp, counts.undefined), measure)
+    return where_spaced(metric.ratio(units.sum(measure).sum(axis=(1, 2)), counts.tp, counts.undefined), measure)
 
 
 def class_pair_mean(units: Units, measure: Measure, class_id: int) -> Scores:
     """Mean of a measure over the matched pairs whose reference has the class. Undefined if there is none."""
-    confusion = units.sum("confusion")
-    reason = why_undefined(confusion[:, class_id].sum(axis=1), confusion[:, :, class_id].sum(axis=1))
-    total = units.sum(measure)[:, class_id - 1].sum(axis=1)
-    return where_spaced(ratio(total, pairs_of_class(units)[:, class_id - 1], reason), measure)
+    total, number = units.sum(measure)[:, class_id - 1].sum(axis=1), pairs_of_class(units)[:, class_id - 1]
+    return where_spaced(metric.ratio(total, number, hits(units, class_id).undefined), measure)
 
 
 def class_mean(units: Units, measure: Measure) -> Scores:
@@ -54,8 +41,11 @@ def class_mean(units: Units, measure: Measure) -> Scores:
     Undefined if nothing matched.
     """
     total, number = units.sum(measure).sum(axis=2), pairs_of_class(units)
-    parts = [ratio(total[:, index], number[:, index], code("nothing-matched")) for index in range(number.shape[1])]
-    return where_spaced(mean_of(parts, hits(units).undefined), measure)
+    parts = [
+        metric.ratio(total[:, index], number[:, index], metric.code("nothing-matched"))
+        for index in range(number.shape[1])
+    ]
+    return where_spaced(metric.mean_of(parts, hits(units).undefined), measure)
 
 
 def pair_median(units: Units, measure: Measure) -> Scores:
@@ -67,7 +57,7 @@ def pair_median(units: Units, measure: Measure) -> Scores:
     value: Float64 = np.full(len(units), np.nan)
     if measure in pairs.measures:
         value = median_of_units(pairs.measures[measure], pairs.case, units)
-    return where_spaced(scores(value, counts.tp > 0, counts.undefined), measure)
+    return where_spaced(metric.scores(value, counts.tp > 0, counts.undefined), measure)
 
 
 def pairs_of_class(units: Units) -> Int64:
@@ -80,53 +70,46 @@ def where_spaced(score: Scores, measure: Measure) -> Scores:
     """Undefined "no-spacing" for um where a case has no spacing."""
     if measure.endswith("_um"):
         lacking = np.isnan(score.value) & (score.reason == 0)
-        score = Scores(score.value, np.where(lacking, code("no-spacing"), score.reason))
+        score = Scores(score.value, np.where(lacking, metric.code("no-spacing"), score.reason))
     return score
 
 
-PX: dict[str, Any] = {"better": "lower", "highest": math.inf, "worst": "diagonal_px", "unit": "px"}
-UM: dict[str, Any] = {**PX, "worst": "diagonal_um", "unit": "um"}
-RATIO: dict[str, Any] = {"better": "one", "highest": math.inf, "worst": None}
+def is_distance(measure: str) -> bool:
+    """Whether a measure of matched pairs is a distance: less is better, and it has a unit."""
+    return measure.endswith(("_px", "_um"))
 
 
-def measured(measure: Measure, **properties: Any) -> Iterable[Metric]:
-    """The metrics of what is measured on each matched pair: its means and its median."""
+def properties_of(measure: Measure) -> dict[str, Any]:
+    """What the metrics of a measure declare: a missing case costs the diagonal of the image if it is a distance."""
+    if measure == "area_ratio":
+        return {"better": "one", "highest": math.inf, "worst": None}
+    if not is_distance(measure):
+        return {}
+    unit = measure[-2:]
+    return {"better": "lower", "highest": math.inf, "worst": f"diagonal_{unit}", "unit": unit}
 
-    def if_asked_for(choice: MetricChoice) -> Iterable[Variant]:
-        return [Variant()] if measure in choice.measures else []
 
+def asked_for(choice: MetricChoice, measure: Measure) -> Iterable[metric.Variant]:
+    return [metric.Variant()] if measure in choice.measures else []
+
+
+SEGMENTATION = tuple(
+    metric.Metric(
+        path=("segmentation", *path),
+        page=f"segmentation.{measure}",
+        evaluate=partial(formula, measure=measure),
+        each=(partial(asked_for, measure=measure),),
+        outlines=measure not in metric.OF_POINTS,
+        symmetric=measure != "area_ratio" and formula in (pair_mean, pair_median),
+        **properties_of(measure),
+    )
+    for measure in MEASURES
     for path, formula in (
         ((measure,), pair_mean),
         ((f"{measure}_class_mean",), class_mean),
         ((f"{measure}_median",), pair_median),
         (("per_class", "<class>", measure), class_pair_mean),
-    ):
-        yield Metric(
-            path=("segmentation", *path),
-            page=f"segmentation.{measure}",
-            evaluate=partial(formula, measure=measure),
-            each=(if_asked_for,),
-            outlines=measure not in OF_POINTS,
-            symmetric=measure != "area_ratio" and formula in (pair_mean, pair_median),
-            **properties,
-        )
-
-
-SEGMENTATION = (
-    *measured("iou"),
-    *measured("dice"),
-    *measured("boundary_iou"),
-    *measured("surface_dice"),
-    *measured("surface_dice_length"),
-    *measured("hausdorff_px", **PX),
-    *measured("hausdorff95_px", **PX),
-    *measured("mean_surface_distance_px", **PX),
-    *measured("centroid_distance_px", **PX),
-    *measured("hausdorff_um", **UM),
-    *measured("hausdorff95_um", **UM),
-    *measured("mean_surface_distance_um", **UM),
-    *measured("centroid_distance_um", **UM),
-    *measured("area_ratio", **RATIO),
+    )
 )
 
 # --- panoptic ---------------------------------------------------------------------------------------------------------
@@ -138,120 +121,59 @@ SEGMENTATION = (
 # not have, as PanNuke does: predictions of them cost nothing.
 
 
-def panoptic_quality(units: Units, class_id: int, present: ClassPresence = "either") -> Scores:
+def panoptic_quality(units: Units, class_id: int = 0, present: ClassPresence = "either") -> Scores:
     """Panoptic quality of one class, PQ = SQ * RQ = iou_sum / (tp + fp/2 + fn/2), in [0, 1].
 
     Undefined "no-instances" if the class occurs in neither reference nor prediction. Kirillov et al., CVPR 2019, Eq. 1.
     """
-    quality = panoptic_quality_of(class_hits(units, class_id), class_iou_sum(units, class_id))
+    counts = hits(units, class_id)
+    quality = metric.ratio(2 * iou_sum(units, class_id), 2 * counts.tp + counts.fp + counts.fn, counts.undefined)
     return if_present(units, quality, present, class_id)
 
 
-def segmentation_quality(units: Units, class_id: int) -> Scores:
+def segmentation_quality(units: Units, class_id: int = 0) -> Scores:
     """Segmentation quality of one class, SQ = iou_sum / tp, in [0, 1]. Undefined without a true positive."""
-    counts = class_hits(units, class_id)
-    return ratio(class_iou_sum(units, class_id), counts.tp, counts.undefined)
+    counts = hits(units, class_id)
+    return metric.ratio(iou_sum(units, class_id), counts.tp, counts.undefined)
 
 
-def recognition_quality(units: Units, class_id: int, present: ClassPresence = "either") -> Scores:
+def recognition_quality(units: Units, class_id: int = 0, present: ClassPresence = "either") -> Scores:
     """Recognition quality of one class, RQ = tp / (tp + fp/2 + fn/2), in [0, 1]: F1 of detection and
     classification.
 
     Undefined "no-instances" if the class occurs in neither reference nor prediction. The DQ of HoVer-Net.
     """
-    return if_present(units, f1(class_hits(units, class_id)), present, class_id)
+    return if_present(units, f1(hits(units, class_id)), present, class_id)
 
 
-def binary_panoptic_quality(units: Units, present: ClassPresence = "either") -> Scores:
-    """Panoptic quality with the classes ignored, PQ = iou_sum / (tp + fp/2 + fn/2), in [0, 1].
-
-    Undefined "no-instances" if both sides are empty. The bPQ of PanNuke.
-    """
-    return if_present(units, panoptic_quality_of(hits(units), iou_sum(units)), present)
+def mean_over_classes(units: Units, formula: Callable[..., Scores], **arguments: Any) -> Scores:
+    """Mean over the classes for which it is defined, in [0, 1]. Undefined if there is none."""
+    parts = [formula(units, class_id=class_id, **arguments) for class_id in class_ids(units)]
+    return metric.mean_of(parts, hits(units).undefined)
 
 
-def binary_segmentation_quality(units: Units) -> Scores:
-    """Segmentation quality with the classes ignored, SQ = iou_sum / tp, in [0, 1]. Undefined if nothing matched."""
-    counts = hits(units)
-    return ratio(iou_sum(units), counts.tp, counts.undefined)
+def iou_sum(units: Units, class_id: int) -> Float64:
+    """Sum of the IoU of all matched pairs of each unit (0), or of those whose sides both have the class, (B,)."""
+    total = units.sum("iou")
+    return np.asarray(total[:, class_id - 1, 1] if class_id else total.sum(axis=(1, 2)))
 
 
-def binary_recognition_quality(units: Units, present: ClassPresence = "either") -> Scores:
-    """Recognition quality with the classes ignored, RQ = tp / (tp + fp/2 + fn/2), in [0, 1]: the F1 of detection.
-
-    Undefined "no-instances" if both sides are empty.
-    """
-    return if_present(units, f1(hits(units)), present)
-
-
-def mean_over_classes(units: Units, quality: Callable[..., Scores]) -> Scores:
-    """Mean of a quality over the classes for which it is defined, in [0, 1].
-
-    A class counts if it occurs in the reference or in the prediction (for SQ: if it has a true positive). Undefined
-    if there is none. On pooled counts the class mean of PQ is the mPQ+ of CoNIC.
-    """
-    classes = range(1, units.sum("confusion").shape[1])
-    return mean_of([quality(units, class_id=class_id) for class_id in classes], hits(units).undefined)
-
-
-def class_mean_pq(units: Units, present: ClassPresence = "either") -> Scores:
-    """Mean of PQ over the classes that occur in the reference or in the prediction, in [0, 1].
-
-    Undefined "no-instances" if there is none. Pooled it is the mPQ+ of CoNIC (Graham et al., Medical Image Analysis 92,
-    2024); as a mean over cases the mPQ of PanNuke.
-    """
-    return mean_over_classes(units, partial(panoptic_quality, present=present))
-
-
-def class_mean_sq(units: Units) -> Scores:
-    """Mean of SQ over the classes that have a true positive, in [0, 1]. Undefined if there is none."""
-    return mean_over_classes(units, segmentation_quality)
-
-
-def class_mean_rq(units: Units, present: ClassPresence = "either") -> Scores:
-    """Mean of RQ over the classes that occur in the reference or in the prediction, in [0, 1].
-
-    Undefined "no-instances" if there is none.
-    """
-    return mean_over_classes(units, partial(recognition_quality, present=present))
-
-
-def panoptic_quality_of(counts: Hits, total_iou: Float64) -> Scores:
-    return ratio(2 * total_iou, 2 * counts.tp + counts.fp + counts.fn, counts.undefined)
-
-
-def iou_sum(units: Units) -> Float64:
-    """Sum of the IoU of all matched pairs of each unit, float64 (B,)."""
-    total: Float64 = units.sum("iou").sum(axis=(1, 2))
-    return total
-
-
-def class_iou_sum(units: Units, class_id: int) -> Float64:
-    """Sum of the IoU of the pairs whose sides both have the class, float64 (B,)."""
-    total: Float64 = units.sum("iou")[:, class_id - 1, 1]
-    return total
-
-
-def where_present(choice: MetricChoice) -> Iterable[Variant]:
+def where_present(choice: MetricChoice) -> Iterable[metric.Variant]:
     """The rule ``aggregation.class_present`` as an argument."""
-    return [Variant(arguments={"present": choice.class_present})]
+    return [metric.Variant(arguments={"present": choice.class_present})]
 
-
-OF_MATCHED: dict[str, Any] = {"outlines": True, "symmetric": True}
-COUNTS: dict[str, Any] = {"each": (where_present,), "outlines": True, **OF_BOTH}
 
 PANOPTIC = tuple(
-    Metric(path=("panoptic", *path), evaluate=formula, **(OF_MATCHED if path[-1] == "sq" else COUNTS))
-    for path, formula in (
-        (("pq",), class_mean_pq),
-        (("binary", "pq"), binary_panoptic_quality),
-        (("per_class", "<class>", "pq"), panoptic_quality),
-        (("sq",), class_mean_sq),
-        (("binary", "sq"), binary_segmentation_quality),
-        (("per_class", "<class>", "sq"), segmentation_quality),
-        (("rq",), class_mean_rq),
-        (("binary", "rq"), binary_recognition_quality),
-        (("per_class", "<class>", "rq"), recognition_quality),
+    metric.Metric(path=("panoptic", *path, name), evaluate=evaluate, outlines=True, **properties)
+    for name, formula, properties in (
+        ("pq", panoptic_quality, {"each": (where_present,), **OF_BOTH}),
+        ("sq", segmentation_quality, {"symmetric": True}),
+        ("rq", recognition_quality, {"each": (where_present,), **OF_BOTH}),
+    )
+    for path, evaluate in (
+        ((), partial(mean_over_classes, formula=formula)),
+        (("binary",), formula),
+        (("per_class", "<class>"), formula),
     )
 )
 
@@ -319,7 +241,7 @@ def size_recall(units: Units, size: int, limits: Range) -> Scores:
 
     Undefined "no-reference" if no reference nucleus has the size.
     """
-    return ratio(pairs_inside(units, limits), references(units, size), why_none(units, size))
+    return metric.ratio(pairs_inside(units, limits), references(units, size), why_none(units, size))
 
 
 def size_iou(units: Units, size: int, limits: Range) -> Scores:
@@ -328,8 +250,7 @@ def size_iou(units: Units, size: int, limits: Range) -> Scores:
     Undefined if there is none.
     """
     total = pairs_inside(units, limits, units.table.pairs.measures["iou"])
-    counts = hits(units)
-    score = ratio(total, pairs_inside(units, limits), counts.undefined)
+    score = metric.ratio(total, pairs_inside(units, limits), hits(units).undefined)
     reason = np.where((score.reason > 0) & (references(units, size) == 0), why_none(units, size), score.reason)
     return Scores(score.value, reason)
 
@@ -342,17 +263,17 @@ def size_average_precision(units: Units, size: int, limits: Range) -> Scores:
     computes it with ``areaRng``, without a limit to the number of predictions. A class counts if it has reference
     nuclei of the size. Undefined "no-reference" if none has, without probabilities, and for points.
     """
-    hits, probability = units.table.predictions.size_hits, probabilities(units)
-    if probability is None or hits is None:
-        return undefined(len(units), "no-probability")
+    said, probability = units.table.predictions.size_hits, probabilities(units)
+    if probability is None or said is None:
+        return metric.undefined(len(units), "no-probability")
     many = units.sum("size_nuclei")[:, size]
-    areas = [size_class_areas(units, size, class_id, hits, probability) for class_id in range(1, 1 + many.shape[1])]
+    areas = [size_class_areas(units, size, class_id, said, probability) for class_id in range(1, 1 + many.shape[1])]
     parts = [
-        scores(area, of_class > 0, code("no-reference"))
+        metric.scores(area, of_class > 0, metric.code("no-reference"))
         for areas_of_class, of_class in zip(areas, many.T, strict=True)
         for area in areas_of_class
     ]
-    return mean_of(parts, why_none(units, size))
+    return metric.mean_of(parts, why_none(units, size))
 
 
 def size_class_areas(
@@ -389,27 +310,26 @@ def references(units: Units, size: int) -> Int64:
     return np.asarray(units.sum("size_nuclei")[:, size].sum(axis=1))
 
 
-def why_none(units: Units, size: int) -> Reasons:
+def why_none(units: Units, size: int) -> metric.Reasons:
     """Why there is no reference nucleus of the size: "no-instances" if there is no nucleus at all."""
-    counts = hits(units)
-    return np.where(counts.tp + counts.fp + counts.fn == 0, code("no-instances"), code("no-reference"))
+    return np.where(hits(units).all_nuclei == 0, metric.code("no-instances"), metric.code("no-reference"))
 
 
-RECALL: dict[str, Any] = {"missed": "worse", "empty": Empty("no-instances", 0, "no-reference", 0)}
+RECALL: dict[str, Any] = {"missed": "worse", "empty": metric.Empty("no-instances", 0, "no-reference", 0)}
 
 
-def each_size(choice: MetricChoice) -> Iterable[Variant]:
+def each_size(choice: MetricChoice) -> Iterable[metric.Variant]:
     names: Mapping[str, Range] = choice.sizes_px
     return [
-        Variant({"<size>": name}, {"size": index, "limits": limits})
+        metric.Variant({"<size>": name}, {"size": index, "limits": limits})
         for index, (name, limits) in enumerate(names.items())
     ]
 
 
 SIZES = (
-    Metric(path=("sizes", "<size>", "recall"), evaluate=size_recall, each=(each_size,), outlines=True, **RECALL),
-    Metric(path=("sizes", "<size>", "iou"), evaluate=size_iou, each=(each_size,), outlines=True),
-    Metric(
+    metric.Metric(path=("sizes", "<size>", "recall"), evaluate=size_recall, each=(each_size,), outlines=True, **RECALL),
+    metric.Metric(path=("sizes", "<size>", "iou"), evaluate=size_iou, each=(each_size,), outlines=True),
+    metric.Metric(
         path=("sizes", "<size>", "coco_map_iou<thresholds>"),
         page="sizes.coco_map",
         evaluate=size_average_precision,

@@ -23,14 +23,14 @@ class SurfaceMeasures:
 
     hausdorff_px      Hausdorff distance
     hausdorff95_px    the same with a percentile of the distances instead of their maximum
-    mean_distance_px  average symmetric surface distance, or None if not asked for
-    within_tolerance  normalised surface Dice in [0, 1], or None if no tolerance was given
+    mean_surface_distance_px  average symmetric surface distance, or None if not asked for
+    surface_dice  normalised surface Dice in [0, 1], or None if no tolerance was given
     """
 
     hausdorff_px: Float64
     hausdorff95_px: Float64
-    mean_distance_px: Float64 | None
-    within_tolerance: Float64 | None
+    mean_surface_distance_px: Float64 | None
+    surface_dice: Float64 | None
 
 
 def surface_measures(
@@ -64,7 +64,7 @@ def surface_measures(
     >>> p = Boundaries(np.array([[0, 0, 0], [0, 1, 2]], np.int32), np.array([0]), np.array([3]))
     >>> q = Boundaries(np.array([[0, 0], [0, 6]], np.int32), np.array([0]), np.array([2]))
     >>> found = surface_measures(p, q, tolerance_px=np.array([1.0]), mean=True)
-    >>> found.hausdorff_px.tolist(), found.mean_distance_px.tolist(), found.within_tolerance.tolist()
+    >>> found.hausdorff_px.tolist(), found.mean_surface_distance_px.tolist(), found.surface_dice.tolist()
     ([4.0], [1.4], [0.6])
 
     Here d(p, Q) is 0, 1 and 2, and d(q, P) is 0 and 4.
@@ -88,8 +88,8 @@ def surface_measures(
     return SurfaceMeasures(
         hausdorff_px=maximum,
         hausdorff95_px=quantile,
-        mean_distance_px=None if total is None else total / points,
-        within_tolerance=None if within is None else within / points,
+        mean_surface_distance_px=None if total is None else total / points,
+        surface_dice=None if within is None else within / points,
     )
 
 
@@ -253,25 +253,3 @@ def nearest_by_tree(p: npt.NDArray[np.int32], q: npt.NDArray[np.int32]) -> tuple
     p, q = p.astype(np.int64), q.astype(np.int64)
     there, back = (((a - b[scipy.spatial.cKDTree(b).query(a)[1]]) ** 2).sum(axis=1) for a, b in ((p, q), (q, p)))
     return Nearest(there[:, None], np.array([len(p)])), Nearest(back[:, None], np.array([len(q)]))
-
-
-# --- hausdorff --------------------------------------------------------------------------------------------------------
-
-# Hausdorff distances of many pairs at once.
-
-
-def hausdorff_distances(
-    reference: Boundaries, prediction: Boundaries, *, percentile: float = 95.0
-) -> tuple[Float64, Float64]:
-    """Hausdorff distance of each pair of boundaries and its percentile variant, px, float64 (T,) each.
-
-    See ``surface_measures``. Pair t compares entry t of both arguments; every entry has at least one point.
-
-    >>> import numpy as np
-    >>> p = Boundaries(np.array([[0, 0], [0, 1]], np.int32), np.array([0]), np.array([2]))
-    >>> q = Boundaries(np.array([[0, 3], [0, 0]], np.int32), np.array([0]), np.array([2]))
-    >>> hausdorff_distances(p, q)[0].tolist()
-    [3.0]
-    """
-    measures = surface_measures(reference, prediction, percentile=percentile)
-    return measures.hausdorff_px, measures.hausdorff95_px

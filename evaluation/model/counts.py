@@ -32,6 +32,7 @@ Measure = Literal[
     "centroid_distance_um",
     "area_ratio",
 ]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -144,6 +145,37 @@ class Instances:
             np.add.at(sums_twice[0], self.run_instance[runs], 2 * row * length)
             np.add.at(sums_twice[1], self.run_instance[runs], column_twice * length)
         return sums_twice, self.areas_px()
+
+
+def join_instances(parts: Sequence[Instances], shape_yx: tuple[int, int]) -> Instances:
+    """Instances of several parts of one image, one part after the other; those of different parts may overlap."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def joined(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        return np.concatenate([np.empty(0, dtype), *(getattr(part, name) for part in parts)])
+
+    start, sizes = joined("run_start", np.int64), [len(part) for part in parts]
+    order = np.argsort(start, kind="stable")
+    first = np.repeat(np.cumsum([0, *sizes])[:-1], [len(part.run_start) for part in parts]).astype(np.int32)
+    points = [part.point_yx for part in parts if part.point_yx is not None]
+    return Instances(
+        shape_yx=shape_yx,
+        class_id=joined("class_id", np.int16),
+        source_id=joined("source_id", np.int64),
+        run_start=start[order],
+        run_stop=joined("run_stop", np.int64)[order],
+        run_instance=(joined("run_instance", np.int32) + first)[order],
+        probability=concatenated_or_none([part.probability for part in parts if len(part)]),
+        point_yx=np.concatenate(points) if parts and len(points) == len(parts) else None,
+        class_probability=concatenated_or_none([part.class_probability for part in parts if len(part)]),
+    )
+
+
+def concatenated_or_none(arrays: Sequence[Float64 | None]) -> Float64 | None:
+    """Arrays one after the other; None if there are none, or if one of them is None."""
+    known = [array for array in arrays if array is not None]
+    return np.concatenate(known) if known and len(known) == len(arrays) else None
 
 
 def keys_of_nature(instances: Instances) -> list[npt.NDArray[Any]]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from evaluation.model import CaseResult, Float64, Int32, Int64, MatchCounts, ObjectList
+from evaluation.model import CaseResult, Int32, Int64, MatchCounts, ObjectList
 from evaluation.model.arrays import blocks
 from evaluation.results.documents import rounded_list
 
@@ -177,13 +177,12 @@ def shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]
     """The shapes of the chosen instances of a side, empty for None; what has no pixels has none."""
     if index is None:
         return len(shapes) * BLANK
-    return [shape_texts(side.shapes[name][index]) for name in shapes if name in side.shapes]
-
-
-def shape_texts(values: Float64) -> Cells:
-    known = ~np.isnan(values)
-    texts = number_texts(rounded_list(np.where(known, values, 0.0)))
-    return [text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)]
+    columns: list[Cells] = []
+    for values in (side.shapes[name][index] for name in shapes if name in side.shapes):
+        known = ~np.isnan(values)
+        texts = number_texts(rounded_list(np.where(known, values, 0.0)))
+        columns.append([text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)])
+    return columns
 
 
 def number_texts(values: Sequence[float]) -> list[str]:

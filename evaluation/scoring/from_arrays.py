@@ -17,7 +17,8 @@ from evaluation.findings.errors import SubmissionRejected
 from evaluation.instances.labels import checked_class_ids, instances_from_labels, whole_labels
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import empty_region
-from evaluation.matching import compare_label_maps, match_iou_above, overlap_table
+from evaluation.matching import match_iou_above, overlap_table
+from evaluation.matching.table import compare_label_maps
 from evaluation.metrics import count_matches
 from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Case, Float64, Instances, LabelMaps, MatchCounts, Matches, OverlapTable, Region

@@ -11,18 +11,14 @@ from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import InFileOrder, MatchingRule, RadiusRule, Sides
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
-from evaluation.instances.prepare import (
-    PreparedReference,
-    apply_ignore_region,
-    join_instances,
-    more_than_fraction_inside,
-)
+from evaluation.instances import prepare
 from evaluation.instances.runs import cover_depth, select_instances
 from evaluation.matching.rules import match_iou_above
 from evaluation.matching.table import count_copies, duplicates_among, find_twins, overlap_table
 from evaluation.metrics.counts import class_counts
 from evaluation.model import Bool, Case, Instances, Int64, Matches, OverlapTable
 from evaluation.model.arrays import distinct
+from evaluation.model.instances import join_instances
 
 MANY = 20  # nuclei that do not lie in one corner by chance
 LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus that is there 64 times is counted
@@ -39,7 +35,7 @@ class MatchedCase:
     """
 
     case: Case
-    reference: PreparedReference
+    reference: prepare.PreparedReference
     prediction: Instances
     submitted: int | None
     table: OverlapTable
@@ -52,7 +48,7 @@ class MatchedCase:
 def match_case(
     challenge: Challenge,
     case: Case,
-    reference: PreparedReference,
+    reference: prepare.PreparedReference,
     prediction: Instances | None,
     predicted_counts: Int64 | None = None,
 ) -> MatchedCase:
@@ -70,7 +66,7 @@ def match_case(
     predicted, taking_part = submitted, None
     if ignore.policy is not None:
         numbered = replace(submitted, source_id=np.arange(len(submitted)))
-        numbered = apply_ignore_region(numbered, reference.ignore, ignore.policy, ignore.fraction)
+        numbered = prepare.apply_ignore_region(numbered, reference.ignore, ignore.policy, ignore.fraction)
         taking_part = numbered.source_id
         predicted = replace(numbered, source_id=submitted.source_id[taking_part])
     classes = len(challenge.classes)
@@ -88,7 +84,7 @@ def match_case(
     takes_part = part_takers(challenge, sides)
     if ignore.policy == "drop_unmatched" and taking_part is not None and rules:
         first_matches = match(rules[0], sides, takes_part)
-        stays = ~more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[taking_part]
+        stays = ~prepare.more_than_fraction_inside(submitted, reference.ignore, ignore.fraction or 0.0)[taking_part]
         stays[first_matches.prediction_index] = True
         predicted, taking_part = select_instances(predicted, stays), taking_part[stays]
         sides = replace(sides, table=overlap_table(reference.instances, predicted), prediction=predicted)

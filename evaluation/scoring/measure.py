@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,23 +13,15 @@ import numpy.typing as npt
 from evaluation.challenge import COUNTED, Challenge
 from evaluation.findings import quote
 from evaluation.findings.errors import TooManyPairs, refused
-from evaluation.instances.boundary import (
-    ChosenRuns,
-    RunsByInstance,
-    band_overlaps,
-    boundaries_of_runs,
-    choose_runs,
-    join_runs,
-    runs_by_instance,
-)
+from evaluation.instances import boundary
 from evaluation.instances.outlines import contours_of, join_contours
 from evaluation.instances.runs import measure_shapes
-from evaluation.matching import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
+from evaluation.matching.rules import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
 from evaluation.metrics.counts import JoinedCases, count_matches, join_cases, overlap_measures, shape_measures
 from evaluation.metrics.detection import count_errors, count_threshold_nuclei, count_threshold_pairs
 from evaluation.metrics.overlap import count_objects, count_overlaps
 from evaluation.metrics.segmentation import Range, count_sizes, has_size, hits_by_size
-from evaluation.metrics.surfaces import length_within, surface_measures
+from evaluation.metrics.surfaces import SurfaceMeasures, length_within, surface_measures
 from evaluation.model.annotations import BorderRule, Case
 from evaluation.model.arrays import Bool, Float64, Int64, distinct
 from evaluation.model.counts import CaseResult, MatchCounts, Matches, Measure, ObjectList, PredictionList, SharedCounts
@@ -38,12 +30,7 @@ from evaluation.scoring.match import MatchedCase
 
 OUTLINES_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache
 INSTANCES_AT_ONCE = 4096  # of cases that are counted together
-OF_SURFACES: Mapping[str, str] = {  # fields of SurfaceMeasures
-    "hausdorff_px": "hausdorff_px",
-    "hausdorff95_px": "hausdorff95_px",
-    "mean_surface_distance_px": "mean_distance_px",
-    "surface_dice": "within_tolerance",
-}
+OF_SURFACES = tuple(field.name for field in fields(SurfaceMeasures))
 OF_OUTLINES = frozenset({*OF_SURFACES, "boundary_iou", "surface_dice_length"})
 
 
@@ -148,8 +135,8 @@ class OutlinedImage:
     pairs                               which of them each matching has
     """
 
-    reference: RunsByInstance
-    prediction: RunsByInstance
+    reference: boundary.RunsByInstance
+    prediction: boundary.RunsByInstance
     reference_index: Int64
     prediction_index: Int64
     pairs: list[Int64]
@@ -159,7 +146,7 @@ def outlined_image(reference: Instances, prediction: Instances, matchings: Seque
     keys = [m.reference_index.astype(np.int64) * len(prediction) + m.prediction_index for m in matchings]
     pair, index = np.unique(np.concatenate(keys), return_inverse=True)
     pairs = np.split(index, np.cumsum([len(key) for key in keys])[:-1])
-    sides = runs_by_instance(reference), runs_by_instance(prediction)
+    sides = boundary.runs_by_instance(reference), boundary.runs_by_instance(prediction)
     return OutlinedImage(*sides, *np.divmod(pair, max(len(prediction), 1)), pairs)
 
 
@@ -183,14 +170,16 @@ def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iter
         yield batch
 
 
-def chosen_runs(images: Sequence[OutlinedImage], batch: Sequence[tuple[int, slice]]) -> tuple[ChosenRuns, ChosenRuns]:
+def chosen_runs(
+    images: Sequence[OutlinedImage], batch: Sequence[tuple[int, slice]]
+) -> tuple[boundary.ChosenRuns, boundary.ChosenRuns]:
     """The runs of both sides of the pairs of a batch."""
-    sides: tuple[list[ChosenRuns], list[ChosenRuns]] = ([], [])
+    sides: tuple[list[boundary.ChosenRuns], list[boundary.ChosenRuns]] = ([], [])
     for index, part in batch:
         image = images[index]
-        sides[0].append(choose_runs(image.reference, image.reference_index[part]))
-        sides[1].append(choose_runs(image.prediction, image.prediction_index[part]))
-    return join_runs(sides[0]), join_runs(sides[1])
+        sides[0].append(boundary.choose_runs(image.reference, image.reference_index[part]))
+        sides[1].append(boundary.choose_runs(image.prediction, image.prediction_index[part]))
+    return boundary.join_runs(sides[0]), boundary.join_runs(sides[1])
 
 
 def measure_outlines(
@@ -212,12 +201,12 @@ def measure_outlines(
             if surfaces:
                 tolerance = np.repeat(tolerances[[index for index, _ in batch]], [p.stop - p.start for _, p in batch])
                 measures = surface_measures(
-                    *(boundaries_of_runs(side, border=border) for side in sides),
+                    *(boundary.boundaries_of_runs(side, border=border) for side in sides),
                     tolerance_px=tolerance if "surface_dice" in wanted else None,
                     mean="mean_surface_distance_px" in wanted,
                 )
                 for name in surfaces:
-                    fill_in(measured, name, batch, getattr(measures, OF_SURFACES[name]))
+                    fill_in(measured, name, batch, getattr(measures, name))
             if bands:
                 fill_in(measured, "boundary_iou", batch, boundary_iou(*sides, width_px=int(width_px), border=border))
     if "surface_dice_length" in wanted:
@@ -228,9 +217,11 @@ def measure_outlines(
     ]
 
 
-def boundary_iou(reference: ChosenRuns, prediction: ChosenRuns, *, width_px: int, border: BorderRule) -> Float64:
+def boundary_iou(
+    reference: boundary.ChosenRuns, prediction: boundary.ChosenRuns, *, width_px: int, border: BorderRule
+) -> Float64:
     """The boundary IoU of each pair, (T,). A pair of nuclei that both fill the image has 1."""
-    bands = band_overlaps(reference, prediction, width_px=width_px, border=border)
+    bands = boundary.band_overlaps(reference, prediction, width_px=width_px, border=border)
     empty = bands.union_px == 0
     return np.where(empty, 1.0, bands.intersection_px / np.where(empty, 1, bands.union_px))
 

@@ -22,7 +22,7 @@ from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import Request, module_of, read_annotations, read_collection
 from evaluation.instances.labels import instances_from_label_image
-from evaluation.instances.prepare import PreparedReference, convert_parts, join_instances, prepare_reference
+from evaluation.instances.prepare import PreparedReference, convert_parts, prepare_reference
 from evaluation.instances.runs import empty_region, select_instances
 from evaluation.model.annotations import (
     Annotations,
@@ -36,7 +36,7 @@ from evaluation.model.annotations import (
     Points,
 )
 from evaluation.model.arrays import Int64
-from evaluation.model.instances import Instances
+from evaluation.model.instances import Instances, join_instances
 from evaluation.scoring.match import SeenNuclei, see_nuclei
 from evaluation.submission import CaseFile, SubmissionFiles
 

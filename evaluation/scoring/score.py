@@ -145,9 +145,8 @@ class Result:
         for metric in self.scores[rule]:
             for aggregation, mean in metric.means.items():
                 path = (*metric.path, aggregation)
-                interval = self.intervals.get(path)
-                ends = (None, None) if interval is None else (interval.low, interval.high)
-                rows.append((".".join(path), mean.score.value, *ends))
+                interval = self.intervals.get(path, Interval(None, None))
+                rows.append((".".join(path), mean.score.value, interval.low, interval.high))
         return pandas.DataFrame(rows, columns=["path", "value", "low", "high"])
 
     def texts(self, *, public: bool = False) -> dict[str, str]:
@@ -199,9 +198,10 @@ def summarise(challenge: Challenge, cases: Iterable[CaseResult], findings: Seque
     for index, (rule, class_aware) in enumerate(challenge.matching.passes):
         table = case_table(challenge, ordered, rule, primary=index == 0)
         metrics = metrics_of(challenge.metric_choice(), class_aware=class_aware, primary=index == 0)
-        scored = score_units(metrics, table, members_of(ordered), challenge)
-        units[rule] = scored.units
-        scores[rule] = tuple(average_units(metric, scored, ordered, challenge) for metric in metrics)
+        units[rule], by_metric = score_units(metrics, table, members_of(ordered), challenge)
+        scores[rule] = tuple(
+            average_units(metric, by_metric[metric.path], units[rule], ordered, challenge) for metric in metrics
+        )
         prefix = ("alternatives", rule) if index else ()
         intervals |= confidence_intervals(challenge, ordered, table, metrics, scores[rule], prefix)
     return Result(challenge, ordered, units, scores, tuple(findings), intervals)
@@ -232,22 +232,14 @@ def members_of(cases: Sequence[CaseResult]) -> dict[str, dict[str, list[int]]]:
     return members
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredUnits:
-    """The units of every kind under one matching rule.
-
-    units    by the kind
-    penalised  every metric as it enters means over the units of a kind, by the path of the metric, then the kind
-    """
-
-    units: dict[str, UnitScores]
-    penalised: dict[tuple[str, ...], dict[str, PenalisedScores]]
+# A metric as it enters means over the units of a kind, by the path of the metric, then the kind.
+PenalisedByMetric = dict[tuple[str, ...], dict[str, PenalisedScores]]
 
 
 def score_units(
     metrics: Sequence[Metric], table: CaseTable, members: Mapping[str, Mapping[str, list[int]]], challenge: Challenge
-) -> ScoredUnits:
-    """Every formula is evaluated once, for the units of all kinds together."""
+) -> tuple[dict[str, UnitScores], PenalisedByMetric]:
+    """The units of every kind under one matching rule: every formula is evaluated once, for all of them together."""
     together = unite(table, [rows for of_kind in members.values() for rows in of_kind.values()])
     bounds = accumulate((len(of_kind) for of_kind in members.values()), initial=0)
     indices = {kind: slice(*ends) for kind, ends in zip(members, pairwise(bounds), strict=True)}
@@ -263,24 +255,27 @@ def score_units(
         )
         for kind, index in indices.items()
     }
-    return ScoredUnits(units, by_metric)
+    return units, by_metric
 
 
 def average_units(
-    metric: Metric, scored: ScoredUnits, cases: Sequence[CaseResult], challenge: Challenge
+    metric: Metric,
+    of_metric: Mapping[str, PenalisedScores],
+    units: Mapping[str, UnitScores],
+    cases: Sequence[CaseResult],
+    challenge: Challenge,
 ) -> MetricScores:
     """One metric: pooled, and its means over groups, cases and, if there are some, strata."""
-    of_metric = scored.penalised[metric.path]
     means = {name: mean_of_units(of_metric[kind]) for kind, name in MEANS.items()}
     if "strata" in of_metric:
         unit = challenge.aggregation.unit
         kind = "strata" if unit == "pooled" else KINDS_OF_UNITS[unit]
-        strata = strata_of(scored.units[kind].names, kind, cases)
+        strata = strata_of(units[kind].names, kind, cases)
         means[STRATUM_MEAN] = mean_of_units(of_metric[kind], strata)
         if challenge.aggregation.worst == "stratum":
             means[WORST_STRATUM] = mean_of_units(of_metric[kind], strata, worst=metric.better)
     if challenge.aggregation.worst == "group":
-        each = [[index] for index in range(len(scored.units["groups"].names))]
+        each = [[index] for index in range(len(units["groups"].names))]
         means[WORST_GROUP] = mean_of_units(of_metric["groups"], each, worst=metric.better)
     return MetricScores(metric.path, metric.better, means)
 
@@ -348,11 +343,8 @@ def penalised(metric: Metric, units: Units, challenge: Challenge) -> PenalisedSc
 
 def strata_of(names: Sequence[str], kind: str, cases: Sequence[CaseResult]) -> list[list[int]]:
     """The indices of the units of each stratum; strata themselves are units of their own."""
-    stratum_of = {
-        "strata": {result.case.stratum: result.case.stratum for result in cases},
-        "groups": {result.case.group: result.case.stratum for result in cases},
-        "cases": {result.case.name: result.case.stratum for result in cases},
-    }[kind]
+    name_of_unit = {"strata": "stratum", "groups": "group", "cases": "name"}[kind]
+    stratum_of = {getattr(result.case, name_of_unit): result.case.stratum for result in cases}
     strata: dict[str, list[int]] = {}
     for index, name in enumerate(names):
         strata.setdefault(stratum_of[name], []).append(index)
@@ -397,7 +389,7 @@ def check_columns(challenge: Challenge) -> None:
     faults += [
         fault("contradictory-rules", "challenge.toml: ranking.require", wording="no-floor", path=path)
         for path in columns["ranking.require"]
-        if path in known and not is_floor(metrics[path.rpartition(".")[0]])
+        if path in known and not is_score(metrics[path.rpartition(".")[0]])
     ]
     if challenge.ranking:
         better = {f"{metric}.{name}": metrics[metric].better for metric in metrics for name in AGGREGATIONS_OF_MEANS}
@@ -409,16 +401,18 @@ def check_columns(challenge: Challenge) -> None:
 def wrong_directions(where: str, columns: Iterable[RankingColumn], better: Mapping[str, Better]) -> list[Finding]:
     """The columns that would put the worst team first, by which direction is better at the paths of known metrics."""
     expected = {"higher": "descending", "lower": "ascending"}
-    wrong = [
-        (column.path, column.direction, better[column.path], expected[better[column.path]])
-        for column in columns
-        if expected.get(better.get(column.path, ""), column.direction) != column.direction
-    ]
     return [
         fault(
-            "contradictory-rules", where, wording="wrong-direction", path=path, direction=way, better=end, right=right
+            "contradictory-rules",
+            where,
+            wording="wrong-direction",
+            path=column.path,
+            direction=column.direction,
+            better=better[column.path],
+            right=expected[better[column.path]],
         )
-        for path, way, end, right in wrong
+        for column in columns
+        if expected.get(better.get(column.path, ""), column.direction) != column.direction
     ]
 
 
@@ -468,7 +462,7 @@ def metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
     return metrics
 
 
-def is_floor(metric: Metric) -> bool:
+def is_score(metric: Metric) -> bool:
     """Whether a number can have a minimum that teams must reach: a score in [0, 1] of which more is better."""
     return metric.better == "higher" and metric.highest == 1.0
 

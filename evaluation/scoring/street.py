@@ -23,6 +23,7 @@ from evaluation.execution.workers import Job, Progress, Work, run_job
 from evaluation.findings import Finding, fault, wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.model import Annotations, Case, CaseResult, Instances
+from evaluation.scoring import receive
 from evaluation.scoring.match import MatchedCase, SeenNuclei, hardly_meant, match_case, own_duplicates
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.rasterise import with_sizes
@@ -39,14 +40,6 @@ from evaluation.scoring.read import (
     reference_files,
     rules_of_references,
     slow_files,
-)
-from evaluation.scoring.receive import (
-    CaseContent,
-    ReceivedSubmission,
-    check_links,
-    memory_needs,
-    receive_submission,
-    rejection,
 )
 from evaluation.scoring.score import Result, check_columns, summarise
 from evaluation.submission import SubmissionFiles
@@ -91,8 +84,8 @@ def count_submission(
     folder = Path(challenge_folder).absolute()  # workers may be elsewhere
     challenge = Challenge.load(folder) if challenge is None else challenge
     check_columns(challenge)
-    received = receive_submission(challenge, Path(submission), folder)
-    check_links(challenge, received.files, folder)
+    received = receive.receive_submission(challenge, Path(submission), folder)
+    receive.check_links(challenge, received.files, folder)
     cases = yield from sort_cases(challenge, folder, received, progress)
     work = cases.work(score_cases, cases.challenge, folder, received.files, progress=progress)
     outcomes = yield replace(work, budget=SLOW_FILES, spent=slow_files_of)
@@ -172,7 +165,7 @@ class CaseInput:
 
     case: Case
     reference: Annotations | None
-    prediction: CaseContent | None
+    prediction: receive.CaseContent | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +208,13 @@ class SortedCases:
 
 
 def sort_cases(
-    challenge: Challenge, folder: Path, received: ReceivedSubmission, progress: Progress | None = None
+    challenge: Challenge, folder: Path, received: receive.ReceivedSubmission, progress: Progress | None = None
 ) -> Job[SortedCases]:
     """What belongs to each case. Raises SubmissionRejected, with all faults of all cases, and ChallengeBroken."""
     if received.has_errors:
         check_references(challenge, folder, received)
         findings = yield from find_all(challenge, received, progress)
-        raise rejection(challenge, findings, received.inputs)
+        raise receive.rejection(challenge, findings, received.inputs)
     challenge = yield from with_sizes(challenge, folder)
     with faults_as(ChallengeBroken):
         shared = read_shared_reference(challenge, folder)
@@ -229,7 +222,7 @@ def sort_cases(
         CaseInput(case, None if shared is None else shared.cases[case.name], received.contents.get(case.name))
         for case in challenge.cases
     ]
-    needs = memory_needs(
+    needs = receive.memory_needs(
         challenge, challenge.cases, folder=folder, shared=shared, files=received.files, contents=received.contents
     )
     prepare_decoders(challenge)
@@ -255,7 +248,7 @@ def finish_submissions(finish: Callable[[Result], Finished], submissions: Sequen
 
 def read_submission(folder: Path, challenge: Challenge, path: Path) -> list[ReadCase]:
     """All cases of a submission. Raises SubmissionRejected, ChallengeBroken."""
-    received = receive_submission(challenge, path, folder)
+    received = receive.receive_submission(challenge, path, folder)
     cases = run_job(sort_cases(challenge, folder, received), 1)
     rules = rules_of_references(cases.challenge)
     outcomes = [read_and_match(cases.challenge, folder, received.files, case, rules) for case in cases.inputs]
@@ -273,23 +266,20 @@ def check_submission(
     """Everything that can be said about a submission without the reference; needs challenge.toml and cases.csv only."""
     challenge = Challenge.load(challenge_folder)
     check_columns(challenge)
-    received = receive_submission(challenge, Path(submission), Path(challenge_folder))
+    received = receive.receive_submission(challenge, Path(submission), Path(challenge_folder))
     return challenge, run_job(find_all(challenge, received, progress), workers)
 
 
-def find_all(challenge: Challenge, received: ReceivedSubmission, progress: Progress | None) -> Job[tuple[Finding, ...]]:
+def find_all(
+    challenge: Challenge, received: receive.ReceivedSubmission, progress: Progress | None
+) -> Job[tuple[Finding, ...]]:
     """All findings about a submission: of its layout, and of every file that belongs to a case."""
-    needs = memory_needs(challenge, challenge.cases, files=received.files, contents=received.contents)
-    submitted = [
-        (case, received.contents[case.name], needed)
-        for case, needed in zip(challenge.cases, needs, strict=True)
-        if case.name in received.contents
-    ]
-    inputs = [(case, content) for case, content, _ in submitted]
-    needed = [needed for *_, needed in submitted]
+    submitted = [case for case in challenge.cases if case.name in received.contents]
+    inputs = [(case, received.contents[case.name]) for case in submitted]
+    needs = receive.memory_needs(challenge, submitted, files=received.files, contents=received.contents)
     common = (challenge, received.files)
     outcomes = yield Work(
-        check_cases, common, inputs, needed, progress, at_once=1, budget=SLOW_FILES, spent=slow_files_of
+        check_cases, common, inputs, needs, progress, at_once=1, budget=SLOW_FILES, spent=slow_files_of
     )
     outcomes = until_too_slow(outcomes, len(inputs))
     of_cases = [finding for outcome in outcomes for finding in (*outcome.prediction_faults, *outcome.warnings)]
@@ -301,7 +291,7 @@ def find_all(challenge: Challenge, received: ReceivedSubmission, progress: Progr
 
 
 def check_cases(
-    challenge: Challenge, files: SubmissionFiles, inputs: Sequence[tuple[Case, CaseContent]]
+    challenge: Challenge, files: SubmissionFiles, inputs: Sequence[tuple[Case, receive.CaseContent]]
 ) -> list[CaseOutcome]:
     """Read some predictions: what one worker does at a time."""
     outcomes = []
@@ -333,16 +323,16 @@ def until_too_slow(outcomes: Sequence[CaseOutcome], cases: int) -> list[CaseOutc
 # --- who is at fault --------------------------------------------------------------------------------------------------
 
 
-def raise_faults(challenge: Challenge, received: ReceivedSubmission, outcomes: Sequence[CaseOutcome]) -> None:
+def raise_faults(challenge: Challenge, received: receive.ReceivedSubmission, outcomes: Sequence[CaseOutcome]) -> None:
     """Raise ChallengeBroken or SubmissionRejected if any case is at fault, with all that is wrong."""
     reference_faults = [f for outcome in outcomes for f in outcome.reference_faults]
     if reference_faults:
         raise ChallengeBroken(*reference_faults)
     prediction_faults = [f for outcome in outcomes for f in outcome.prediction_faults]
     if prediction_faults:
-        raise rejection(challenge, [*prediction_faults, *received.findings], received.inputs)
+        raise receive.rejection(challenge, [*prediction_faults, *received.findings], received.inputs)
     if outside := everything_outside(outcomes):
-        raise rejection(challenge, [*outside, *received.findings], received.inputs)
+        raise receive.rejection(challenge, [*outside, *received.findings], received.inputs)
 
 
 def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
@@ -363,7 +353,7 @@ def seen_in(outcomes: Sequence[CaseOutcome]) -> list[SeenNuclei]:
     return [outcome.seen for outcome in outcomes if outcome.seen is not None]
 
 
-def check_references(challenge: Challenge, folder: Path, received: ReceivedSubmission) -> None:
+def check_references(challenge: Challenge, folder: Path, received: receive.ReceivedSubmission) -> None:
     """Raise ChallengeBroken if a case that the submission lacks has no reference: that is the organisers' fault."""
     faults: list[Finding] = []
     for case in challenge.cases:

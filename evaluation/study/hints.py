@@ -24,7 +24,8 @@ from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import convert_parts
 from evaluation.instances.rasterise import placed_vertices
 from evaluation.instances.runs import select_instances
-from evaluation.matching import match_centroid_closest_first, match_iou_above, overlap_table
+from evaluation.matching import match_iou_above, overlap_table
+from evaluation.matching.rules import match_centroid_closest_first
 from evaluation.model import Annotations, Float64, Instances, OriginRule, Outlines, Part, Points, VerticesRule
 from evaluation.model.arrays import expand
 from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side

@@ -24,7 +24,7 @@ from evaluation.challenge.rules import RankingRules
 from evaluation.findings import fault, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.prepare import PreparedReference, join_instances
+from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import (
     dilate_instances,
     erode_instances,
@@ -42,6 +42,7 @@ from evaluation.leaderboard.verdict import names_of
 from evaluation.matching import overlap_table
 from evaluation.model import Bool, Case, CaseResult, Float64, Instances, Int64
 from evaluation.model.arrays import merge_runs
+from evaluation.model.instances import join_instances
 from evaluation.ranking.methods import needs_units
 from evaluation.results import __version__
 from evaluation.results.documents import encoded, identity

@@ -358,7 +358,7 @@ class ZipFiles(SubmissionFiles):
         check_bytes(name, member.size, self.limits)
         if problem := why_not_opened(member, self.limits):
             raise InputFault(problem)
-        content = room_for(member)
+        content: IO[bytes] = io.BytesIO() if member.size <= IN_MEMORY_BYTES else tempfile.TemporaryFile()  # noqa: SIM115
         try:
             with self.path.open("rb") as archive:
                 copy_checked(unpack(archive, member), member, content)
@@ -408,11 +408,6 @@ def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
 
 
 # --- the content of a member ------------------------------------------------------------------------------------------
-
-
-def room_for(member: Member) -> IO[bytes]:
-    """An empty stream to unpack a member to."""
-    return io.BytesIO() if member.size <= IN_MEMORY_BYTES else tempfile.TemporaryFile()
 
 
 def copy_checked(pieces: Iterator[bytes], member: Member, content: IO[bytes]) -> None:

@@ -28,7 +28,8 @@ from evaluation.decoding.guard import of_thread
 from evaluation.findings import render_findings, render_summary
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.scoring.read import read_prediction
-from evaluation.scoring.street import check_submission, receive_submission
+from evaluation.scoring.receive import receive_submission
+from evaluation.scoring.street import check_submission
 from hostile.corpus import CORPUS
 from hostile.record import Hostile, example_files_of
 
