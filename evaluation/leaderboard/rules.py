@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import ValidationError
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.definition import tuples_for_lists
@@ -19,11 +21,11 @@ from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.verdict import short_titles
-from evaluation.metrics.metric import Metric
 from evaluation.ranking.methods import needs_units
+from evaluation.results.documents import encoded
 from evaluation.scoring.score import better_by_name, check_columns, wrong_directions
 
-DIRECTIONS = ("ascending", "descending")
+COLUMN = re.compile(r"(.+):(ascending|descending)(?::(\d*\.?\d+(?:[eE][+-]?\d+)?))?")  # a metric may hold colons
 
 
 def ranking_of(challenge: Challenge) -> RankingRules:
@@ -43,29 +45,20 @@ def load_ranked(folder: Path) -> tuple[Challenge, RankingRules]:
 
 def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRules:
     """The table [ranking] with other values for some of its keys. Raises WrongUsage."""
-    if not settings:
-        return rules
     try:
-        return RankingRules.model_validate(
-            {**{key: getattr(rules, key) for key in type(rules).model_fields}, **settings}
-        )
-    except ValueError as error:
-        raise WrongUsage(*setting_faults(error)) from None
-
-
-def setting_faults(error: ValueError) -> list[Finding]:
-    """What is wrong with values that were given for keys of [ranking]."""
+        return RankingRules.model_validate({**dict(rules), **settings})
+    except ValidationError as error:
+        problems = error.errors()
     faults, known = [], sorted(set(RankingRules.model_fields) - {"columns"})
-    for problem in error.errors() if hasattr(error, "errors") else []:
+    for problem in problems:
         key = str(problem["loc"][0]) if problem["loc"] else "method"
         where = f"--set {key}"
         if problem["type"] == "extra_forbidden":
             faults.append(fault("unknown-key", where, wording="rule", name=key, known=known))
         else:
-            faults += [
-                fault("invalid-rule", where, got=each.got, expected=each.expected) for each in faults_of(problem, ())
-            ]
-    return faults
+            named = faults_of(problem, ())
+            faults += [fault("invalid-rule", where, got=each.got, expected=each.expected) for each in named]
+    raise WrongUsage(*faults)
 
 
 def parse_columns(texts: Sequence[str]) -> tuple[RankingColumn, ...]:
@@ -76,31 +69,19 @@ def parse_columns(texts: Sequence[str]) -> tuple[RankingColumn, ...]:
     """
     columns = []
     for text in texts:
-        metric, direction, weight = split_column(text)
-        if not metric or direction not in DIRECTIONS or not 0 < weight <= 1000:
+        match = COLUMN.fullmatch(text)
+        weight = float(match[3] or 1) if match else 0.0
+        if match is None or not 0 < weight <= 1000:
             expected = "METRIC:ascending or METRIC:descending, and :WEIGHT above 0 if columns shall not count the same"
             raise WrongUsage(fault("invalid-rule", "--column", got=quote(text, 120), expected=expected))
-        columns.append(RankingColumn.model_construct(path=metric, direction=direction, weight=weight))
-    twice = sorted({column.path for column in columns if sum(column.path == other.path for other in columns) > 1})
-    if twice:
-        raise WrongUsage(
-            fault("contradictory-rules", "--column", got=f"{listed(twice)} twice", expected="every metric once")
-        )
-    if faults := wrong_directions("--column", columns, better_by_name(column.path for column in columns)):
+        columns.append(RankingColumn.model_construct(path=match[1], direction=match[2], weight=weight))
+    times = Counter(column.path for column in columns)
+    if twice := sorted(path for path, number in times.items() if number > 1):
+        got = f"{listed(twice)} twice"
+        raise WrongUsage(fault("contradictory-rules", "--column", got=got, expected="every metric once"))
+    if faults := wrong_directions("--column", columns, better_by_name(times)):
         raise WrongUsage(*faults)
     return tuple(columns)
-
-
-def split_column(text: str) -> tuple[str, str, float]:
-    """Metric, direction and weight; the weight is NaN if it is no number. A metric may hold colons."""
-    parts = text.split(":")
-    if parts[-1] in DIRECTIONS:
-        return ":".join(parts[:-1]), parts[-1], 1.0
-    try:
-        weight = float(parts[-1])
-    except ValueError:
-        weight = math.nan
-    return ":".join(parts[:-2]), parts[-2] if len(parts) > 2 else "", weight
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
@@ -181,24 +162,22 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
     rules = challenge.ranking
     if rules is None or not rules.columns:
         return []
-    ranked = metrics_of_paths(challenge, rules.columns)
-    required = metrics_of_paths(challenge, as_columns(floor.path for floor in rules.require))
-    blind = [path for path, metric in ranked.items() if metric.missed == "none"]
-    is_safe = any(metric.spurious == "worse" and metric.missed == "worse" for metric in required.values())
-    copied = [path for path, metric in ranked.items() if metric.missed != "none" and metric.spurious == "none"]
-    passed = [path for path, metric in required.items() if metric.spurious == "none"]
-    findings = []
-    if blind:
-        findings.append(fault("gameable-ranking", "challenge.toml: ranking.columns", paths=blind))
-    if copied and not is_safe:
-        findings.append(
-            fault("gameable-ranking", "challenge.toml: ranking.columns", wording="copies-pay", paths=copied)
+    ranked = plan_columns(challenge, rules.columns)
+    required = plan_columns(challenge, as_columns(floor.path for floor in rules.require))
+    blind = [column.path for column in ranked if column.metric.missed == "none"]
+    copied = [column.path for column in ranked if column.metric.missed != "none" and column.metric.spurious == "none"]
+    passed = [column.path for column in required if column.metric.spurious == "none"]
+    if any(column.metric.spurious == column.metric.missed == "worse" for column in required):
+        copied, passed = [], []  # a floor that sees both
+    return [
+        fault("gameable-ranking", f"challenge.toml: ranking.{key}", wording=wording, paths=paths)
+        for wording, key, paths in (
+            ("", "columns", blind),
+            ("copies-pay", "columns", copied),
+            ("floor-for-copies", "require", passed),
         )
-    if passed and not is_safe:
-        findings.append(
-            fault("gameable-ranking", "challenge.toml: ranking.require", wording="floor-for-copies", paths=passed)
-        )
-    return findings
+        if paths
+    ]
 
 
 def against_tricks(document: Mapping[str, Any]) -> str:
@@ -225,10 +204,6 @@ def stored_tricks(file: Path, identity: Mapping[str, str], teams: Collection[str
         return ""
 
 
-def metrics_of_paths(challenge: Challenge, columns: Iterable[RankingColumn]) -> dict[str, Metric]:
-    return {planned.path: planned.metric for planned in plan_columns(challenge, tuple(columns))}
-
-
 # --- the settings of a phase of the platform -------------------------------------------------------------------------
 
 ORDERS = {"ascending": "asc", "descending": "desc"}
@@ -239,8 +214,31 @@ SCORING_WORDS = {
     "med": "Use the median of the relative ranks of the score and extra result columns",
 }
 TITLE_CHARACTERS = 64  # of a title on the platform
-DECIMAL_PLACES = 4
 SUBMISSIONS, DAYS = 1, 7  # of a participant in a period, to begin with: each is a question to the reference
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraColumn:
+    """An extra results column of a phase."""
+
+    title: str
+    path: str
+    order: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseSettings:
+    """The settings of a phase, by the names that the platform has for them."""
+
+    score_title: str
+    score_jsonpath: str
+    score_error_jsonpath: str = ""
+    score_default_sort: str
+    score_decimal_places: int = 4
+    scoring_method_choice: str
+    submissions_limit_per_user_per_period: int = SUBMISSIONS
+    submission_limit_period: int = DAYS
+    extra_results_columns: list[ExtraColumn]
 
 
 def phase_settings(challenge: Challenge) -> dict[str, Any]:
@@ -253,23 +251,16 @@ def phase_settings(challenge: Challenge) -> dict[str, Any]:
     rules = ranking_of(challenge)
     titles = column_titles([column.path for column in rules.columns])
     score, *extra = zip(rules.columns, titles, strict=True)
-    scoring = SCORING.get(rules.method, "avg")
-    return {
-        "settings": {
-            "score_title": score[1],
-            "score_jsonpath": score[0].path,
-            "score_error_jsonpath": "",
-            "score_default_sort": ORDERS[score[0].direction],
-            "score_decimal_places": DECIMAL_PLACES,
-            "scoring_method_choice": scoring,
-            "submissions_limit_per_user_per_period": SUBMISSIONS,
-            "submission_limit_period": DAYS,
-            "extra_results_columns": [
-                {"title": title, "path": column.path, "order": ORDERS[column.direction]} for column, title in extra
-            ],
-        },
-        "explanation": explain_settings(rules, scoring, ranked_only=challenge.publish.metrics == "ranked"),
-    }
+    settings = PhaseSettings(
+        score_title=score[1],
+        score_jsonpath=score[0].path,
+        score_default_sort=ORDERS[score[0].direction],
+        scoring_method_choice=SCORING.get(rules.method, "avg"),
+        extra_results_columns=[ExtraColumn(title, column.path, ORDERS[column.direction]) for column, title in extra],
+    )
+    ranked_only = challenge.publish.metrics == "ranked"
+    explanation = explain_settings(rules, settings.scoring_method_choice, ranked_only=ranked_only)
+    return {"settings": encoded(settings), "explanation": explanation}
 
 
 def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
@@ -289,21 +280,16 @@ def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) ->
             "The platform knows no minimum: a submission below it is ranked as any other. Publish the table "
             "of 'evaluation leaderboard' as well, and say so on the page of the challenge."
         )
-    differs = []
-    if needs_units(rules.method):
-        differs.append(
-            f"method = '{rules.method}': the platform ranks by the means alone. Publish the table of 'evaluation "
-            "leaderboard' instead, and say so on the page of the challenge."
-        )
-    if any(column.weight != rules.columns[0].weight for column in rules.columns):
-        differs.append("weights: on the platform all columns count the same.")
-    if rules.ties != "min":
-        differs.append(f"ties = '{rules.ties}': on the platform equal values share the better rank, \"1, 2, 2, 4\".")
-    if rules.missing == "worst":
-        differs.append("missing = 'worst': the platform leaves a submission without a value unranked.")
-    if rules.ex_aequo:
-        differs.append("ex_aequo: the platform tests nothing; teams share a rank only if their numbers are equal.")
-    return lines + [f"Not on the platform: {line}" for line in differs]
+    differs = {
+        f"method = '{rules.method}': the platform ranks by the means alone. Publish the table of 'evaluation "
+        "leaderboard' instead, and say so on the page of the challenge.": needs_units(rules.method),
+        "weights: on the platform all columns count the same.": len({column.weight for column in rules.columns}) > 1,
+        f"ties = '{rules.ties}': on the platform equal values share the better rank, \"1, 2, 2, 4\".": rules.ties
+        != "min",
+        "missing = 'worst': the platform leaves a submission without a value unranked.": rules.missing == "worst",
+        "ex_aequo: the platform tests nothing; teams share a rank only if their numbers are equal.": rules.ex_aequo,
+    }
+    return lines + [f"Not on the platform: {words}" for words, is_so in differs.items() if is_so]
 
 
 def column_titles(paths: Sequence[str]) -> list[str]:

@@ -10,8 +10,9 @@ which other teams have has no value in that column, since a mean over the other 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,7 @@ from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import FAULTS_NAMED, Finding, counted, did_you_mean, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.leaderboard.team_scores import TeamScores
-from evaluation.model import OF_STRATA, WORST_GROUP, Float64, Gaps, Int64, MissingValues, ScoreTable
+from evaluation.model import OF_STRATA, WORST_GROUP, Bool, Float64, Gaps, Int64, MissingValues, ScoreTable
 from evaluation.ranking.methods import Settled, settle_gaps
 from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.results.documents import LARGEST_SCORE
@@ -35,7 +36,7 @@ VALUES_LIMIT = 100_000_000  # teams x columns x cases
 WEIGHTS_LIMIT = 50_000_000  # samples x cases
 NAME_CHARACTERS = 200
 MEANS_OVER_UNITS = ("group_mean", "case_mean")
-NAMES = {  # of columns, of which the first is ours; challengeR has algorithm and task
+COLUMN_NAMES = {  # of columns, of which the first is ours; challengeR has algorithm and task
     "team": ("team", "algorithm", "method", "model"),
     "case": ("case", "image", "image_id", "image_name", "case_id"),
     "metric": ("metric", "task", "measure"),
@@ -63,18 +64,21 @@ class ScoresInFile:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoreRows:
-    """The rows of a file: the index of each in lists of names, int64 (R,), and its value, NaN where it is empty."""
+class ScoresOfCases:
+    """The scores of a file ``where``, by names in ascending order.
 
-    table: Table
+    values         float64 (T, K, C), by team, column of the ranking and case; NaN: an empty cell, or no row
+    has_row        bool (T, C), whether the file has a row of a team and a case
+    group_of_case  int64 (C,)
+    """
+
+    where: str
     teams: tuple[str, ...]
     cases: tuple[str, ...]
     groups: tuple[str, ...]
-    team: Int64
-    case: Int64
-    column: Int64
     group_of_case: Int64
-    value: Float64
+    values: Float64
+    has_row: Bool
 
 
 def read_scores(
@@ -92,51 +96,47 @@ def read_scores(
     draw      number of samples and seed: then columns that are no means over the units are computed in samples, too
     unranked  entries that are shown, with no value in a column where they lack one that another entry has
     """
-    rows, findings = read_rows(path, columns, challenge)
-    scores = table_of_rows(without_teams(rows, unranked), columns, unit=unit, missing=missing, draw=draw)
+    every, findings = read_rows(path, columns, challenge)
+    scores = table_of_rows(without_teams(every, unranked), columns, unit=unit, missing=missing, draw=draw)
     shown: list[TeamScores] = []
-    if set(unranked) & set(rows.teams):
-        every = table_of_rows(rows, columns, unit=unit, missing="unranked").table
-        assert every.by_unit is not None
-        at = [every.units.index(name) for name in scores.table.units]
+    if set(unranked) & set(every.teams):
+        table = table_of_rows(every, columns, unit=unit, missing="unranked").table
+        assert table.by_unit is not None
+        units = [table.units.index(name) for name in scores.table.units]
         shown = [
-            TeamScores(name, every.overall[team], every.by_unit[team][:, at])
-            for team, name in enumerate(every.teams)
+            TeamScores(name, table.overall[team], table.by_unit[team][:, units])
+            for team, name in enumerate(table.teams)
             if name in unranked
         ]
-    return replace(scores, findings=(*findings, *scores.findings), shown=tuple(shown), names=rows.teams)
+    return replace(scores, findings=(*findings, *scores.findings), shown=tuple(shown), names=every.teams)
 
 
-def without_teams(rows: ScoreRows, teams: Sequence[str]) -> ScoreRows:
-    """The rows without those of some teams, and without cases and groups that only these have.
+def without_teams(scores: ScoresOfCases, teams: Collection[str]) -> ScoresOfCases:
+    """The scores without those of some teams, and without cases and groups that only these have.
 
-    Raises WrongUsage ("no-teams") if no row is left.
+    Raises WrongUsage ("no-teams") if no team is left.
     """
-    if not set(teams) & set(rows.teams):
-        return rows
-    is_kept = ~np.isin(rows.team, [index for index, name in enumerate(rows.teams) if name in teams])
-    if not is_kept.any():
-        raise WrongUsage(fault("no-teams", rows.table.where, wording="in-scores"))
-    (of_team, team), (of_case, case) = (
-        np.unique(numbers[is_kept], return_inverse=True) for numbers in (rows.team, rows.case)
-    )
-    of_group, group = np.unique(rows.group_of_case[of_case], return_inverse=True)
-    return ScoreRows(
-        table=rows.table.take(is_kept),
-        teams=tuple(rows.teams[index] for index in of_team),
-        cases=tuple(rows.cases[index] for index in of_case),
-        groups=tuple(rows.groups[index] for index in of_group),
-        team=team,
-        case=case,
-        column=rows.column[is_kept],
-        group_of_case=group,
-        value=rows.value[is_kept],
+    is_left = np.array([name not in teams for name in scores.teams], np.bool_)
+    if is_left.all():
+        return scores
+    if not is_left.any():
+        raise WrongUsage(fault("no-teams", scores.where, wording="in-scores"))
+    has_case = np.asarray(scores.has_row[is_left].any(axis=0))
+    groups, group_of_case = np.unique(scores.group_of_case[has_case], return_inverse=True)
+    return ScoresOfCases(
+        scores.where,
+        teams=tuple(compress(scores.teams, is_left)),
+        cases=tuple(compress(scores.cases, has_case)),
+        groups=tuple(scores.groups[group] for group in groups),
+        group_of_case=group_of_case,
+        values=np.ascontiguousarray(scores.values[is_left][..., has_case]),
+        has_row=scores.has_row[is_left][:, has_case],
     )
 
 
 def read_rows(
     path: Path, columns: Sequence[RankingColumn], challenge: Challenge | None
-) -> tuple[ScoreRows, list[Finding]]:
+) -> tuple[ScoresOfCases, list[Finding]]:
     """The rows of a CSV file that belong to the columns of a ranking, and warnings about others.
 
     columns    a metric in the file is the path of a column, or that path without ``.group_mean`` or ``.case_mean``
@@ -148,11 +148,14 @@ def read_rows(
     try:
         return find_rows(open_scores(path), columns, challenge)
     except InputFault as error:
-        raise WrongUsage(*map(without_limits_hint, error.findings)) from None
+        hint = "Rank fewer teams at a time."  # the limits of challenge.toml do not hold for this file
+        raise WrongUsage(
+            *(replace(one, fix=hint) if one.code == "too-large" else one for one in error.findings)
+        ) from None
 
 
 def table_of_rows(
-    rows: ScoreRows,
+    scores: ScoresOfCases,
     columns: Sequence[RankingColumn],
     *,
     unit: Unit,
@@ -160,7 +163,7 @@ def table_of_rows(
     mean: Unit | None = None,
     draw: tuple[int, int] | None = None,
 ) -> ScoresInFile:
-    """The scores of rows.
+    """The table of the scores of cases.
 
     columns  the end of a path says what the column is: the mean over cases, or over groups of the means of their cases.
              A column that ends otherwise is the mean over ``unit``
@@ -172,25 +175,25 @@ def table_of_rows(
     higher = np.array([column.direction == "descending" for column in columns], np.bool_)
     worst = worst_by_name(column.path for column in columns)
     ends = np.array([worst.get(column.path, np.nan) for column in columns])
-    settled = settle_gaps(fill(rows, len(columns)), ends, missing)
-    values = settled.values
-    units, of_case = (rows.groups, rows.group_of_case) if unit == "group" else (rows.cases, np.arange(len(rows.cases)))
+    settled = settle_gaps(scores.values, ends, missing)
+    values, groups = settled.values, (scores.group_of_case, len(scores.groups))
+    by_group = means_of_groups(values, *groups)
+    overall = {"case": mean_of_known(values), "group": mean_of_known(by_group)}
     means = [mean or aggregation_of(column.path, unit) for column in columns]
-    overall = np.stack([mean_over_units(values[:, index], rows, kind) for index, kind in enumerate(means)], axis=1)
-    ordered = ScoreTable(
-        teams=rows.teams,
+    table = ScoreTable(
+        teams=scores.teams,
         columns=tuple(column.path for column in columns),
         higher_is_better=higher,
         weights=np.array([column.weight for column in columns], np.float64),
-        overall=np.round(overall, 6) + 0.0,
-        units=units,
-        by_unit=means_of_groups(values, of_case, len(units)),
-        samples=None if draw is None else in_samples(values, rows, unit, means, *draw),
+        overall=np.stack([np.round(overall[kind][:, k], 6) + 0.0 for k, kind in enumerate(means)], axis=1),
+        units=scores.groups if unit == "group" else scores.cases,
+        by_unit=by_group if unit == "group" else values,
+        samples=None if draw is None else in_samples(values, scores, unit, means, *draw),
         seed=1 if draw is None else draw[1],
-        gaps=gaps_of(settled, of_case, len(units)),
+        gaps=gaps_of(settled, *(groups if unit == "group" else (np.arange(len(scores.cases)), len(scores.cases)))),
     )
-    name = "cases" if unit == "case" or len(rows.groups) == len(rows.cases) else "patients"
-    return ScoresInFile(ordered, name, tuple(incomplete(settled, rows, columns, missing, ends)))
+    name = "cases" if unit == "case" or len(scores.groups) == len(scores.cases) else "patients"
+    return ScoresInFile(table, name, tuple(incomplete(settled, scores, columns, missing, ends)))
 
 
 def metrics_in(path: Path) -> list[str]:
@@ -211,11 +214,6 @@ def open_scores(path: Path) -> Table:
         raise WrongUsage(fault("no-submission", quote(path, 200), wording="no-scores", got=why)) from None
 
 
-def without_limits_hint(finding: Finding) -> Finding:
-    """Limits of challenge.toml do not hold for this file."""
-    return replace(finding, fix="Rank fewer teams at a time.") if finding.code == "too-large" else finding
-
-
 def aggregation_of(path: str, unit: Unit) -> Unit:
     """What a column is the mean over."""
     ending = path.rpartition(".")[2]
@@ -227,7 +225,7 @@ def aggregation_of(path: str, unit: Unit) -> Unit:
 
 def find_rows(
     table: Table, columns: Sequence[RankingColumn], challenge: Challenge | None
-) -> tuple[ScoreRows, list[Finding]]:
+) -> tuple[ScoresOfCases, list[Finding]]:
     """The rows that belong to columns, and warnings about others. Raises InputFault with all that is wrong."""
     table, needed, findings = long_table(table)
     metrics, metric_of_row = table.categories(needed["metric"])
@@ -258,22 +256,31 @@ def find_rows(
     if faults:
         raise InputFault(*faults)
 
-    names, group_of_case = np.unique(np.array(of_case, object).astype(str), return_inverse=True)
-    order = sorted(range(len(cases)), key=cases.__getitem__)
-    index_of_case = np.argsort(np.array(order))
-    index_of_team = np.argsort(np.array(sorted(range(len(teams)), key=teams.__getitem__)))
-    rows = ScoreRows(
-        table=table,
-        teams=tuple(sorted(teams)),
-        cases=tuple(sorted(cases)),
-        groups=tuple(names.tolist()),
-        team=index_of_team[team_of_row],
-        case=index_of_case[case_of_row],
-        column=column_of_row,
-        group_of_case=group_of_case[order],
-        value=value,
+    (team_names, place_of_team), (case_names, place_of_case), (group_names, place_of_group) = map(
+        in_order, (teams, cases, of_case)
     )
-    return rows, findings
+    values = np.full((len(teams), len(columns), len(cases)), np.nan)
+    has_row = np.zeros((len(teams), len(cases)), np.bool_)
+    team, case = place_of_team[team_of_row], place_of_case[case_of_row]
+    values[team, column_of_row, case], has_row[team, case] = value, True
+    group_of_case = place_of_group[np.argsort(place_of_case)]
+    return ScoresOfCases(table.where, team_names, case_names, group_names, group_of_case, values, has_row), findings
+
+
+def in_order(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
+    """The different names in ascending order, and the index of each name there.
+
+    >>> in_order(["b", "a", "b"])
+    (('a', 'b'), array([1, 0, 1]))
+    """
+    ordered = sorted(set(names))
+    index_of = {name: index for index, name in enumerate(ordered)}
+    return tuple(ordered), np.array([index_of[name] for name in names], np.int64)
+
+
+def in_rows(rows: Int64, make: Callable[[int], Finding]) -> list[Finding]:
+    """What is wrong with each of these rows, the first of which are named."""
+    return with_rest([make(row) for row in rows[:FAULTS_NAMED].tolist()], len(rows))
 
 
 def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
@@ -283,8 +290,8 @@ def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
     its other columns with numbers, or the teams if it has cases alone. Values without a metric are one metric, which is
     called like their column. Raises InputFault ("missing-column").
     """
-    columns = {name: column for name, names in NAMES.items() if (column := table.find(names)) is not None}
-    lacking = [name for name in NAMES if name not in columns]
+    columns = {name: column for name, names in COLUMN_NAMES.items() if (column := table.find(names)) is not None}
+    lacking = [name for name in COLUMN_NAMES if name not in columns]
     if not lacking:
         return table, columns, []
     group = table.find(["group"])
@@ -302,7 +309,7 @@ def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
     made = melted(table, sorted(known - {*wide}), wide, lacking[0], {"metric": ONE_METRIC} if len(lacking) == 3 else {})
     names = listed((table.names[column] for column in wide), 5, last="and")
     findings = [] if lacking[0] == "metric" else [fault("wide-table", table.where, columns=names, what=lacking[0])]
-    return made, {name: made.find(NAMES[name]) or 0 for name in NAMES}, findings
+    return made, {name: made.find(COLUMN_NAMES[name]) or 0 for name in COLUMN_NAMES}, findings
 
 
 def melted(
@@ -363,9 +370,8 @@ def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
     value = numbers_of(cells)
     is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
     wrong = np.flatnonzero(~(np.abs(value) <= LARGEST_SCORE) & ~is_empty)
-    named = [fault("invalid-score", table.place(row), value=table.text(row, column)) for row in wrong[:FAULTS_NAMED]]
     value[is_empty] = np.nan
-    return value, with_rest(named, len(wrong))
+    return value, in_rows(wrong, lambda row: fault("invalid-score", table.place(row), value=table.text(row, column)))
 
 
 def beyond_worst(
@@ -374,13 +380,13 @@ def beyond_worst(
     """Values that are worse than the worst which their metric can have: one that is missing would be better."""
     worst = worst_by_name(ranking_column.path for ranking_column in columns)
     ends = np.array([worst.get(ranking_column.path, -np.inf) for ranking_column in columns])
-    rows = np.flatnonzero(value < ends[column_of_row])
-    named = []
-    for row in rows[:FAULTS_NAMED].tolist():
+
+    def too_bad(row: int) -> Finding:
         path = columns[column_of_row[row]].path
         expected = f"at least {worst[path]:g}, the worst value of {quote(path, 120)}"
-        named.append(fault("invalid-score", table.place(row), value=table.text(row, column), expected=expected))
-    return with_rest(named, len(rows))
+        return fault("invalid-score", table.place(row), value=table.text(row, column), expected=expected)
+
+    return in_rows(np.flatnonzero(value < ends[column_of_row]), too_bad)
 
 
 def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: Int64) -> list[Finding]:
@@ -441,22 +447,15 @@ def duplicates(
     key = (team * len(columns) + column) * len(cases) + case
     is_again = np.ones(len(key), np.bool_)
     is_again[np.unique(key, return_index=True)[1]] = False
-    again = np.flatnonzero(is_again)
-    named = []
-    for row in again[:FAULTS_NAMED].tolist():
+
+    def again(row: int) -> Finding:
         path, of_team, of_case = columns[column[row]].path, teams[team[row]], cases[case[row]]
-        named.append(fault("duplicate-row", table.place(row), wording="score", path=path, team=of_team, case=of_case))
-    return with_rest(named, len(again))
+        return fault("duplicate-row", table.place(row), wording="score", path=path, team=of_team, case=of_case)
+
+    return in_rows(np.flatnonzero(is_again), again)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
-
-
-def fill(rows: ScoreRows, columns: int) -> Float64:
-    """The values by team, column and case, float64 (T, K, C), NaN where there is none."""
-    values = np.full((len(rows.teams), columns, len(rows.cases)), np.nan)
-    values[rows.team, rows.column, rows.case] = rows.value
-    return values
 
 
 def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float64:
@@ -468,19 +467,19 @@ def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float
 
 
 def in_samples(
-    values: Float64, rows: ScoreRows, unit: Unit, means: Sequence[Unit], samples: int, seed: int
+    values: Float64, scores: ScoresOfCases, unit: Unit, means: Sequence[Unit], samples: int, seed: int
 ) -> Float64 | None:
     """Columns that are means over ``means`` in samples of units, float64 (T, R, K), from values of cases, (T, K, C).
 
     In a sample of cases a group has those that were drawn, each as often. None if all are means over the units, and
     where there are more than ``WEIGHTS_LIMIT`` weights of cases.
     """
-    if all(mean == unit for mean in means) or len(rows.cases) == len(rows.groups):
+    if all(mean == unit for mean in means) or len(scores.cases) == len(scores.groups):
         return None
-    if samples * len(rows.cases) > WEIGHTS_LIMIT:
+    if samples * len(scores.cases) > WEIGHTS_LIMIT:
         return None
-    of_case, groups = rows.group_of_case, len(rows.groups)
-    weights = sample_weights(groups if unit == "group" else len(rows.cases), samples, seed)
+    of_case, groups = scores.group_of_case, len(scores.groups)
+    weights = sample_weights(groups if unit == "group" else len(scores.cases), samples, seed)
     by_case = weights[:, of_case] if unit == "group" else weights
     over_cases = sample_means(values, by_case)
     if unit == "group":
@@ -513,15 +512,8 @@ def mean_of_known(values: Float64) -> Float64:
     return means
 
 
-def mean_over_units(values: Float64, rows: ScoreRows, unit: Unit) -> Float64:
-    """A column of the data set, float64 (T,), from its values in cases, (T, C)."""
-    if unit == "case":
-        return mean_of_known(values)
-    return mean_of_known(means_of_groups(values, rows.group_of_case, len(rows.groups)))
-
-
 def incomplete(
-    settled: Settled, rows: ScoreRows, columns: Sequence[RankingColumn], missing: MissingValues, worst: Float64
+    settled: Settled, scores: ScoresOfCases, columns: Sequence[RankingColumn], missing: MissingValues, worst: Float64
 ) -> list[Finding]:
     """Warnings about teams that lack values which other teams have, and what became of them.
 
@@ -540,6 +532,6 @@ def incomplete(
         }[missing]
         if np.isnan(settled.own[team, column]).all() and missing != "unranked":
             why = "The team has no value in this column"
-        where, number = f"{rows.table.where}, team {quote(rows.teams[team])}", len(rows.cases)
+        where, number = f"{scores.where}, team {quote(scores.teams[team])}", len(scores.cases)
         findings.append(fault("incomplete-scores", where, lacking=lacking, cases=number, path=path, consequence=why))
     return with_rest(findings[:FAULTS_NAMED], len(findings))
