@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.run import machine, peak_bytes
 from evaluation.challenge import Challenge
-from evaluation.leaderboard.matched_nuclei import compare_teams_on_common, compared_measures, matched_nuclei
+from evaluation.leaderboard.matched_nuclei import compare_teams_on_common, compared_measures, read_matched_nuclei
 from evaluation.leaderboard.rules import ranking_of
 from evaluation.model import Case
 from evaluation.results.csv_files import OBJECT_COLUMNS
@@ -67,7 +67,7 @@ def main() -> None:
             write_objects(path, challenge, arguments.nuclei, random)
         begin = time.perf_counter()
         rules = ranking_of(challenge)
-        found = matched_nuclei(challenge, compared_measures(challenge, rules), files)
+        found = read_matched_nuclei(challenge, compared_measures(challenge, rules), files)
         common = compare_teams_on_common(challenge, rules, found, sorted(files))
         seconds = time.perf_counter() - begin
     compared = sum(pair.by == "quality" for pair in common.pairs)

@@ -520,7 +520,7 @@ MUTANTS: Sequence[Mutant] = [
         ('round((1 - ahead) * difference["units"], 3)', 'round(ahead * difference["units"], 3)'),
         ("place is None or own < place", "place is None or own <= place")),
     *of("board_archive", "archive",
-        ("if hashes.get(file) != file_hash(folder / file)", "if not hashes"),
+        ("if hashes.get(file) != store.file_hash(folder / file)", "if not hashes"),
         ("if stored[name] != expected[name]", "if not stored[name]"),
         ("if known and not math.isclose(", "if not known and math.isclose(")),
     *of("team_scores", "leaderboard",

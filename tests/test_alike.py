@@ -32,8 +32,8 @@ from evaluation.leaderboard.matched_nuclei import (
     Alike,
     Outlines,
     compare_outlines,
-    matched_nuclei,
     outlines_of,
+    read_matched_nuclei,
     share_of_errors,
 )
 from evaluation.model import Case, Instances
@@ -202,7 +202,7 @@ def challenge() -> Challenge:
 def test_areas_come_from_the_matched_rows_of_the_first_rule(tmp_path: Path, challenge: Challenge) -> None:
     ours, theirs = ({n: 110 + n for n in range(first, 40)} for first in (0, 10))
     tables = {"a": table(tmp_path / "a", ours), "b": table(tmp_path / "b", theirs, 1), "c": None}
-    reference, teams = outlines_of(matched_nuclei(challenge, (), tables))
+    reference, teams = outlines_of(read_matched_nuclei(challenge, (), tables))
     assert reference.tolist() == [100.0] * 40 and set(teams) == {"a", "b"}
     assert teams["a"].area.tolist() == list(ours.values())
     assert np.isnan(teams["b"].area).tolist() == np.isnan(teams["b"].iou).tolist() == [True] * 10 + [False] * 30
@@ -215,7 +215,7 @@ def test_points_and_areas_that_are_not_known_say_nothing(tmp_path: Path, challen
     old = tmp_path / "old"
     old.write_text("case,rule,outcome,reference_id,reference_class,reference_area_px\nc,iou_above,matched,1,A,100\n")
     tables = {"a": points, "b": points, "c": old, "d": tmp_path / "none"}
-    assert compare_outlines(*outlines_of(matched_nuclei(challenge, (), tables))) == Alike()
+    assert compare_outlines(*outlines_of(read_matched_nuclei(challenge, (), tables))) == Alike()
 
 
 def test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone(tmp_path: Path, capfd) -> None:

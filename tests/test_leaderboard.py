@@ -25,7 +25,7 @@ from evaluation.authoring.demo import TEAMS, DemoPaths
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
-from evaluation.leaderboard import teams
+from evaluation.leaderboard import stored, teams
 from evaluation.leaderboard.board import board_of_challenge, build_board, rank_result
 from evaluation.leaderboard.document import Board, leaderboard_document, leaderboard_json
 from evaluation.leaderboard.rules import column_titles, load_ranked, phase_settings
@@ -1096,5 +1096,5 @@ def test_what_a_killed_call_left_half_written_leaves_with_the_result(tmp_path: P
     unfinished = [".key.json.a1b2c3d4", ".details.json.zzzzzzzz"]
     for name in ("metrics.json", "key.json", *unfinished, "notes.txt", ".key.json.mine"):
         (tmp_path / name).write_text("{}")
-    teams.forget(tmp_path)
+    stored.forget(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".key.json.mine", "notes.txt"]

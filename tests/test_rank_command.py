@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from evaluation import Challenge, score_submission
 from evaluation.authoring.demo import DemoPaths
-from evaluation.challenge.rules import RankingColumn
+from evaluation.challenge.rules import RankingRules
 from evaluation.commands import main as cli
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
-from evaluation.leaderboard.board import rank_given
+from evaluation.leaderboard.board import DEFAULT_RANKING, rank_given
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.rules import parse_columns
 from evaluation.leaderboard.score_csv import read_scores
@@ -574,7 +574,7 @@ def test_the_order_of_rows_and_columns_changes_nothing(tmp_path, seed) -> None:
         for team in range(4)
         for case in range(5)
     ]
-    columns = [RankingColumn.model_construct(path="pq", direction="descending", weight=1.0)]
+    rules = RankingRules(**DEFAULT_RANKING, columns=parse_columns(["pq:descending"]))
     found = []
     for _ in range(2):
         names = list(rows[0])
@@ -584,7 +584,7 @@ def test_the_order_of_rows_and_columns_changes_nothing(tmp_path, seed) -> None:
             writer = csv.DictWriter(file, names)
             writer.writeheader()
             writer.writerows(rows)
-        found.append(read_scores(tmp_path / "scores.csv", columns, unit="group").table)
+        found.append(read_scores(tmp_path / "scores.csv", rules, unit="group").table)
     first, second = found
     assert (first.teams, first.units) == (second.teams, second.units)
     assert first.overall.tolist() == second.overall.tolist()

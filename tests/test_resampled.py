@@ -304,7 +304,7 @@ def test_samples_of_a_csv_are_of_the_means_that_rank(unit: Any, ending: str, tmp
     path = tmp_path / "scores.csv"
     path.write_text("\n".join(["team,case,group,metric,value", *lines, ""]))
     rules = rules_of(f"pq.{ending}")
-    found = read_scores(path, rules.columns, unit=unit, draw=(rules.samples, rules.seed))
+    found = read_scores(path, rules, unit=unit)
     table = found.table
     assert not_resampled(table, rules) == []
     weights = sample_weights(len(table.units), rules.samples, rules.seed)

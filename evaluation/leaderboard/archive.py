@@ -26,32 +26,11 @@ from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, LimitRul
 from evaluation.challenge.documents import CSV_BYTES
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, SubmissionRejected, WrongUsage
+from evaluation.leaderboard import stored as store
+from evaluation.leaderboard import team_scores
 from evaluation.leaderboard.board import rank_folder
 from evaluation.leaderboard.document import leaderboard_json
 from evaluation.leaderboard.rules import load_ranked
-from evaluation.leaderboard.stored import (
-    DETAILS_BYTES,
-    KEY_FILE,
-    METRICS_BYTES,
-    RESULT_FILES,
-    RESULTS,
-    all_metrics,
-    file_hash,
-    hashed,
-    number_at,
-    read_board,
-    read_details,
-    read_key,
-    read_metrics,
-)
-from evaluation.leaderboard.team_scores import (
-    columns_in_samples,
-    every_column,
-    groups_of,
-    plan_columns,
-    stored_tables,
-    values_of_units,
-)
 from evaluation.leaderboard.teams import ResultFolder, reference_names, score_teams
 from evaluation.results import __version__
 from evaluation.results.documents import as_json
@@ -113,7 +92,7 @@ def write_archive(
     if private:
         names = sorted(reference_names(challenge, challenge_folder))
         paths |= {f"challenge/{name}": challenge_folder / name for name in names}
-    published = (KEY_FILE, *(RESULT_FILES if private else ("metrics.json",)))
+    published = (store.KEY_FILE, *(store.RESULT_FILES if private else ("metrics.json",)))
     for path in sorted(results.rglob("*")):
         if path.is_file() and (path.name in published or path == results / BOARD_FILE):
             paths[path.relative_to(results).as_posix()] = path
@@ -125,7 +104,7 @@ def write_archive(
     left_out += [] if f"challenge/{CASES_FILE}" in paths else [CASES_FILE]
     contents["archive.json"] = as_json(made_by(date, image, left_out)).encode()
     contents |= metadata(challenge, date, creators, __version__)
-    sums = [f"{hashed(io.BytesIO(contents[name]))}  {name}\n" for name in sorted(contents)]
+    sums = [f"{store.hashed(io.BytesIO(contents[name]))}  {name}\n" for name in sorted(contents)]
     contents[SUMS_FILE] = "".join(sums).encode()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -225,7 +204,7 @@ def most_bytes(name: str) -> int:
     file = name.rpartition("/")[2]
     if is_of_reference(name) or file == "objects.csv":
         return LimitRules().bytes_per_file
-    most = {"metrics.json": METRICS_BYTES, "details.json": DETAILS_BYTES, BOARD_FILE: DETAILS_BYTES}
+    most = {"metrics.json": store.METRICS_BYTES, "details.json": store.DETAILS_BYTES, BOARD_FILE: store.DETAILS_BYTES}
     return most.get(file, CSV_BYTES)
 
 
@@ -244,7 +223,7 @@ def check_sums(files: SubmissionFiles) -> Checked:
     wrong = []
     for name in files.names:
         with files.open(name) as stream:
-            if name != SUMS_FILE and sums.get(name) != hashed(stream):
+            if name != SUMS_FILE and sums.get(name) != store.hashed(stream):
                 wrong.append(name)
     wrong += [f"{name} (missing)" for name in sums if name not in files.names]
     return Checked.bytes_of(what, wrong)
@@ -262,7 +241,7 @@ def check_metadata(folder: Path) -> Iterator[Checked]:
         yield Checked(what, "cannot be checked", "archive.json or a file of the challenge is missing or damaged")
         return
     yield Checked.bytes_of(what, [name for name in names if stored[name] != expected[name]])
-    believed = f"software, image and date in archive.json, and the key in every {KEY_FILE}"
+    believed = f"software, image and date in archive.json, and the key in every {store.KEY_FILE}"
     yield Checked(believed, "cannot be checked", "nothing else tells them")
 
 
@@ -273,7 +252,8 @@ def check_content(folder: Path) -> Iterator[Checked]:
         challenge = Challenge.load(folder / "challenge")
         files = results.find()[0]
         hashes = {
-            read_metrics(result.metrics, where=results.where(result.metrics))["challenge"]["hash"] for result in files
+            store.read_metrics(result.metrics, where=results.where(result.metrics))["challenge"]["hash"]
+            for result in files
         }
     except EvaluationError as error:
         yield Checked("the rules, the ranking and the scores", "cannot be checked", str(error.findings[0]))
@@ -302,7 +282,7 @@ def check_scores(folder: Path, submissions: Path | None, again: Path, workers: i
     try:
         challenge, rules = load_ranked(folder / "challenge")
         files, rejected = results.find()
-        columns = plan_columns(challenge, rules.columns)
+        columns = team_scores.plan_columns(challenge, rules.columns)
         rescored = score_teams(folder / "challenge", challenge, columns, submissions, again, workers=workers)
     except ChallengeBroken as error:
         yield Checked(what, "cannot be checked", str(error.findings[0]))
@@ -312,7 +292,7 @@ def check_scores(folder: Path, submissions: Path | None, again: Path, workers: i
     for file in files:
         of_team = f"scores of {file.name}, from its submission"
         if file.name in scored:
-            yield check_results(of_team, file.metrics.parent, again / RESULTS / file.name)
+            yield check_results(of_team, file.metrics.parent, again / store.RESULTS / file.name)
         elif file.name in refused:
             yield Checked(of_team, "differs", f"rejected now: {refused[file.name].reason}")
         else:
@@ -327,7 +307,7 @@ def check_scores(folder: Path, submissions: Path | None, again: Path, workers: i
 
 def check_results(what: str, stored: Path, again: Path) -> Checked:
     """The files of a result, those that the archive has, against the same files of today."""
-    names = [name for name in RESULT_FILES if (stored / name).is_file()]
+    names = [name for name in store.RESULT_FILES if (stored / name).is_file()]
     other = [name for name in names if (stored / name).read_bytes() != (again / name).read_bytes()]
     if not other:
         return Checked(what, "same to the byte", ", ".join(names))
@@ -350,7 +330,7 @@ def table_rows(table: bytes) -> dict[str, list[str]]:
 
 
 def results_in(folder: Path) -> ResultFolder:
-    return ResultFolder(folder / RESULTS if (folder / RESULTS).is_dir() else folder)
+    return ResultFolder(folder / store.RESULTS if (folder / store.RESULTS).is_dir() else folder)
 
 
 def check_board(folder: Path, results: ResultFolder) -> Checked:
@@ -360,7 +340,7 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
         return Checked(what, "cannot be checked", f"there is no {BOARD_FILE}")
     stored = (folder / BOARD_FILE).read_bytes()
     try:
-        before: Any = read_board(folder / BOARD_FILE)
+        before: Any = store.read_board(folder / BOARD_FILE)
         board = rank_folder(folder / "challenge", results, {})
         again = leaderboard_json(replace(board, before=before.get("before"))).encode()  # an older board is not here
         after = orjson.loads(again)
@@ -421,12 +401,12 @@ def are_close(one: Any, other: Any) -> bool:
 
 def check_key(name: str, folder: Path) -> Checked:
     """The files of a team, as they were when it was scored, by its key.json."""
-    hashes = read_key(folder).get("files")
-    names = [file for file in RESULT_FILES if (folder / file).is_file()]
-    what = f"{', '.join(names)} of {name}, by {KEY_FILE}"
+    hashes = store.read_key(folder).get("files")
+    names = [file for file in store.RESULT_FILES if (folder / file).is_file()]
+    what = f"{', '.join(names)} of {name}, by {store.KEY_FILE}"
     if not isinstance(hashes, dict):
-        return Checked(what, "cannot be checked", f"there is no {KEY_FILE}, or it is damaged")
-    return Checked.bytes_of(what, [file for file in names if hashes.get(file) != file_hash(folder / file)])
+        return Checked(what, "cannot be checked", f"there is no {store.KEY_FILE}, or it is damaged")
+    return Checked.bytes_of(what, [file for file in names if hashes.get(file) != store.file_hash(folder / file)])
 
 
 def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path | None) -> Checked:
@@ -435,12 +415,22 @@ def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path 
     if details is None:
         return Checked(what, "cannot be checked", "details.json is left out")
     try:
-        stored, cases = read_metrics(metrics, where="'metrics.json'"), read_details(details, where="'details.json'")
-        columns, every = every_column(challenge), all_metrics(stored, cases)
-        tables, once = stored_tables(challenge, cases, metrics.with_name("objects.csv")), len(groups_of(challenge))
-        values = partial(values_of_units, challenge, cases)
-        recomputed = columns_in_samples(challenge, columns, values, tables, np.ones((1, once), np.int64))[0].tolist()
-        published, detailed = ([number_at(document, column.path) for column in columns] for document in (stored, every))
+        stored, cases = (
+            store.read_metrics(metrics, where="'metrics.json'"),
+            store.read_details(details, where="'details.json'"),
+        )
+        columns, every = team_scores.every_column(challenge), store.all_metrics(stored, cases)
+        tables, once = (
+            team_scores.stored_tables(challenge, cases, metrics.with_name("objects.csv")),
+            len(team_scores.groups_of(challenge)),
+        )
+        values = partial(team_scores.values_of_units, challenge, cases)
+        recomputed = team_scores.columns_in_samples(challenge, columns, values, tables, np.ones((1, once), np.int64))[
+            0
+        ].tolist()
+        published, detailed = (
+            [store.number_at(document, column.path) for column in columns] for document in (stored, every)
+        )
     except InputFault as error:
         return Checked(what, "cannot be checked", str(error))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
@@ -458,7 +448,7 @@ def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path 
 def check_counts(what: str, table: Path, path: Path) -> Checked:
     """Matched, missed and spurious nuclei of each case and rule: those of objects.csv against details.json."""
     try:
-        details = read_details(path, where="'details.json'")
+        details = store.read_details(path, where="'details.json'")
         with table.open(encoding="utf-8", newline="") as stream:
             rows = Counter((row["case"], row["rule"], row["outcome"]) for row in csv.DictReader(stream))
         for case, entry in details["cases"].items():

@@ -21,44 +21,8 @@ from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
 from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
-from evaluation.leaderboard import ranked_table
-from evaluation.leaderboard.document import (
-    PAIRS_UP_TO,
-    Board,
-    BoardStability,
-    MethodPlaces,
-    Move,
-    OlderBoard,
-    ShownRow,
-    TeamRow,
-    UnitCount,
-    UnrankedRow,
-    board_column,
-    board_gaps,
-    board_methods,
-    board_stability,
-    cells_of,
-    leaderboard_csv,
-    leaderboard_json,
-    team_rows,
-)
-from evaluation.leaderboard.matched_nuclei import (
-    compare_outlines,
-    compare_teams_on_common,
-    compared_measures,
-    matched_nuclei,
-    outlines_of,
-)
-from evaluation.leaderboard.rules import (
-    changed_rules,
-    gameable_ranking,
-    load_ranked,
-    method_in_words,
-    parse_columns,
-    parse_settings,
-    rule_by_units,
-    stored_tricks,
-)
+from evaluation.leaderboard import document, matched_nuclei, ranked_table
+from evaluation.leaderboard import rules as ranking_rules
 from evaluation.leaderboard.score_csv import ScoresInFile, Unit, metrics_in, read_scores
 from evaluation.leaderboard.stored import RESULTS, Unranked, number_at, read_board, read_metrics
 from evaluation.leaderboard.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
@@ -91,7 +55,7 @@ def score_and_rank(
     note: Note | None = None,
     executor: Executor | None = None,
     before: Path | None = None,
-) -> Board:
+) -> document.Board:
     """Score all teams of a folder, as far as it is not done, and rank them.
 
     executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
@@ -100,7 +64,7 @@ def score_and_rank(
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
     old = older_board(before)
-    challenge, rules = load_ranked(challenge_folder)
+    challenge, rules = ranking_rules.load_ranked(challenge_folder)
     columns = plan_columns(challenge, rules.columns)
     scored = score_teams(
         challenge_folder,
@@ -115,17 +79,17 @@ def score_and_rank(
     )
     board = board_of_challenge(challenge, rules, scored.scores, scored.unranked, scored.findings)
     objects = {team.name: output / RESULTS / team.name / "objects.csv" for team in board.teams}
-    board = replace(board, tricks=stored_tricks(output / "tricks.json", board.challenge or {}, objects))
+    board = replace(board, tricks=ranking_rules.stored_tricks(output / "tricks.json", board.challenge or {}, objects))
     board = with_moves(board, old)
     return with_pairs(board, challenge, rules, objects)
 
 
 def rank_folder(
     challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any], progress: Progress | None = None
-) -> Board:
+) -> document.Board:
     """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
-    challenge, rules = load_ranked(challenge_folder)
-    rules = changed_rules(rules, settings)
+    challenge, rules = ranking_rules.load_ranked(challenge_folder)
+    rules = ranking_rules.changed_rules(rules, settings)
     challenge = challenge.model_copy(update={"ranking": rules})
     scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
     board = board_of_challenge(challenge, rules, scores, unranked, (), progress)
@@ -138,20 +102,27 @@ def older_board(path: Path | None) -> dict[str, Any] | None:
         return None if path is None else read_board(path)
 
 
-def with_moves(board: Board, old: Mapping[str, Any] | None) -> Board:
+def with_moves(board: document.Board, old: Mapping[str, Any] | None) -> document.Board:
     """The board with the teams that stand elsewhere than on an older one."""
     if old is None:
         return board
     before = {team["name"]: team["position"] for team in old["teams"]}
     now = {team.name: number(team.position) for team in board.teams}
     names = [*now, *sorted(before.keys() - now.keys())]
-    moves = [Move(name, before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)]
-    return replace(board, before=OlderBoard(old["challenge"], moves))
+    moves = [
+        document.Move(name, before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)
+    ]
+    return replace(board, before=document.OlderBoard(old["challenge"], moves))
 
 
 def with_pairs(
-    board: Board, challenge: Challenge, rules: RankingRules, objects: Mapping[str, Path | None], *, alike: bool = True
-) -> Board:
+    board: document.Board,
+    challenge: Challenge,
+    rules: RankingRules,
+    objects: Mapping[str, Path | None],
+    *,
+    alike: bool = True,
+) -> document.Board:
     """The board with its ranked teams in pairs: its second table and, if ``alike``, which share their errors.
 
     objects  the objects.csv of each team
@@ -159,17 +130,21 @@ def with_pairs(
     As it was for more than ``PAIRS_UP_TO`` teams, and for challenges in which nothing is matched.
     """
     order = [team.name for team in board.teams]
-    if not challenge.matching.rules or len(order) > PAIRS_UP_TO:
+    if not challenge.matching.rules or len(order) > document.PAIRS_UP_TO:
         return board
-    matched = matched_nuclei(challenge, compared_measures(challenge, rules), {name: objects[name] for name in order})
+    matched = matched_nuclei.read_matched_nuclei(
+        challenge, matched_nuclei.compared_measures(challenge, rules), {name: objects[name] for name in order}
+    )
     if matched.measures:
-        board = replace(board, common_nuclei=compare_teams_on_common(challenge, rules, matched, order))
-    return replace(board, alike=compare_outlines(*outlines_of(matched))) if alike else board
+        board = replace(board, common_nuclei=matched_nuclei.compare_teams_on_common(challenge, rules, matched, order))
+    return (
+        replace(board, alike=matched_nuclei.compare_outlines(*matched_nuclei.outlines_of(matched))) if alike else board
+    )
 
 
 def rank_scores(
     scores: ScoresInFile, rules: RankingRules, challenge: Challenge | None, progress: Progress | None = None
-) -> Board:
+) -> document.Board:
     """Rank the teams of a CSV file. Raises WrongUsage ("missing-metric")."""
     return build_board(
         table_in_file(scores, rules, challenge),
@@ -200,11 +175,11 @@ def table_in_file(scores: ScoresInFile, rules: RankingRules, challenge: Challeng
     )
 
 
-def write_board(folder: Path, board: Board) -> None:
+def write_board(folder: Path, board: document.Board) -> None:
     """Write leaderboard.csv and leaderboard.json, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "leaderboard.csv", leaderboard_csv(board))
-    write_atomically(folder / "leaderboard.json", leaderboard_json(board))
+    write_atomically(folder / "leaderboard.csv", document.leaderboard_csv(board))
+    write_atomically(folder / "leaderboard.json", document.leaderboard_json(board))
 
 
 def rank_given(
@@ -217,7 +192,7 @@ def rank_given(
     unit: Unit,
     before: Path | None = None,
     progress: Progress | None = None,
-) -> Board:
+) -> document.Board:
     """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
 
     before  an older board, its folder or its leaderboard.json: who moves is told
@@ -228,7 +203,7 @@ def rank_given(
     if (results is None) == (scores is None):
         number = "neither is" if results is None else "both are"
         raise WrongUsage(fault("missing-option", "--results, --scores", wording="no-results-or-scores", number=number))
-    changes, old = parse_settings(settings), older_board(before)
+    changes, old = ranking_rules.parse_settings(settings), older_board(before)
     if results is not None:
         if challenge_folder is None:
             raise WrongUsage(fault("missing-option", "--challenge", wording="no-challenge-of-results"))
@@ -236,15 +211,7 @@ def rank_given(
         return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
     assert scores is not None
     challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
-    in_file = read_scores(
-        scores,
-        rules.columns,
-        unit=unit,
-        missing=rules.missing,
-        challenge=challenge,
-        unranked=rules.unranked,
-        draw=None if needs_units(rules.method) else (rules.samples, rules.seed),
-    )
+    in_file = read_scores(scores, rules, unit=unit, challenge=challenge)
     return with_moves(rank_scores(in_file, rules, challenge, progress), old)
 
 
@@ -255,12 +222,12 @@ def rules_of_scores(
     challenge: Challenge | None = None
     if challenge_folder is not None:
         refuse_columns(columns, "--challenge")
-        challenge, rules = load_ranked(challenge_folder)
+        challenge, rules = ranking_rules.load_ranked(challenge_folder)
     elif not columns:
         raise WrongUsage(fault("missing-option", "--column", wording="no-column", metrics=metrics_in(scores)))
     else:
-        rules = RankingRules(**DEFAULT_RANKING, columns=parse_columns(columns))
-    return challenge, changed_rules(rules, changes)
+        rules = RankingRules(**DEFAULT_RANKING, columns=ranking_rules.parse_columns(columns))
+    return challenge, ranking_rules.changed_rules(rules, changes)
 
 
 def refuse_columns(columns: Sequence[str], beside: str) -> None:
@@ -279,13 +246,13 @@ def board_of_challenge(
     unranked: Sequence[Unranked],
     findings: Sequence[Finding],
     progress: Progress | None = None,
-) -> Board:
+) -> document.Board:
     """The leaderboard of results of a challenge."""
     versions = tuple(sorted({team.version for team in scores}))
     if len(versions) > 1:
         findings = [*findings, fault("several-versions", "results", versions=versions)]
     names = [*(team.name for team in scores), *(team.name for team in unranked)]
-    findings = [*findings, *gameable_ranking(challenge), *unknown_entries(rules, names)]
+    findings = [*findings, *ranking_rules.gameable_ranking(challenge), *unknown_entries(rules, names)]
     unit_name = "patients" if any(case.name != case.group for case in challenge.cases) else "cases"
     return build_board(
         score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
@@ -329,7 +296,7 @@ def build_board(
     unit_name: str = "patients",
     findings: Sequence[Finding] = (),
     progress: Progress | None = None,
-) -> Board:
+) -> document.Board:
     """Rank the teams of a table, test their differences, and draw samples of their units.
 
     unranked  teams that have no scores
@@ -340,9 +307,9 @@ def build_board(
     values of units that are not known.
     """
     if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
-        raise WrongUsage(fault("missing-units", "ranking", rule=rule_by_units(rules)))
+        raise WrongUsage(fault("missing-units", "ranking", rule=ranking_rules.rule_by_units(rules)))
     if has_replaced(table) and (rules.method in BY_MATRIX or rules.ex_aequo):
-        got = f"'worst' for missing values, beside {rule_by_units(rules)}"
+        got = f"'worst' for missing values, beside {ranking_rules.rule_by_units(rules)}"
         raise WrongUsage(fault("contradictory-rules", "ranking.missing", got=got, expected=WITH_TESTS, fix=SET_MISSING))
     if rules.missing == "complete_cases":
         table = ranked_table.complete_table(table, rules)
@@ -355,40 +322,40 @@ def build_board(
     common = ranked_table.common_values(placed)
     claimed = tests if common is placed else ranked_table.compare_columns(common, rules, progress)
     across = across_columns(claimed)
-    few = len(table.teams) + len(unranked) <= PAIRS_UP_TO
-    teams: tuple[TeamRow, ...] = ()
-    methods: tuple[MethodPlaces, ...] = ()
-    stability = BoardStability(0, rules.seed, "no-teams")
+    few = len(table.teams) + len(unranked) <= document.PAIRS_UP_TO
+    teams: tuple[document.TeamRow, ...] = ()
+    methods: tuple[document.MethodPlaces, ...] = ()
+    stability = document.BoardStability(0, rules.seed, "no-teams")
     if full and placed.teams:
         plain = full if placed is table else ranked_table.apply_method(placed, rules, tests)
         drawn = ranked_table.draw_samples(placed, rules, plain)
         ranking = ranked_table.share_places(placed, rules, tests) if rules.ex_aequo else plain
-        teams = team_rows(placed, rules, ranking, drawn, few=few)
-        stability = board_stability(drawn, rules, placed)
-        if len(teams) <= PAIRS_UP_TO:
+        teams = document.team_rows(placed, rules, ranking, drawn, few=few)
+        stability = document.board_stability(drawn, rules, placed)
+        if len(teams) <= document.PAIRS_UP_TO:
             order = [placed.teams.index(team.name) for team in teams]
             by_method = ranked_table.places_by_methods(placed, rules, tests)
-            methods = board_methods({name: places[order] for name, places in by_method.items()})
+            methods = document.board_methods({name: places[order] for name, places in by_method.items()})
     first = placed.teams.index(teams[0].name) if teams else 0
     by_unit = bool(teams) and teams[0].columns[0].by_unit is not ABSENT
     paths = [column.path for column in rules.columns]
     without = [
-        UnrankedRow(name, cells_of(paths, value=values), "no-value", full.why[name])
+        document.UnrankedRow(name, document.cells_of(paths, value=values), "no-value", full.why[name])
         for name, values, has_place in zip(table.teams, table.overall, is_ranked, strict=True)
         if full and not has_place
     ]
-    without += [UnrankedRow(team.name, (), team.code, team.reason) for team in unranked]
-    return Board(
+    without += [document.UnrankedRow(team.name, (), team.code, team.reason) for team in unranked]
+    return document.Board(
         challenge=identity_of(challenge, rules) or None,
         software={**software(), "scored_with": tuple(versions)},
         ranking={
             **rules.model_dump(mode="json", exclude={"columns"}),
-            "in_words": method_in_words(rules, len(table.units), unit_name),
+            "in_words": ranking_rules.method_in_words(rules, len(table.units), unit_name),
         },
-        units=UnitCount(len(table.units), unit_name),
+        units=document.UnitCount(len(table.units), unit_name),
         unit_names=table.units if by_unit else (),
         columns=tuple(
-            board_column(
+            document.board_column(
                 column,
                 rules,
                 claimed[index],
@@ -402,9 +369,9 @@ def build_board(
         teams=teams,
         not_ranked=tuple(sorted(without, key=lambda row: row.name)),
         shown=tuple(
-            ShownRow(
+            document.ShownRow(
                 team.name,
-                cells_of(
+                document.cells_of(
                     paths,
                     value=team.overall,
                     **({} if team.by_unit is None or not by_unit else {"by_unit": team.by_unit}),
@@ -415,7 +382,7 @@ def build_board(
         methods=methods,
         stability=stability,
         findings=tuple(render_findings(findings)),
-        gaps=board_gaps(placed, rules, unit_name),
+        gaps=document.board_gaps(placed, rules, unit_name),
     )
 
 
@@ -470,7 +437,7 @@ def ranks_of_first(table: ScoreTable, rules: RankingRules) -> Ranks:
     return {("submissions",): (submissions, None), **dict(zip(rank_paths(rules), known, strict=True))}
 
 
-def store_results(board: Board, output: Path, folder: Path) -> None:
+def store_results(board: document.Board, output: Path, folder: Path) -> None:
     """Write the metrics.json of every ranked team as ``<team>.json``: what a challenge keeps in ``leaderboard/``."""
     folder.mkdir(parents=True, exist_ok=True)
     for team in board.teams:

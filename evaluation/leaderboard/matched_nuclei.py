@@ -71,7 +71,7 @@ class MatchedNuclei:
     without: Mapping[str, str]
 
 
-def matched_nuclei(
+def read_matched_nuclei(
     challenge: Challenge, measures: tuple[str, ...], objects: Mapping[str, Path | None]
 ) -> MatchedNuclei:
     """Read what teams matched under the first matching rule of a challenge, which must have one.

@@ -13,30 +13,9 @@ import numpy.typing as npt
 from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
 from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
+from evaluation.ranking import methods, stability
 from evaluation.ranking.differences import BETTER, Differences, better_in_samples, paired_differences, wins_in_samples
-from evaluation.ranking.methods import (
-    BY_MATRIX,
-    Ranking,
-    has_replaced,
-    has_value,
-    keep_complete_units,
-    needs_units,
-    positions_of,
-    rank_behind,
-    rank_teams,
-    select_teams,
-    unit_values,
-)
 from evaluation.ranking.significance import PairwiseTest, compare_teams, ex_aequo_positions
-from evaluation.ranking.stability import (
-    RankSamples,
-    Stability,
-    bootstrap_ranks,
-    rank_by_values,
-    sample_means,
-    sample_weights,
-    undrawn,
-)
 
 DIFFERENCES_UP_TO = 50  # teams, of which all pairs are compared; of more those with the first one
 SAME = 2e-6  # up to here numbers differ that were made from values with six decimals
@@ -44,61 +23,52 @@ SAME = 2e-6  # up to here numbers differ that were made from values with six dec
 
 def complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
     """``keep_complete_units``, also in samples."""
-    cut = keep_complete_units(table)
+    cut = methods.keep_complete_units(table)
     if cut.samples is None or cut.gaps is None or cut.by_unit is None:
         return cut
-    weights = sample_weights(len(table.units), rules.samples, rules.seed)
-    means = np.moveaxis(np.round(sample_means(cut.by_unit, weights), 6), 0, 1)
+    weights = stability.sample_weights(len(table.units), rules.samples, rules.seed)
+    means = np.moveaxis(np.round(stability.sample_means(cut.by_unit, weights), 6), 0, 1)
     samples, columns = cut.samples.copy(), np.flatnonzero(cut.gaps.left_out)
     samples[..., columns] = means[..., columns]
     return replace(cut, samples=samples)
 
 
-def apply_method(table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None) -> Ranking:
+def apply_method(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None
+) -> methods.Ranking:
     """Rank the teams of a table by the method of the rules; places are not shared yet. Floors come first.
 
     tests  those of ``compare_columns``, if they are there
     """
 
-    def rank(part: ScoreTable) -> Ranking:
-        return rank_by_method(part, rules, tests if part is table else None)
-
-    return rank_behind(table, rank)
-
-
-def rank_by_method(
-    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None
-) -> Ranking:
-    """``apply_method`` to teams of which all, or none, meet the floors."""
-    matrix = None
-    if rules.method == "test_then_rank":
-        tests = tests or compare_columns(table, rules)
-        matrix = np.stack([test.better for test in tests if test is not None])
-    elif rules.method == "better_teams":
-        matrix = better_matrix(table, rules)
-    return rank_teams(
-        table,
-        method=rules.method,
-        ties=rules.ties,
-        missing=rules.missing_rank,
-        aggregate=rules.aggregate,
-        test_matrix=matrix,
-    )
-
-
-def better_matrix(table: ScoreTable, rules: RankingRules) -> npt.NDArray[np.int8]:
-    """1 where the team of the row is better than that of the column by the paired difference, int8 (K, T, T)."""
-    assert table.by_unit is not None
-    comparisons = [
-        paired_differences(
-            table.by_unit[:, index],
-            higher_is_better=bool(table.higher_is_better[index]),
-            level=rules.significance_level,
-            margin=rules.margin_of(column),
+    def rank(part: ScoreTable) -> methods.Ranking:
+        matrix = None
+        if rules.method == "test_then_rank":
+            of_part = tests if tests and part is table else compare_columns(part, rules)
+            matrix = np.stack([test.better for test in of_part if test is not None])
+        elif rules.method == "better_teams":
+            level, columns = rules.significance_level, range(len(rules.columns))
+            better = [differences_in(part, rules, column, level=level).verdict == BETTER for column in columns]
+            matrix = np.stack(better).astype(np.int8)
+        return methods.rank_teams(
+            part,
+            method=rules.method,
+            ties=rules.ties,
+            missing=rules.missing_rank,
+            aggregate=rules.aggregate,
+            test_matrix=matrix,
         )
-        for index, column in enumerate(rules.columns)
-    ]
-    return np.stack([comparison.verdict == BETTER for comparison in comparisons]).astype(np.int8)
+
+    return methods.rank_behind(table, rank)
+
+
+def differences_in(
+    table: ScoreTable, rules: RankingRules, column: int, *, level: float, rows: Sequence[int] | None = None
+) -> Differences:
+    """The paired differences of the teams in a column; ``rows`` as in ``paired_differences``."""
+    assert table.by_unit is not None
+    higher, margin = bool(table.higher_is_better[column]), rules.margin_of(rules.columns[column])
+    return paired_differences(table.by_unit[:, column], higher_is_better=higher, level=level, margin=margin, rows=rows)
 
 
 def compare_columns(
@@ -131,13 +101,8 @@ def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: i
     """
     if table.by_unit is None or not table.teams:
         return None
-    return paired_differences(
-        table.by_unit[:, column],
-        higher_is_better=bool(table.higher_is_better[column]),
-        level=rules.significance_level / len(rules.columns),
-        margin=rules.margin_of(rules.columns[column]),
-        rows=None if len(table.teams) <= DIFFERENCES_UP_TO else [first],
-    )
+    rows = None if len(table.teams) <= DIFFERENCES_UP_TO else [first]
+    return differences_in(table, rules, column, level=rules.significance_level / len(rules.columns), rows=rows)
 
 
 def common_values(table: ScoreTable) -> ScoreTable:
@@ -145,7 +110,7 @@ def common_values(table: ScoreTable) -> ScoreTable:
     return table if table.gaps is None else replace(table, by_unit=table.gaps.by_unit)
 
 
-def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None]) -> Ranking:
+def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None]) -> methods.Ranking:
     """Rank the teams so that those which cannot be told apart share a place in a column (ex aequo).
 
     In a column the rank of a team is one more than the number of teams with fewer teams significantly better than them
@@ -154,8 +119,10 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Pairwis
     """
     places = np.stack([ex_aequo_positions(test) for test in tests if test is not None], axis=1)
     shared = replace(table, overall=places, higher_is_better=np.zeros(len(table.columns), np.bool_), by_unit=None)
-    method = "mean_of_ranks" if needs_units(rules.method) else rules.method
-    return rank_behind(shared, partial(rank_teams, method=method, ties=rules.ties, missing=rules.missing_rank))
+    method = "mean_of_ranks" if methods.needs_units(rules.method) else rules.method
+    return methods.rank_behind(
+        shared, partial(methods.rank_teams, method=method, ties=rules.ties, missing=rules.missing_rank)
+    )
 
 
 def rank_table(
@@ -173,7 +140,7 @@ def rank_table(
     if not is_ranked.any():
         return position, combined
     if rules.ex_aequo or not is_ranked.all():
-        ranked_table = select_teams(table, is_ranked)
+        ranked_table = methods.select_teams(table, is_ranked)
         of_kept = tests if tests is not None and is_ranked.all() else compare_columns(ranked_table, rules)
         placed = share_places(ranked_table, rules, of_kept) if rules.ex_aequo else apply_method(ranked_table, rules)
     position[is_ranked], combined[is_ranked] = placed.position, placed.combined
@@ -190,14 +157,14 @@ def places_by_methods(
     units. All other rules stay.
     """
     by_method: dict[RankingMethod, Float64] = {}
-    replaced = has_replaced(table)
+    replaced = methods.has_replaced(table)
     for method in get_args(RankingMethod):
-        if (needs_units(method) and table.by_unit is None) or (method == "absolute" and len(table.columns) > 1):
+        if (methods.needs_units(method) and table.by_unit is None) or (method == "absolute" and len(table.columns) > 1):
             continue
-        if method in BY_MATRIX and replaced:
+        if method in methods.BY_MATRIX and replaced:
             continue
         places, _ = rank_table(table, rules.model_copy(update={"method": method}), tests)
-        if method == rules.method or method not in BY_MATRIX or np.nanmin(places) < np.nanmax(places):
+        if method == rules.method or method not in methods.BY_MATRIX or np.nanmin(places) < np.nanmax(places):
             by_method[method] = places
     return by_method
 
@@ -219,7 +186,7 @@ def position_ranker(
 ) -> Callable[[Float64], Float64]:
     """``positions_of`` by the weights of a table and the rules."""
     return partial(
-        positions_of,
+        methods.positions_of,
         higher_is_better=higher_is_better,
         weights=table.weights,
         method=method,
@@ -239,13 +206,15 @@ def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below:
     return positions
 
 
-def draw_samples(table: ScoreTable, rules: RankingRules, plain: Ranking) -> Stability:
+def draw_samples(table: ScoreTable, rules: RankingRules, plain: methods.Ranking) -> stability.Stability:
     """The bootstrap over the units of a table, of the ranking before places are shared."""
     reason = "no-units" if table.by_unit is None else "one-unit" if len(table.units) < 2 else ""
     if reason or not_resampled(table, rules):
-        return undrawn(plain.position, reason or "not-resampled")
+        return stability.undrawn(plain.position, reason or "not-resampled")
     rank = sample_ranker(table, rules)
-    return bootstrap_ranks(rank, plain.position, units=len(table.units), samples=rules.samples, seed=rules.seed)
+    return stability.bootstrap_ranks(
+        rank, plain.position, units=len(table.units), samples=rules.samples, seed=rules.seed
+    )
 
 
 def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
@@ -254,7 +223,7 @@ def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
     They are known where those in the sample of all units, each once, are the published ones.
     """
     values, floors = sampled_values(table)(np.ones((1, len(table.units)), np.int64))
-    pairs = [] if needs_units(rules.method) else [(table.columns, values[0], table.overall)]
+    pairs = [] if methods.needs_units(rules.method) else [(table.columns, values[0], table.overall)]
     if table.floor_values is not None:
         pairs.append((table.floors, floors[0], table.floor_values))
     return [
@@ -274,14 +243,14 @@ def sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float6
         places = [table.columns.index(path) if path in table.columns else -1 for path in table.floors]
 
         def of_means(weights: Int64) -> tuple[Float64, Float64]:
-            values = np.round(sample_means(by_unit, weights), 6)
+            values = np.round(stability.sample_means(by_unit, weights), 6)
             unknown = np.full((*values.shape[:2], 1), np.nan)
             return values, np.concatenate([values, unknown], axis=2)[..., places]
 
         return of_means
     samples = np.moveaxis(table.samples, 0, 1)
     units = len(table.units)
-    drawn = sample_weights(units, table.samples.shape[1] - units - 1, table.seed)
+    drawn = stability.sample_weights(units, table.samples.shape[1] - units - 1, table.seed)
     row_of = {weights.tobytes(): row for row, weights in enumerate(drawn)}
 
     def of_samples(weights: Int64) -> tuple[Float64, Float64]:
@@ -291,7 +260,7 @@ def sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float6
     return of_samples
 
 
-def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
+def sample_ranker(table: ScoreTable, rules: RankingRules) -> stability.RankSamples:
     """The function that ranks samples of the units of a table by the method of the rules.
 
     Which teams are below a floor is found in each sample; samples in which these are the same are ranked together.
@@ -299,7 +268,7 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
     values = sampled_values(table)
     if not table.floors:
         return rank_in_samples(table, rules, values)
-    rankers: dict[bytes, RankSamples] = {}
+    rankers: dict[bytes, stability.RankSamples] = {}
 
     def rank_samples(weights: Int64) -> Float64:
         below = ~(values(weights)[1] >= np.array(table.at_least)).all(axis=2)
@@ -319,28 +288,26 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> RankSamples:
 
 def rank_in_samples(
     table: ScoreTable, rules: RankingRules, values: Callable[[Int64], tuple[Float64, Float64]]
-) -> RankSamples:
+) -> stability.RankSamples:
     """``sample_ranker`` for samples in which the same teams are below a floor."""
     assert table.by_unit is not None
     if rules.method == "ranked_pairs":
         return lambda weights: np.array([rank_drawn(table, rules, times) for times in weights])
     below = table.below_floor()
-    if rules.method in BY_MATRIX:
+    if rules.method in methods.BY_MATRIX:
         return test_ranker(table, rules, below)
-    if not needs_units(rules.method):
+    if not methods.needs_units(rules.method):
         rank = position_ranker(table, rules, table.higher_is_better, rules.method)
         return lambda weights: positions_behind(values(weights)[0], rank, below)
-    unit_ranks = unit_values(table, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
+    values_of = partial(methods.unit_values, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
+    unit_ranks = values_of(table)
     if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
         by_unit = np.empty_like(unit_ranks.by_unit)
         for part in (below, ~below):
-            of_part = unit_values(
-                select_teams(table, part), method=rules.method, ties=rules.ties, missing=rules.missing_rank
-            )
-            by_unit[part] = of_part.by_unit
+            by_unit[part] = values_of(methods.select_teams(table, part)).by_unit
         unit_ranks = replace(unit_ranks, by_unit=by_unit)
     rank = position_ranker(table, rules, unit_ranks.higher_is_better, rules.method)
-    return rank_by_values(
+    return stability.rank_by_values(
         unit_ranks.by_unit, lambda values: positions_behind(values, rank, below), aggregate=rules.aggregate
     )
 
@@ -352,7 +319,7 @@ def rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64:
     return apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position
 
 
-def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamples:
+def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stability.RankSamples:
     """The same for ``BY_MATRIX``: all pairs of teams are tested again in each sample, those below a floor apart."""
     by_tests = rules.method == "test_then_rank"
 
@@ -368,7 +335,7 @@ def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamp
     of_parts = [
         [in_samples(of_part.by_unit[:, index], index) for index in range(len(table.columns))]
         for part in parts
-        if (of_part := select_teams(table, part)).by_unit is not None
+        if (of_part := methods.select_teams(table, part)).by_unit is not None
     ]
 
     rank = position_ranker(table, rules, np.full(len(table.columns), by_tests), rules.method)
@@ -377,7 +344,7 @@ def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> RankSamp
         won = np.empty((len(weights), *table.overall.shape))
         for part, of_columns in zip(parts, of_parts, strict=True):
             won[:, part] = np.stack([of_column(weights) for of_column in of_columns], axis=2)
-        won[:, ~has_value(table)] = np.nan
+        won[:, ~methods.has_value(table)] = np.nan
         return positions_behind(won, rank, below)
 
     return rank_samples

@@ -19,13 +19,13 @@ from typing import Literal
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.rules import RankingColumn
+from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import FAULTS_NAMED, Finding, counted, did_you_mean, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.model import OF_STRATA, WORST_GROUP, Bool, Float64, Gaps, Int64, MissingValues, ScoreTable
-from evaluation.ranking.methods import Settled, settle_gaps
+from evaluation.ranking.methods import Settled, needs_units, settle_gaps
 from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.results.documents import LARGEST_SCORE
 from evaluation.scoring.score import worst_by_name
@@ -81,23 +81,16 @@ class ScoresOfCases:
     has_row: Bool
 
 
-def read_scores(
-    path: Path,
-    columns: Sequence[RankingColumn],
-    *,
-    unit: Unit,
-    missing: MissingValues = "worst",
-    challenge: Challenge | None = None,
-    unranked: Sequence[str] = (),
-    draw: tuple[int, int] | None = None,
-) -> ScoresInFile:
+def read_scores(path: Path, rules: RankingRules, *, unit: Unit, challenge: Challenge | None = None) -> ScoresInFile:
     """The scores of a CSV file in the columns of a ranking: ``read_rows``, then ``table_of_rows``.
 
-    draw      number of samples and seed: then columns that are no means over the units are computed in samples, too
-    unranked  entries that are shown, with no value in a column where they lack one that another entry has
+    Entries that the rules do not rank are shown, with no value in a column where they lack one that another entry has.
+    Columns that are no means over the units are computed in the samples of the ranking, too, if it goes by the columns.
     """
+    columns, unranked = rules.columns, rules.unranked
+    draw = None if needs_units(rules.method) else (rules.samples, rules.seed)
     every, findings = read_rows(path, columns, challenge)
-    scores = table_of_rows(without_teams(every, unranked), columns, unit=unit, missing=missing, draw=draw)
+    scores = table_of_rows(without_teams(every, unranked), columns, unit=unit, missing=rules.missing, draw=draw)
     shown: list[TeamScores] = []
     if set(unranked) & set(every.teams):
         table = table_of_rows(every, columns, unit=unit, missing="unranked").table
@@ -170,7 +163,7 @@ def table_of_rows(
     unit     what teams are compared in, and what samples are drawn from
     missing  what becomes of teams that lack values of cases: ``settle_gaps``. No row is the same as an empty cell
     mean     then all columns are means over these, however their paths end
-    draw     as in ``read_scores``
+    draw     number of samples and seed: then columns that are no means over the units are computed in samples, too
     """
     higher = np.array([column.direction == "descending" for column in columns], np.bool_)
     worst = worst_by_name(column.path for column in columns)

@@ -17,11 +17,10 @@ from pydantic import BaseModel, ValidationError
 from evaluation.challenge import LimitRules
 from evaluation.decoding.csv import Table, read_table
 from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
-from evaluation.findings import Finding, fault, quote
-from evaluation.findings.errors import InputFault, refused
+from evaluation.findings import quote
+from evaluation.findings.errors import refused
 from evaluation.model import Bool
-from evaluation.results.documents import DetailsFile, LeaderboardFile, MetricsFile, as_json
-from evaluation.results.files import write_atomically
+from evaluation.results.documents import DetailsFile, LeaderboardFile, MetricsFile
 
 KEY_FILE, RESULTS = "key.json", "results"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
@@ -55,10 +54,8 @@ def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
         with path.open("rb") as stream:
             document = unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
         MetricsFile.model_validate(document)
-    except OSError as error:
-        raise refused("not-metrics", where, got=(error.strerror or "not readable").lower()) from None
-    except (ValidationError, RecursionError) as error:
-        raise refused("not-metrics", where, got=why_invalid(error)) from None
+    except (OSError, ValidationError, RecursionError) as error:
+        raise refused("not-metrics", where, got=why_refused(error)) from None
     metrics: dict[str, Any] = document
     return metrics
 
@@ -74,10 +71,12 @@ def unwrapped(document: Any) -> Any:
     return next((value for value in values if isinstance(value, dict) and "challenge" in value), document)
 
 
-def why_invalid(error: ValidationError | RecursionError) -> str:
-    """The first thing that is wrong with the form of a document, and where."""
-    if isinstance(error, RecursionError):
-        return "tables nested too deeply"
+def why_refused(error: OSError | ValueError | RecursionError) -> str:
+    """Why a document cannot be read, or the first thing that is wrong with its form, and where."""
+    if isinstance(error, OSError):
+        return (error.strerror or "not readable").lower()
+    if not isinstance(error, ValidationError):
+        return "tables nested too deeply" if isinstance(error, RecursionError) else "not JSON"
     problem = error.errors(include_input=False, include_url=False)[0]
     path = ".".join(str(part) for part in problem["loc"] if part != "function-after")
     return f"{quote(path, 100)} is wrong: {problem['msg'][:100].lower()}" if path else "no object of scores"
@@ -99,31 +98,15 @@ def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str,
 
     Raises InputFault: not-metrics, too-large, too-deep.
     """
-
-    def not_ours(why: str) -> Finding:
-        return fault("not-metrics", where, wording="not-our-form", got=why, name=path.name)
-
     try:
         with path.open("rb") as stream:
-            document = plain_object(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES))
-        form.model_validate(document)
-    except OSError as error:
-        raise InputFault(not_ours((error.strerror or "not readable").lower())) from None
-    except (ValidationError, RecursionError) as error:
-        raise InputFault(not_ours(why_invalid(error))) from None
-    return document
-
-
-def plain_object(stream: BinaryIO, where: str, limits: LimitRules) -> dict[str, Any]:
-    data = read_text(stream, where, limits)
-    try:
+            data = read_text(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES))
         with resting_collector():
-            document = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        raise refused("not-metrics", where, wording="not-its-details", got="not JSON", metrics="it") from None
-    check_keys(data, where)
-    if not isinstance(document, dict):
-        raise refused("not-metrics", where, wording="not-its-details", got="no object", metrics="it")
+            document: dict[str, Any] = orjson.loads(data)
+        check_keys(data, where)
+        form.model_validate(document)
+    except (OSError, ValidationError, RecursionError, orjson.JSONDecodeError) as error:
+        raise refused("not-metrics", where, wording="not-our-form", got=why_refused(error), name=path.name) from None
     return document
 
 
@@ -185,10 +168,6 @@ def hashed(stream: BinaryIO) -> str:
 def file_hash(path: Path) -> str:
     with path.open("rb") as stream:
         return hashed(stream)
-
-
-def write_key(folder: Path, content: dict[str, Any]) -> None:
-    write_atomically(folder / KEY_FILE, as_json(content))
 
 
 def read_key(folder: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -88,9 +89,12 @@ def groups_of(challenge: Challenge) -> tuple[str, ...]:
 
 def scores_entry(scores: TeamScores) -> dict[str, Any]:
     """Scores as JSON, NaN as None: what an audit keeps of a run."""
-    units = None if scores.by_unit is None else listing(scores.by_unit)
-    parts = {"overall": listing(scores.overall), "by_unit": units, "floors": listing(scores.floors)}
-    return {**parts, "version": scores.version}
+    arrays = {"overall": scores.overall, "by_unit": scores.by_unit, "floors": scores.floors}
+    lists = {
+        name: None if values is None else np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload]
+        for name, values in arrays.items()
+    }
+    return {**lists, "version": scores.version}
 
 
 def scores_from_entry(team: str, entry: dict[str, Any]) -> TeamScores:
@@ -98,11 +102,6 @@ def scores_from_entry(team: str, entry: dict[str, Any]) -> TeamScores:
     overall, floors = (np.array(entry[part], np.float64) for part in ("overall", "floors"))
     units = None if entry["by_unit"] is None else np.array(entry["by_unit"], np.float64).reshape(len(overall), -1)
     return TeamScores(team, overall, units, entry["version"], floors)
-
-
-def listing(values: Float64) -> list[Any]:
-    """Numbers as nested lists, None for NaN."""
-    return np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload, no-any-return]
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -220,14 +219,10 @@ def values_of_units(
     scores = scores_of(
         [(value_at(entry["scores"], metric.path), value_at(entry["undefined"], metric.path)) for entry in entries]
     )
-    of_cases = [details["cases"][case.name] for case in cases]
-    missing = [not entry["submitted"] for entry in of_cases]
-    counts = [entry["rules"][column.rule]["counts"] for entry in of_cases]
-    empty = [entry["submitted"] and are_empty(counted) for entry, counted in zip(of_cases, counts, strict=True)]
     rows: dict[str, list[int]] = {}
     for row, case in enumerate(cases):
         rows.setdefault(case.name if kind == "case" else case.group, []).append(row)
-    units = unite(bare_table(cases, missing, empty), [rows[name] for name in names])
+    units = unite(bare_table(cases, details, column.rule), [rows[name] for name in names])
     undefined, counts_missed = challenge.aggregation.undefined, metric.counts_missed
     return penalise(scores, units, metric.worst_of(units), undefined=undefined, counts_missed=counts_missed).value
 
@@ -246,10 +241,7 @@ def values_in_samples(
         return None
     floors = plan_columns(challenge, as_columns(floor.path for floor in rules.require))
     weights = sample_weights(len(groups_of(challenge)), rules.samples, rules.seed)
-
-    def values(column: PlannedColumn, kind: Literal["case", "group", "pooled"]) -> Float64:
-        return values_of_units(challenge, details, column, kind)
-
+    values = partial(values_of_units, challenge, details)
     return columns_in_samples(challenge, [*columns, *floors], values, tables, weights)
 
 
@@ -297,7 +289,7 @@ def columns_in_samples(
     for rule in dict.fromkeys(column.rule for column in columns):
         of_rule = [k for k, column in enumerate(columns) if column.rule == rule]
         units = {k: unit_of(challenge, columns[k]) for k in of_rule}
-        table = tables(rule) if "pooled" in units.values() else bare_table(cases, (), ())
+        table = tables(rule) if "pooled" in units.values() else bare_table(cases)
         if table is None:
             continue
         known = [k for k in of_rule if units[k] and (units[k] != "pooled" or is_known(columns[k], table, challenge))]
@@ -389,11 +381,8 @@ def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Pat
     cases = ordered_cases(challenge)
 
     def table_of(rule: str) -> CaseTable:
-        entries = [details["cases"][case.name] for case in cases]
-        counts = [entry["rules"][rule]["counts"] for entry in entries]
-        missing = [not entry["submitted"] for entry in entries]
-        empty = [entry["submitted"] and are_empty(count) for entry, count in zip(entries, counts, strict=True)]
-        table = bare_table(cases, missing, empty)
+        counts = [details["cases"][case.name]["rules"][rule]["counts"] for case in cases]
+        table = bare_table(cases, details, rule)
         more = [count.get("sums", {}) for count in counts]
         sums = dict(table.sums) | {name: np.array([count[name] for count in more]) for name in more[0]}
         pairs = table.pairs
@@ -447,16 +436,20 @@ def are_empty(counts: Mapping[str, Any]) -> bool:
     return bool(predicted == 0 < counts["true_positives"] + counts["false_negatives"])
 
 
-def bare_table(cases: Sequence[Case], missing: Sequence[bool], empty: Sequence[bool]) -> CaseTable:
-    """Cases of which only that is known which a penalty depends on: missing and empty cases, image sizes."""
+def bare_table(cases: Sequence[Case], details: Mapping[str, Any] | None = None, rule: str = "") -> CaseTable:
+    """Cases of which only that is known which a penalty depends on: image sizes, and from details.json which cases are
+    missing or empty under a matching rule."""
+    entries = [details["cases"][case.name] for case in cases] if details else []
+    missing = [not entry["submitted"] for entry in entries]
+    empty = [entry["submitted"] and are_empty(entry["rules"][rule]["counts"]) for entry in entries]
     diagonal = np.array([np.hypot(case.height - 1, case.width - 1) for case in cases])
     spacing = np.array([np.nan if case.spacing_um is None else case.spacing_um for case in cases])
     rows, none, zeros = np.empty(0, np.int64), np.empty(0, np.int16), np.zeros(len(cases), np.int64)
     return CaseTable(
         sums={
             "cases": np.ones(len(cases), np.int64),
-            "missing": np.array(missing, np.int64) if len(missing) else zeros,
-            "empty": np.array(empty, np.int64) if len(empty) else zeros,
+            "missing": np.array(missing, np.int64) if details else zeros,
+            "empty": np.array(empty, np.int64) if details else zeros,
             "points": zeros,
         },
         largest={"diagonal_px": diagonal, "diagonal_um": diagonal * spacing},

@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
 from evaluation.execution.workers import Job, Progress, run_job, run_jobs
@@ -28,25 +28,11 @@ from evaluation.findings.errors import (
     WrongUsage,
     redact_findings,
 )
-from evaluation.leaderboard.stored import (
-    KEY_FILE,
-    RESULT_FILES,
-    RESULTS,
-    Unranked,
-    add_file,
-    add_text,
-    file_hash,
-    forget,
-    holds_result,
-    read_details,
-    read_key,
-    read_metrics,
-    rejection_in,
-    write_key,
-)
+from evaluation.leaderboard import stored as store
 from evaluation.leaderboard.team_scores import PlannedColumn, TeamScores, stored_tables, team_of_documents
 from evaluation.results import __version__
-from evaluation.results.files import write_together
+from evaluation.results.documents import as_json
+from evaluation.results.files import write_atomically, write_together
 from evaluation.scoring.rasterise import with_sizes
 from evaluation.scoring.read import reference_files
 from evaluation.scoring.receive import memory_needs, rejection
@@ -75,7 +61,7 @@ class ScoredTeams:
     """All teams of a folder: those with scores, and those without, with findings about the folder."""
 
     scores: tuple[TeamScores, ...]
-    unranked: tuple[Unranked, ...]
+    unranked: tuple[store.Unranked, ...]
     findings: tuple[Finding, ...] = ()
 
 
@@ -88,9 +74,9 @@ class Kept:
     read    the scores in the folder of a team of this name
     """
 
-    folder: str = RESULTS
+    folder: str = store.RESULTS
     key: str = ""
-    files: tuple[str, ...] = RESULT_FILES
+    files: tuple[str, ...] = store.RESULT_FILES
     finish: Callable[[Result], dict[str, str]] = Result.texts
     read: Callable[[Path, str], TeamScores] | None = None
 
@@ -103,7 +89,7 @@ class FoundTeams:
     """The teams of a folder in ascending order of their names, those with unusable names, and files of no team."""
 
     teams: list[Team]
-    unranked: list[Unranked]
+    unranked: list[store.Unranked]
     findings: list[Finding]
 
 
@@ -112,27 +98,18 @@ def find_teams(folder: Path, *, output: Path | None = None, without: Collection[
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
     suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team whose name cannot be used
-    is left out. Raises
-    WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
+    is left out. Raises WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
     """
-    teams, unused, sources = [], [], []
-    for path in entries_of(folder, output):
-        if path.is_dir():
-            teams.append(Team(path.name, path))
-        elif path.suffix.casefold() in SUFFIXES:
-            teams.append(Team(path.stem, path))
-        else:
-            unused.append(path.name)
-            continue
-        sources.append((teams[-1].name, path.name))
-    teams = [team for team in teams if team.name not in without]
-    if not teams:
+    paths = entries_of(folder, output)
+    submissions = [path for path in paths if path.is_dir() or path.suffix.casefold() in SUFFIXES]
+    teams = [Team(path.name if path.is_dir() else path.stem, path) for path in submissions]
+    if all(team.name in without for team in teams):
         raise WrongUsage(fault("no-teams", quote(folder, 120)))
-    unranked = check_names(sources)
-    named = sorted((team for team in teams if is_team_name(team.name)), key=lambda team: team.name)
-    return FoundTeams(
-        named, unranked, [fault("unused-file", quote(name), wording="not-a-submission") for name in unused]
-    )
+    unranked = check_names([(team.name, team.path.name) for team in teams])
+    named = [team for team in teams if team.name not in without and is_team_name(team.name)]
+    unused = [quote(path.name) for path in paths if path not in submissions]
+    findings = [fault("unused-file", name, wording="not-a-submission") for name in unused]
+    return FoundTeams(sorted(named, key=lambda team: team.name), unranked, findings)
 
 
 def entries_of(folder: Path, output: Path | None) -> list[Path]:
@@ -152,7 +129,7 @@ def is_team_name(name: str) -> bool:
     return is_safe_name(name) and name == name.strip()
 
 
-def check_names(teams: Iterable[tuple[str, str]]) -> list[Unranked]:
+def check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
     """The teams whose names cannot be part of a path or a message, which are left out; the same name twice is refused.
 
     teams  the name of each, and the file or folder that it comes from
@@ -171,7 +148,7 @@ def check_names(teams: Iterable[tuple[str, str]]) -> list[Unranked]:
             faults.append(fault("duplicate-team", f"team {quote(name)}", sources=sources))
     if faults:
         raise WrongUsage(*faults)
-    return [Unranked(quote(name)[1:-1], finding.code, str(finding)) for name, finding in odd]
+    return [store.Unranked(quote(name)[1:-1], finding.code, str(finding)) for name, finding in odd]
 
 
 # --- scoring them -----------------------------------------------------------------------------------------------------
@@ -204,19 +181,29 @@ def score_teams(
     of_challenge = challenge_key(challenge_folder, challenge) + kept.key
     challenge = run_job(with_sizes(challenge, challenge_folder), workers)
 
-    def score_one(team: Team) -> Job[tuple[TeamScores | Unranked, Outcome]]:
+    def score_one(team: Team) -> Job[tuple[TeamScores | store.Unranked, Outcome]]:
         folder = output / kept.folder / team.name
         key = submission_key(of_challenge, challenge, team.path)
-        if is_kept := holds_result(folder, key, kept.files):
-            unranked = rejection_in(read_key(folder), team.name)
-        else:
-            unranked = yield from score_team(challenge_folder, challenge, team.name, team.path, folder, key, kept)
-        if unranked:
+        is_kept = store.holds_result(folder, key, kept.files)
+        if not is_kept:
+            store.forget(folder)
+            try:
+                texts = yield from score_then(kept.finish, challenge_folder, team.path, challenge=challenge)
+                write_together(folder, texts)
+                content: dict[str, Any] = {"files": {name: store.file_hash(folder / name) for name in kept.files}}
+            except (ChallengeBroken, WorkersLost):
+                raise
+            except EvaluationError as error:
+                refused = why_unranked(team.name, error)
+                key = key if isinstance(error, SubmissionRejected) else ""  # anything else may be gone the next time
+                content = {"code": refused.code, "reason": refused.reason}
+            write_atomically(folder / store.KEY_FILE, as_json({"key": key, **content}))
+        if unranked := store.rejection_in(store.read_key(folder), team.name):
             return unranked, "not ranked"
         scores = kept.read(folder, team.name) if kept.read else read_team(folder, team.name, challenge, columns)
         return scores, "kept" if is_kept else "scored"
 
-    results: dict[int, TeamScores | Unranked] = {}
+    results: dict[int, TeamScores | store.Unranked] = {}
 
     def advance() -> None:
         if progress:
@@ -233,48 +220,23 @@ def score_teams(
             advance()
     ordered = [results[number] for number in range(len(teams))]
     scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
-    unranked = tuple(of_team for of_team in ordered if isinstance(of_team, Unranked))
+    unranked = tuple(of_team for of_team in ordered if isinstance(of_team, store.Unranked))
     return ScoredTeams(scores, (*unranked, *folder_of_teams.unranked), tuple(folder_of_teams.findings))
 
 
 def read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:
     """The scores in a result folder. Raises InputFault."""
-    where = f"team {quote(name)}, 'details.json'"
-    metrics = read_metrics(folder / "metrics.json", where=f"team {quote(name)}, 'metrics.json'")
-    details = read_details(folder / "details.json", where=where)
-    tables = stored_tables(challenge, details, folder / "objects.csv")
-    return team_of_documents(name, challenge, columns, metrics, details, tables=tables, where=where)
+    file, team = ResultFile(name, folder / "metrics.json", folder / "details.json"), f"team {quote(name)}"
+    metrics = store.read_metrics(file.metrics, where=f"{team}, 'metrics.json'")
+    return file.scores(challenge, columns, metrics, where=f"{team}, 'details.json'")
 
 
-def score_team(
-    challenge_folder: Path, challenge: Challenge, name: str, path: Path, folder: Path, key: str, kept: Kept
-) -> Job[Unranked | None]:
-    """Score one submission and keep the result under a key, or why there is none.
-
-    Raises ChallengeBroken, WorkersLost.
-    """
-    forget(folder)
-    try:
-        texts = yield from score_then(kept.finish, challenge_folder, path, challenge=challenge)
-    except (ChallengeBroken, WorkersLost):
-        raise
-    except EvaluationError as error:
-        unranked = why_unranked(name, error)
-        lasts = isinstance(error, SubmissionRejected)  # anything else may be gone the next time
-        folder.mkdir(parents=True, exist_ok=True)
-        write_key(folder, {"key": key if lasts else "", "code": unranked.code, "reason": unranked.reason})
-        return unranked
-    write_together(folder, texts)
-    write_key(folder, {"key": key, "files": {name: file_hash(folder / name) for name in kept.files}})
-    return None
-
-
-def why_unranked(name: str, error: EvaluationError) -> Unranked:
+def why_unranked(name: str, error: EvaluationError) -> store.Unranked:
     """The line that the platform would show the team: nothing of the reference, no hidden name."""
     hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
     findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
     first = min(findings, key=lambda finding: (finding.code, finding.expected))
-    return Unranked(name, first.code, render_summary(findings, intro="").strip())
+    return store.Unranked(name, first.code, render_summary(findings, intro="").strip())
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------------
@@ -286,11 +248,13 @@ def challenge_key(folder: Path, challenge: Challenge) -> str:
     [ranking], [audit] and [publish] are not in it: they are applied to the scores.
     """
     digest = hashlib.sha256()
-    add_text(digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit", "publish"}))
+    store.add_text(
+        digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit", "publish"})
+    )
     try:
         for name in sorted(reference_names(challenge, folder)):
             with (folder / name).open("rb") as stream:
-                add_file(digest, name, stream)
+                store.add_file(digest, name, stream)
     except InputFault as refusal:
         raise ChallengeBroken(*refusal.findings) from refusal
     except OSError as error:
@@ -302,9 +266,8 @@ def challenge_key(folder: Path, challenge: Challenge) -> str:
 def reference_names(challenge: Challenge, folder: Path) -> set[str]:
     """The files of the reference, below the folder of the challenge. Raises InputFault."""
     if challenge.reference.is_shared:
-        rules = challenge.reference
-        patterns = [rules.files.replace("{class}", "*")]
-        return {path.relative_to(folder).as_posix() for pattern in patterns for path in folder.glob(pattern)}
+        pattern = challenge.reference.files.replace("{class}", "*")
+        return {path.relative_to(folder).as_posix() for path in folder.glob(pattern)}
     files = [file for case in challenge.cases for file in reference_files(challenge, folder, case)]
     return {name for file in files for name in file.names}
 
@@ -312,16 +275,16 @@ def reference_names(challenge: Challenge, folder: Path) -> set[str]:
 def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
     """The key of the result of a submission; "" if its files cannot be read, scoring it says why."""
     digest = hashlib.sha256()
-    add_text(digest, of_challenge)
+    store.add_text(digest, of_challenge)
     with suppress(SubmissionRejected, WrongUsage, InputFault, OSError):
         if path.is_dir():
             files = open_submission(path, challenge.limits)
             for name in files.names:
                 with files.open(name) as stream:
-                    add_file(digest, name, stream)
+                    store.add_file(digest, name, stream)
         else:
             with path.open("rb") as stream:
-                add_file(digest, path.suffix.casefold(), stream)
+                store.add_file(digest, path.suffix.casefold(), stream)
         return digest.hexdigest()
     return ""
 
@@ -342,6 +305,14 @@ class ResultFile:
         """The objects.csv beside a metrics.json; None: there can be none."""
         return self.metrics.with_name("objects.csv") if self.metrics.name == "metrics.json" else None
 
+    def scores(
+        self, challenge: Challenge, columns: list[PlannedColumn], metrics: dict[str, Any], *, where: str
+    ) -> TeamScores:
+        """The scores, of which ``metrics`` is the metrics.json; ``where``: the details.json. Raises InputFault."""
+        details = store.read_details(self.details, where=where) if self.details else None
+        tables = stored_tables(challenge, details, self.objects) if details else None
+        return team_of_documents(self.name, challenge, columns, metrics, details, tables=tables, where=where)
+
 
 @dataclass(frozen=True, slots=True)
 class ResultFolder:
@@ -352,7 +323,7 @@ class ResultFolder:
 
     path: Path
 
-    def read(self, challenge: Challenge, columns: list[PlannedColumn]) -> tuple[list[TeamScores], list[Unranked]]:
+    def read(self, challenge: Challenge, columns: list[PlannedColumn]) -> tuple[list[TeamScores], list[store.Unranked]]:
         """The scores of all teams, and teams that are known to have none.
 
         A result that is damaged is one of these. Raises WrongUsage with all that is wrong if none can be ranked, or
@@ -363,17 +334,13 @@ class ResultFolder:
         faults: list[Finding] = []
         hashes: dict[str, list[str]] = {}
         for file in files:
-            where, beside = self.where(file.metrics), self.where(file.details or file.metrics)
             try:
-                metrics = read_metrics(file.metrics, where=where)
-                details = read_details(file.details, where=beside) if file.details else None
+                metrics = store.read_metrics(file.metrics, where=self.where(file.metrics))
                 hash_there = metrics["challenge"]["hash"]
                 hashes.setdefault(hash_there, []).append(file.name)
                 if hash_there == challenge.hash:
-                    tables = stored_tables(challenge, details, file.objects) if details else None
-                    scores.append(
-                        team_of_documents(file.name, challenge, columns, metrics, details, tables=tables, where=beside)
-                    )
+                    where = self.where(file.details or file.metrics)
+                    scores.append(file.scores(challenge, columns, metrics, where=where))
             except InputFault as error:
                 faults += error.findings
                 rejected.append(why_unranked(file.name, rejection(challenge, error.findings)))
@@ -399,7 +366,7 @@ class ResultFolder:
         """A file in messages."""
         return quote(path.relative_to(self.path).as_posix(), 120)
 
-    def find(self) -> tuple[list[ResultFile], list[Unranked]]:
+    def find(self) -> tuple[list[ResultFile], list[store.Unranked]]:
         """All results below the folder, in the order of their teams, and teams that have none or no usable name."""
         if not self.path.is_dir():
             raise WrongUsage(fault("no-submission", quote(self.path, 200), wording="no-results", got="no such folder"))
@@ -407,8 +374,8 @@ class ResultFolder:
         for path in sorted(self.path.rglob("*.json")):
             if path.name.startswith(".") or not path.is_file() or path.name in OTHER_FILES:
                 continue
-            if path.name == KEY_FILE:
-                unranked = rejection_in(read_key(path.parent), path.parent.name)
+            if path.name == store.KEY_FILE:
+                unranked = store.rejection_in(store.read_key(path.parent), path.parent.name)
                 rejected += [unranked] if unranked else []
             elif path.name == "metrics.json":
                 details = path.with_name("details.json")

@@ -10,42 +10,11 @@ import numpy as np
 
 from evaluation.findings import counted, percent
 from evaluation.leaderboard.verdict import metric_title, short_titles, unit_of, verdict_sentences, why_no_samples
+from evaluation.report import page, tables
 from evaluation.report.figures import BOX_FROM, difference_figure, series_colour
-from evaluation.report.page import (
-    Axis,
-    Block,
-    Cell,
-    Dot,
-    Figure,
-    Page,
-    Section,
-    Series,
-    Table,
-    Text,
-    Tile,
-    Tiles,
-    Value,
-    document_page,
-)
 from evaluation.report.result import Document
 from evaluation.report.skills import team_tables
 from evaluation.report.studies import answer_text, rule_section, unranked_table
-from evaluation.report.tables import (
-    LABEL_UP_TO,
-    decimal,
-    decimal_cell,
-    label_teams,
-    leaf_table,
-    name_some,
-    percent_cell,
-    probability,
-    rank_cell,
-    rank_range,
-    rank_text,
-    show_rest,
-    table_of,
-    write_name,
-)
 
 RANKS_UP_TO, BOXES_UP_TO = 40, 20  # teams in a plot
 PAIRS_IN_A_TABLE = 40  # in a table
@@ -62,27 +31,27 @@ NO_TEST = {
 
 def leaderboard_page(
     document: Document, *, audit: Document | None = None, results: Mapping[str, Document] | None = None, title: str = ""
-) -> Page:
+) -> page.Page:
     """The page of the content of a leaderboard.json.
 
     audit    the content of an audit.json of the same challenge: the ranks under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
     """
     sections = [verdict_section(document), *moves_section(document)]
-    if tables := team_tables(document, results or {}):
-        sections.append(Section("teams", "Detection, classification and segmentation", tuple(tables), folded=True))
-    number = len(document["teams"])
-    return document_page(
+    if of_skills := team_tables(document, results or {}):
+        title_of_skills = "Detection, classification and segmentation"
+        sections.append(page.Section("teams", title_of_skills, tuple(of_skills), folded=True))
+    return page.document_page(
         "leaderboard",
         document,
         [*sections, *folded_sections(document, audit)],
-        subtitle=f"{counted(number, 'team')}, ranked",
+        subtitle=f"{counted(len(document['teams']), 'team')}, ranked",
         title=title,
         teams=[team["name"] for team in document["teams"]],
     )
 
 
-def folded_sections(document: Document, audit: Document | None = None) -> list[Section]:
+def folded_sections(document: Document, audit: Document | None = None) -> list[page.Section]:
     """What stands behind the ranking, each part closed at first."""
     sections = []
     if document["teams"]:
@@ -107,31 +76,27 @@ def column_titles(document: Document) -> list[str]:
 
 def labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
     """The first teams with their names beside plots."""
-    names = label_teams([team["name"] for team in document["teams"]])
+    names = tables.label_teams([team["name"] for team in document["teams"]])
     return list(zip(names[:limit], document["teams"][:limit], strict=True))
-
-
-def rest_of(document: Document, limit: int) -> str:
-    return show_rest(len(document["teams"]), limit, TABLE_OF_TEAMS, before=" ")
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
 
-def verdict_section(document: Document) -> Section:
+def verdict_section(document: Document) -> page.Section:
     """The answer in words, the leaderboard itself, and one picture: how far the ranks can be trusted."""
-    blocks: list[Block] = [Text((" ".join(document.get("verdict") or verdict_sentences(document)),))]
-    blocks.append(board_table(document))
+    verdict = " ".join(document.get("verdict") or verdict_sentences(document))
+    blocks: list[page.Block] = [page.Text((verdict,)), board_table(document)]
     if below := [team for team in document["teams"] if team.get("below_floor")]:
         blocks.append(floor_table(document["ranking"]["require"], below))
     if document["not_ranked"]:
         blocks.append(unranked_table(document["not_ranked"]))
     if any(team.get("places") for team in document["teams"]):
         blocks.append(rank_figure(document))
-    return Section("places", "Ranking", tuple(blocks))
+    return page.Section("places", "Ranking", tuple(blocks))
 
 
-def moves_section(document: Document) -> list[Section]:
+def moves_section(document: Document) -> list[page.Section]:
     """List the teams whose rank differs from that on an older board, and say whether the rules are the same."""
     before = document.get("before")
     if before is None:
@@ -143,18 +108,19 @@ def moves_section(document: Document) -> list[Section]:
             lines.append(f"{what}: {old or 'not known'} before, {now or 'not known'} now.")
         elif now:
             lines.append(f"{what} are the same: {now}.")
-    caption = counted(len(moved), "team has another rank", "teams have another rank")
-    first: Block = Text(("No team has another rank.",))
+    first: page.Block = page.Text(("No team has another rank.",))
     if moved:
-        first = table_of("moves-table", caption, ("name", "before", "now"), moved)
-    return [Section("moves", "Changed ranks", (first, Text(tuple(lines))), "This board beside an older one.")]
+        caption = counted(len(moved), "team has another rank", "teams have another rank")
+        first = tables.table_of("moves-table", caption, ("name", "before", "now"), moved)
+    blocks = (first, page.Text(tuple(lines)))
+    return [page.Section("moves", "Changed ranks", blocks, "This board beside an older one.")]
 
 
-def board_table(document: Document) -> Table:
+def board_table(document: Document) -> page.Table:
     """All teams with their values and ranks; the scores stand beside the names, so that a phone shows them."""
     teams, shown_only = document["teams"], document.get("shown", ())
-    help = {"team": "with its rank; “=”: shared"}
-    for column, title in zip(document["columns"], column_titles(document), strict=True):
+    help, titles = {"team": "with its rank; “=”: shared"}, column_titles(document)
+    for column, title in zip(document["columns"], titles, strict=True):
         weight = "" if column["weight"] == 1 else f", weight {column['weight']:g}"
         better = "higher" if column["direction"] == "descending" else "lower"
         help[title] = f"{column['path']}, {better} is better{weight}; its rank in brackets"
@@ -164,83 +130,103 @@ def board_table(document: Document) -> Table:
         help["95 % of the ranks"] = "the middle 95 % of its ranks in bootstrap samples"
         help["first"] = "share of the bootstrap samples in which it is first"
 
-    def in_column(score: Document) -> Cell:
+    def in_column(score: Document) -> page.Cell:
         if "rank" not in score:
-            return decimal_cell(score["value"])
-        cell = decimal_cell(score["value"], f"{{}} ({rank_text(score['rank'])})")
+            return tables.decimal_cell(score["value"])
+        cell = tables.decimal_cell(score["value"], f"{{}} ({tables.rank_text(score['rank'])})")
         return replace(cell, shade=(len(teams) - score["rank"]) / (len(teams) - 1) if len(teams) > 1 else None)
 
-    rows = []
-    for team in (*teams, *shown_only):
-        place = f"{'=' if team['equal'] else ''}{rank_text(team['position'])}\u2002" if "position" in team else MARK
-        cells = [Cell(team["name"], f"{place}{team['name']}"), *map(in_column, team["columns"])]
-        cells += [rank_cell(team.get("combined")), rank_interval(team), percent_cell(team.get("probability_of_first"))]
-        rows.append(cells[: len(help)])
+    def record_of(team: Document) -> dict[str, page.Cell]:
+        place = MARK
+        if "position" in team:
+            place = f"{'=' if team['equal'] else ''}{tables.rank_text(team['position'])}\u2002"
+        return {
+            "team": page.Cell(team["name"], f"{place}{team['name']}"),
+            **dict(zip(titles, map(in_column, team["columns"]), strict=True)),
+            combined: tables.rank_cell(team.get("combined")),
+            "95 % of the ranks": rank_interval(team),
+            "first": tables.percent_cell(team.get("probability_of_first")),
+        }
+
     note = "Ranks stand in brackets." + " “=”: teams that share a rank." * any(team["equal"] for team in teams)
     note += f" {NOT_RANKED}" * bool(shown_only)
-    return table_of(
-        "board", "Teams, from the first to the last", list(help), rows, help=help, rest=TABLE_OF_TEAMS, note=note
-    )
+    records, caption = map(record_of, (*teams, *shown_only)), "Teams, from the first to the last"
+    return tables.table_of("board", caption, list(help), records, help=help, rest=TABLE_OF_TEAMS, note=note)
 
 
-def rank_interval(team: Document) -> Cell:
+def rank_interval(team: Document) -> page.Cell:
     among = team.get("rank_interval")
-    return Cell(None) if among is None else Cell(among["low"], rank_range(among["low"], among["high"]))
+    return page.Cell(None) if among is None else page.Cell(among["low"], tables.rank_range(among["low"], among["high"]))
 
 
-def floor_table(floors: Sequence[Document], below: Sequence[Document]) -> Table:
+def floor_table(floors: Sequence[Document], below: Sequence[Document]) -> page.Table:
     """Teams that are ranked behind the others since they are below a minimum, with their numbers there."""
     titles = [metric_title(floor["path"]) for floor in floors]
-    pairs = zip(titles, floors, strict=True)
-    asked = " and ".join(f"{title} of at least {floor['at_least']:g}" for title, floor in pairs)
-    rows = [[team["name"], rank_cell(team["position"]), *map(decimal_cell, team["floors"])] for team in below]
-    note = f"Teams without {asked} are ranked among themselves, behind the others."
-    return table_of("floors", "Below the minimum", ["team", "rank", *titles], rows, rest=TABLE_OF_TEAMS, note=note)
+    asked = [f"{title} of at least {floor['at_least']:g}" for title, floor in zip(titles, floors, strict=True)]
+    records = [
+        {
+            "team": team["name"],
+            "rank": tables.rank_cell(team["position"]),
+            **dict(zip(titles, map(tables.decimal_cell, team["floors"]), strict=True)),
+        }
+        for team in below
+    ]
+    note = f"Teams without {' and '.join(asked)} are ranked among themselves, behind the others."
+    return tables.table_of("floors", "Below the minimum", [*records[0]], records, rest=TABLE_OF_TEAMS, note=note)
 
 
-def standing_of(document: Document, name: str) -> list[Block]:
+def standing_of(document: Document, name: str) -> list[page.Block]:
     """The rank of one entry in words, and its ranked scores beside the best of all teams."""
     teams = document["teams"]
     entry = next(entry for entry in (*teams, *document.get("shown", ())) if entry["name"] == name)
     words = "This entry is shown and not ranked"
     if "position" in entry:
-        words = f"Rank {rank_text(entry['position'])} of {counted(len(teams), 'team')}"
-        words += f", shared with {name_some(entry['equal'])}" * bool(entry["equal"])
+        words = f"Rank {tables.rank_text(entry['position'])} of {counted(len(teams), 'team')}"
+        words += f", shared with {tables.name_some(entry['equal'])}" * bool(entry["equal"])
         if (among := rank_interval(entry)).value is not None:
             words += f"; rank {among.text} in at least 95 % of the bootstrap samples"
         words += "; below the minimum, so ranked behind the others" * bool(entry.get("below_floor"))
-    rows: list[list[Value]] = []
+    records = []
     for index, (title, own) in enumerate(zip(column_titles(document), entry["columns"], strict=True)):
-        ranked = [team for team in teams if team["columns"][index].get("rank") is not None]
-        best = Cell(None)
-        if ranked:
-            first = min(ranked, key=lambda team: float(team["columns"][index]["rank"]))
-            best = decimal_cell(first["columns"][index]["value"], f"{{}} ({write_name(first['name'])})")
-        rows.append([title, decimal_cell(own["value"]), rank_cell(own.get("rank")), best])
-    titles = ["score", "value", "rank", "best"]
-    return [Text((f"{words}.",)), table_of("standing", "The scores that rank", titles, rows, sortable=False)]
+        ranked = [
+            (cell["rank"], cell["value"], team["name"])
+            for team in teams
+            if (cell := team["columns"][index]).get("rank") is not None
+        ]
+        _, value, first = min(ranked, key=itemgetter(0), default=(None, None, ""))
+        best = tables.decimal_cell(value, f"{{}} ({tables.write_name(first)})") if ranked else page.Cell(None)
+        own_value, rank = tables.decimal_cell(own["value"]), tables.rank_cell(own.get("rank"))
+        records.append({"score": title, "value": own_value, "rank": rank, "best": best})
+    table = tables.table_of("standing", "The scores that rank", [*records[0]], records, sortable=False)
+    return [page.Text((f"{words}.",)), table]
 
 
-def rank_figure(document: Document) -> Figure:
+def rank_figure(document: Document) -> page.Figure:
     """Draw in which share of the bootstrap samples each team has each rank, beside its published rank."""
     teams = labelled(document, RANKS_UP_TO)
-    discs = [
-        Dot(label, entry["place"], f"in {percent(share, 1).replace('.0 %', ' %')} of the bootstrap samples", size=share)
+    drawn = [
+        (label, entry["place"], entry["share"])
         for label, team in teams
         for entry in sorted(team["places"], key=itemgetter("place"))
-        if (share := entry["share"])
+        if entry["share"]
     ]
-    published = [Dot(label, team["position"], "published") for label, team in teams]
-    series = Series("bootstrap samples", discs, kind="discs"), Series("published rank", published, "@ink")
+    of_samples = "in {} of the bootstrap samples"
+    discs = [
+        page.Dot(label, place, of_samples.format(percent(share, 1).replace(".0 %", " %")), size=share)
+        for label, place, share in drawn
+    ]
+    published = [page.Dot(label, team["position"], "published") for label, team in teams]
+    series = page.Series("bootstrap samples", discs, kind="discs"), page.Series("published rank", published, "@ink")
     middle = "; ".join(f"{label} {rank_interval(team).text}" for label, team in teams[:3])
+    rest = tables.show_rest(len(document["teams"]), RANKS_UP_TO, TABLE_OF_TEAMS, before=" ")
     last = max(entry["place"] for _, team in teams for entry in team["places"])
-    return Figure(
+    return page.Figure(
         "sampled-places",
         "Ranks in bootstrap samples",
-        f"The area of a disc is the share of the bootstrap samples, the dark dot the published rank."
-        f"{rest_of(document, RANKS_UP_TO)} The middle 95 % of the ranks: {middle}.",
+        "The area of a disc is the share of the bootstrap samples, the dark dot the published rank."
+        f"{rest} The middle 95 % of the ranks: {middle}.",
         series,
-        y=Axis("rank", (0.5, last + 0.5), is_whole=True),
+        y=page.Axis("rank", (0.5, last + 0.5), is_whole=True),
         horizontal=True,
     )
 
@@ -248,19 +234,19 @@ def rank_figure(document: Document) -> Figure:
 # --- differences ------------------------------------------------------------------------------------------------------
 
 
-def difference_section(document: Document) -> Section:
+def difference_section(document: Document) -> page.Section:
     """Show what the tests found in each column: a critical-difference diagram, and the differences of pairs."""
     title, kind = "Significant differences", document["units"]["kind"]
-    blocks, across = list[Block](), list[int]()
+    blocks, across = list[page.Block](), list[int]()
     for number, name in enumerate(column_titles(document), start=1):
         tested = document["columns"][number - 1]["significance"]
         if tested is None:
             continue
-        if tested["undefined"] is not None:
-            blocks.append(Text((f"{name}: no test, since {NO_TEST.get(tested['undefined'], tested['undefined'])}.",)))
+        if (why := tested["undefined"]) is not None:
+            blocks.append(page.Text((f"{name}: no test, since {NO_TEST.get(why, why)}.",)))
         elif "cliques" not in tested:
             unnamed = f"{name}: with {len(tested['teams']):,} teams, leaderboard.json has no single pairs."
-            blocks.append(Text((unnamed,)))
+            blocks.append(page.Text((unnamed,)))
         else:
             blocks.append(difference_diagram(document, tested, name, f"difference-{number}"))
         across += [] if (pairs := tested.get("pairs_across_columns")) is None else [pairs]
@@ -273,20 +259,20 @@ def difference_section(document: Document) -> Section:
         apart = counted(sum(across), "pair of teams differs", "pairs of teams differ")
         columns = f"{np.count_nonzero(across):,} of {len(across):,} columns"
         together = "With all columns corrected for together (Holm)"
-        blocks.insert(0, Text((f"{together} {apart} significantly, in {columns}.",)))
+        blocks.insert(0, page.Text((f"{together} {apart} significantly, in {columns}.",)))
     lead = (
         "A line leads from each team to the last one that does not differ significantly, which does not mean that the "
         f"teams are equal. Mean ranks go over all {kind}; the lower, the better."
     )
-    return Section("differences", title, tuple(blocks), lead)
+    return page.Section("differences", title, tuple(blocks), lead)
 
 
-def text_section(anchor: str, title: str, words: str) -> Section:
+def text_section(anchor: str, title: str, words: str) -> page.Section:
     """Make a section that only says why nothing is known."""
-    return Section(anchor, title, (Text((words,)),))
+    return page.Section(anchor, title, (page.Text((words,)),))
 
 
-def pair_table(document: Document) -> Table:
+def pair_table(document: Document) -> page.Table:
     """The difference between the teams of each pair, with its interval and verdict."""
     compared = [
         (title, column)
@@ -301,9 +287,9 @@ def pair_table(document: Document) -> Table:
     ]  # fmt: skip
     margins = ", ".join(dict.fromkeys(f"{column['margin']:g}" for _, column in compared))
     note = f"Equivalent: the interval lies inside the margin, {margins}. Fewer than five {document['units']['kind']}: "
-    note += f"no interval.{show_rest(len(pairs), PAIRS_IN_A_TABLE, 'pairs of leaderboard.json', before=' ')}"
+    note += f"no interval.{tables.show_rest(len(pairs), PAIRS_IN_A_TABLE, 'pairs of leaderboard.json', before=' ')}"
     keys = ("column", "team", "other", "difference", "interval", "effect", "ahead", "verdict")
-    return table_of("pairs", "Differences between pairs of teams", keys, pairs[:PAIRS_IN_A_TABLE], note=note)
+    return tables.table_of("pairs", "Differences between pairs of teams", keys, pairs[:PAIRS_IN_A_TABLE], note=note)
 
 
 DISTRIBUTIONS = {
@@ -325,13 +311,13 @@ def describe_test(tested: Document, title: str, kind: str) -> str:
     if tested["test"] == "friedman_nemenyi":
         friedman = tested["friedman"]
         by = "the sign test" if teams == 2 else "Nemenyi"
-        end = f"; Friedman {probability(friedman['p_value'])}, {DISTRIBUTIONS[friedman.get('distribution')]}"
+        end = f"; Friedman {tables.probability(friedman['p_value'])}, {DISTRIBUTIONS[friedman.get('distribution')]}"
     else:
         by, end = "Wilcoxon and Holm", f"; {DISTRIBUTIONS[tested.get('pair_distribution')]}"
     return f"{title[:-2]}: {verdict} ({by}, {tested['units']:,} {kind}{left_out}{end})."
 
 
-def difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> Figure:
+def difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> page.Figure:
     """Mean ranks of the teams that were tested, and which differences are not significant."""
     label_of = {team["name"]: label for label, team in labelled(document, len(document["teams"]))}
     means = {label_of[team["name"]]: team["mean_rank"] for team in tested["teams"] if team["mean_rank"] is not None}
@@ -347,7 +333,7 @@ def difference_diagram(document: Document, tested: Document, title: str, anchor:
 # --- units ------------------------------------------------------------------------------------------------------------
 
 
-def value_section(document: Document) -> Section:
+def value_section(document: Document) -> page.Section:
     """The values of units in each column as box plots."""
     unit, names = unit_of(document), document.get("unit_names", ())
     title = f"Scores of each {unit}"
@@ -355,109 +341,116 @@ def value_section(document: Document) -> Section:
         missing = f"Values of each {unit} are not in leaderboard.json: not known for every team, or too many."
         return text_section("values", title, missing)
     entries = [entry for entry in document.get("shown", ()) if "by_unit" in entry["columns"][0]]
-    marked = [(MARK + write_name(entry["name"], LABEL_UP_TO), entry) for entry in entries]
+    marked = [(MARK + tables.write_name(entry["name"], tables.LABEL_UP_TO), entry) for entry in entries]
     teams, figures = [*labelled(document, BOXES_UP_TO), *marked], []
     for index, heading in enumerate(column_titles(document)):
-        overall = "; ".join(f"{label} {decimal(team['columns'][index]['value'])}" for label, team in teams[:3])
+        overall = "; ".join(f"{label} {tables.decimal(team['columns'][index]['value'])}" for label, team in teams[:3])
         boxes = []
         for row, (label, team) in enumerate(teams):
             values = zip(names, team["columns"][index]["by_unit"], strict=True)
-            dots = [Dot(label, value, name) for name, value in values if value is not None]
+            dots = [page.Dot(label, value, name) for name, value in values if value is not None]
             colour = series_colour(row) if "position" in team else "@muted"
-            boxes += [Series(label, dots, colour, "boxes")] if dots else []
+            boxes += [page.Series(label, dots, colour, "boxes")] if dots else []
         caption = f"{heading}: {'higher' if heading.endswith('↑') else 'lower'} is better"
-        rest = rest_of(document, BOXES_UP_TO)
+        rest = tables.show_rest(len(document["teams"]), BOXES_UP_TO, TABLE_OF_TEAMS, before=" ")
         description = f"A row for each team, from the first to the last.{rest} Overall: {overall}."
-        figures.append(Figure(f"values-{index + 1}", caption, description, boxes, y=Axis(heading), horizontal=True))
+        figures.append(
+            page.Figure(f"values-{index + 1}", caption, description, boxes, y=page.Axis(heading), horizontal=True)
+        )
     lead = f"A point is a {unit}" + "; the box is the middle half of them" * (len(names) >= BOX_FROM) + "."
-    return Section("values", title, tuple(figures), lead + f" {NOT_RANKED}" * bool(marked))
+    return page.Section("values", title, tuple(figures), lead + f" {NOT_RANKED}" * bool(marked))
 
 
-def unit_section(document: Document) -> Section:
+def unit_section(document: Document) -> page.Section:
     """How each team is ranked by the values of one unit alone."""
     unit, names = unit_of(document), document.get("unit_names", ())
     title = f"Ranks in each {unit}"
     if not names or "unit_places" not in document["teams"][0]:
         return text_section("podium", title, f"Ranks in each {unit} are not in leaderboard.json.")
 
-    rows = []
+    records = []
     for team in document["teams"]:
         ranks = [rank for rank in team["unit_places"] if rank is not None]
-        among = [sum(rank <= number for rank in ranks) for number in (1, 3)]
-        ends = [rank_cell(float(np.median(ranks)) if ranks else None), rank_cell(max(ranks, default=None))]
-        rows.append([team["name"], *among, *ends, len(names) - len(ranks)])
-    titles = ["team", "first", "among the first three", "median rank", "lowest rank", "not ranked"]
+        record = {
+            "team": team["name"],
+            "first": sum(rank <= 1 for rank in ranks),
+            "among the first three": sum(rank <= 3 for rank in ranks),
+            "median rank": tables.rank_cell(float(np.median(ranks)) if ranks else None),
+            "lowest rank": tables.rank_cell(max(ranks, default=None)),
+            "not ranked": len(names) - len(ranks),
+        }
+        records.append(record)
     caption = f"In how many of {counted(len(names), unit)} a team is first, and among the first three"
-    table = table_of("podium-table", caption, titles, rows, rest=TABLE_OF_TEAMS)
-    return Section("podium", title, (table,), f"All teams, ranked by the values of one {unit} at a time.")
+    table = tables.table_of("podium-table", caption, [*records[0]], records, rest=TABLE_OF_TEAMS)
+    return page.Section("podium", title, (table,), f"All teams, ranked by the values of one {unit} at a time.")
 
 
 # --- stability and other rules ----------------------------------------------------------------------------------------
 
 
-def stability_section(document: Document) -> Section:
+def stability_section(document: Document) -> page.Section:
     """How much the order changes in samples of the units."""
     stability, kind, title = document["stability"], document["units"]["kind"], "How stable the ranks are"
     if stability["undefined"] is not None:
         return text_section("stability", title, f"How stable the ranks are is not known: {why_no_samples(document)}.")
     tau, without = stability["kendall_tau"], stability["first_changes_without"]
-    to_published = f"to the published order, in the mean; {decimal(tau['low'])} at the low end"
-    names = name_some(without, 5) or f"whichever of the {kind} is left out"
+    to_published = f"to the published order, in the mean; {tables.decimal(tau['low'])} at the low end"
+    names = tables.name_some(without, 5) or f"whichever of the {kind} is left out"
     tiles = (
-        Tile("same order", percent(stability["same_order"]), "share of the bootstrap samples"),
-        Tile("Kendall’s tau", tau["mean"], to_published),
-        Tile(f"another first without one {unit_of(document)}", len(without), names),
+        page.Tile("same order", percent(stability["same_order"]), "share of the bootstrap samples"),
+        page.Tile("Kendall’s tau", tau["mean"], to_published),
+        page.Tile(f"another first without one {unit_of(document)}", len(without), names),
     )
     lead = (
         f"{stability['samples']:,} bootstrap samples: as many {kind} as there are, drawn with replacement. All teams "
         "are ranked in each."
     )
-    return Section("stability", title, (Tiles(tiles),), lead)
+    return page.Section("stability", title, (page.Tiles(tiles),), lead)
 
 
-def methods_section(document: Document) -> Section:
+def methods_section(document: Document) -> page.Section:
     """The ranks under every method of ranking."""
-    own, methods = document["ranking"]["method"], document.get("methods", ())
+    own, title = document["ranking"]["method"], "Other methods of ranking"
     lead = "Another way to combine the same numbers; all else stays as it is."
+    methods = sorted(document.get("methods", ()), key=lambda method: bool(method["method"] != own))
     if not methods:
-        none = Text(("leaderboard.json does not have the ranks under other methods.",))
-        return Section("methods", "Other methods of ranking", (none,), lead)
-    ordered = sorted(methods, key=lambda method: bool(method["method"] != own))
-    titles = [method["method"].replace("_", " ") + " (applied)" * (method["method"] == own) for method in ordered]
+        none = "leaderboard.json does not have the ranks under other methods."
+        return page.Section("methods", title, (page.Text((none,)),), lead)
+    titles = [method["method"].replace("_", " ") + " (applied)" * (method["method"] == own) for method in methods]
     rows = [
-        [team["name"], *(Cell(rank, rank_text(rank) + " *" * (rank != ranks[0])) for rank in ranks)]
-        for team, *ranks in zip(document["teams"], *(method["places"] for method in ordered), strict=True)
+        [team["name"], *(page.Cell(rank, tables.rank_text(rank) + " *" * (rank != ranks[0])) for rank in ranks)]
+        for team, *ranks in zip(document["teams"], *(method["places"] for method in methods), strict=True)
     ]
     note, caption = "*: another rank than by the method that is applied.", "Ranks under other methods of ranking"
-    table = table_of("method-table", caption, ["team", *titles], rows, rest=TABLE_OF_TEAMS, note=note)
-    return Section("methods", "Other methods of ranking", (table,), lead)
+    table = tables.table_of("method-table", caption, ["team", *titles], rows, rest=TABLE_OF_TEAMS, note=note)
+    return page.Section("methods", title, (table,), lead)
 
 
-def audit_sections(document: Document, audit: Document | None) -> list[Section]:
+def audit_sections(document: Document, audit: Document | None) -> list[page.Section]:
     """What an audit of the same challenge says."""
     if audit is None:
         return []
     title = "Can the first rank be defended?"
     if audit["challenge"] != document["challenge"]:
         return [text_section("audit", title, "The audit.json beside this leaderboard is of other rules or cases.")]
-    return [Section("audit", title, (answer_text(audit),), "The answer of the audit."), rule_section(audit)]
+    return [page.Section("audit", title, (answer_text(audit),), "The answer of the audit."), rule_section(audit)]
 
 
-def ranking_rules_section(document: Document) -> Section:
+def ranking_rules_section(document: Document) -> page.Section:
     """The rules of the ranking as they were applied, and findings."""
     ranking = {key: value for key, value in sorted(document["ranking"].items()) if key != "in_words"}
-    columns = table_of("columns", "Columns", ("path", "direction", "weight"), document["columns"])
-    applied = leaf_table("ranking", "Rules of the ranking, as applied", ranking)
-    blocks: list[Block] = [Text((document["ranking"]["in_words"],)), columns, applied]
+    columns = tables.table_of("columns", "Columns", ("path", "direction", "weight"), document["columns"])
+    applied = tables.leaf_table("ranking", "Rules of the ranking, as applied", ranking)
+    blocks: list[page.Block] = [page.Text((document["ranking"]["in_words"],)), columns, applied]
     if findings := tuple(document["findings"]):
-        blocks.append(Text(findings, "warning"))
-    return Section("method", "The method", tuple(blocks))
+        blocks.append(page.Text(findings, "warning"))
+    return page.Section("method", "The method", tuple(blocks))
 
 
 # --- pairs of teams on the nuclei that both matched -------------------------------------------------------------------
 
 
-def common_section(document: Document) -> list[Section]:
+def common_section(document: Document) -> list[page.Section]:
     """Compare teams in pairs on the nuclei that both matched, if the nuclei of the teams are known."""
     common = document.get("common_nuclei")
     if not common:
@@ -465,28 +458,28 @@ def common_section(document: Document) -> list[Section]:
     reasons: dict[str, list[str]] = {}
     for team in common["without"]:
         reasons.setdefault(team["reason"], []).append(team["name"])
-    unknown = tuple(f"Not compared: {name_some(names)}. {reason}" for reason, names in reasons.items())
-    notes = [Text(unknown, "warning")] if unknown else []
+    unknown = tuple(f"Not compared: {tables.name_some(names)}. {reason}" for reason, names in reasons.items())
+    notes = [page.Text(unknown, "warning")] if unknown else []
     if len(common["teams"]) < 2:
-        return [Section("common", "On common nuclei", tuple(notes))] if notes else []
+        return [page.Section("common", "On common nuclei", tuple(notes))] if notes else []
     others = len(common["teams"]) - 1
     ahead = [
         f"ahead in {metric_title(measure['name'])} {'↑' if measure['better'] == 'higher' else '↓'}"
         for measure in common["measures"]
     ]
-    rows: list[list[Value]] = [
-        [team["name"], team["matched"], *(Cell(wins, f"{wins:,} of {others:,}") for wins in team["ahead"])]
+    rows: list[list[page.Value]] = [
+        [team["name"], team["matched"], *(page.Cell(wins, f"{wins:,} of {others:,}") for wins in team["ahead"])]
         for team in common["teams"]
     ]
-    teams = table_of(
+    teams = tables.table_of(
         "common-teams", "Wins, pair by pair", ["team", "matched nuclei", *ahead], rows, rest=TABLE_OF_TEAMS
     )
     rows = []
     for pair in common["pairs"]:
-        shares = Cell(min(share or 0 for share in pair["shares"]), " and ".join(map(percent, pair["shares"])))
+        shares = page.Cell(min(share or 0 for share in pair["shares"]), " and ".join(map(percent, pair["shares"])))
         who = [ahead_cell(pair["by"], measure) for measure in pair["measures"]]
         rows.append([pair["first"], pair["second"], pair["common"], shares, *who])
-    pairs = table_of(
+    pairs = tables.table_of(
         "common-pairs",
         "Pairs of teams on their common nuclei, neighbours first",
         ["team", "other team", "common nuclei", "of its matches", *ahead],
@@ -500,18 +493,18 @@ def common_section(document: Document) -> list[Section]:
         "Who outlines the same nuclei better? Two teams are compared on the reference nuclei that both matched, every "
         f"one of the {document['units']['kind']} weighing the same."
     )
-    return [Section("common", "On common nuclei", (teams, pairs, *notes), lead)]
+    return [page.Section("common", "On common nuclei", (teams, pairs, *notes), lead)]
 
 
-def ahead_cell(by: str, measure: Document) -> Cell:
+def ahead_cell(by: str, measure: Document) -> page.Cell:
     """Say which team of a pair is ahead and by how much, or that the number of matched nuclei decides."""
-    ahead = "neither" if measure["ahead"] is None else write_name(measure["ahead"])
+    ahead = "neither" if measure["ahead"] is None else tables.write_name(measure["ahead"])
     if by == "matched":
-        return Cell(ahead, f"{ahead}: matched more" if measure["ahead"] else "neither: matched as many")
+        return page.Cell(ahead, f"{ahead}: matched more" if measure["ahead"] else "neither: matched as many")
     if measure["difference"] is None:
-        return Cell(None)
+        return page.Cell(None)
     sign, ends = -1 if measure["difference"] < 0 else 1, ""
     if measure["low"] is not None:
         low, high = sorted((sign * measure["low"], sign * measure["high"]))
         ends = f" ({low:.4f} to {high:.4f}){' (?)' * (low <= 0)}"
-    return Cell(ahead, f"{ahead} by {abs(measure['difference']):.4f}{ends}")
+    return page.Cell(ahead, f"{ahead} by {abs(measure['difference']):.4f}{ends}")

@@ -57,7 +57,8 @@ def table_of(
     records = list(records)
     titles, rows = list(columns), [tuple(record) for record in records[:ROWS_UP_TO]]
     if records and isinstance(records[0], Mapping):
-        fields = [FIELDS.get(key) or Field(key.replace("_", " ").replace("f1", "F1")) for key in columns]
+        named = {key: key if key in help else key.replace("_", " ").replace("f1", "F1") for key in columns}
+        fields = [FIELDS.get(key) or Field(named[key]) for key in columns]
         titles = [field.title for field in fields]
         rows = [
             tuple(field.make(record[key]) for key, field in zip(columns, fields, strict=True))

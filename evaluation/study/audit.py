@@ -26,7 +26,7 @@ from evaluation.findings import counted, fault, render_findings
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.leaderboard import board, ranked_table, team_scores
 from evaluation.leaderboard.board import rules_of_scores
-from evaluation.leaderboard.rules import gameable_ranking, parse_settings
+from evaluation.leaderboard.rules import gameable_ranking, load_ranked, parse_settings
 from evaluation.leaderboard.score_csv import Unit, aggregation_of, read_rows, table_of_rows, without_teams
 from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.teams import Kept, Note, Outcome, score_teams
@@ -409,7 +409,7 @@ def audit_challenge(
 
     Raises WrongUsage, ChallengeBroken and WorkersLost.
     """
-    challenge, rules = board.load_ranked(challenge_folder)
+    challenge, rules = load_ranked(challenge_folder)
     plan = plan_audit(challenge, rules)
     outcomes: dict[str, set[Outcome]] = {}
 

@@ -34,9 +34,9 @@ from evaluation.instances.runs import (
     shift_instances,
     with_runs,
 )
-from evaluation.leaderboard import board, ranked_table, team_scores
+from evaluation.leaderboard import ranked_table, team_scores
 from evaluation.leaderboard.matched_nuclei import Alike, Outlines, compare_outlines
-from evaluation.leaderboard.rules import against_tricks, gameable_ranking, ranking_of
+from evaluation.leaderboard.rules import against_tricks, gameable_ranking, load_ranked, ranking_of
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.verdict import names_of
 from evaluation.matching import overlap_table
@@ -542,7 +542,7 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
 
     Raises WrongUsage, ChallengeBroken ("contradictory-rules" where numbers of nuclei are all that is known).
     """
-    challenge, rules = board.load_ranked(folder)
+    challenge, rules = load_ranked(folder)
     if challenge.are_counts:
         raise ChallengeBroken(
             fault("contradictory-rules", "challenge.toml: reference.format", wording="no-nuclei-for-tricks")
