@@ -18,7 +18,8 @@ from PIL import Image
 
 from evaluation import Challenge, instances_from_labels, score_instances
 from evaluation.commands.main import run
-from evaluation.model import NoInterval, UndefinedReason
+from evaluation.model import UndefinedReason
+from evaluation.model.counts import NoInterval
 from evaluation.report.nuclei import NucleusTable, size_table
 from evaluation.report.page import Cell, Figure, Page, Section, Table, Text, Tiles
 from evaluation.report.result import REASONS, ResultDocuments
