@@ -30,9 +30,8 @@ from evaluation.commands.main import run
 from evaluation.instances.runs import dilate_instances, select_instances
 from evaluation.leaderboard.matched_nuclei import (
     Alike,
-    Outlines,
+    MatchedOutlines,
     compare_outlines,
-    outlines_of,
     read_matched_nuclei,
     share_of_errors,
 )
@@ -48,11 +47,11 @@ HEAD = "case,rule,outcome,reference_id,reference_class,reference_area_px,predict
 REFERENCE = np.arange(100.0, 200.0)
 
 
-def of_areas(area: np.ndarray) -> Outlines:
-    return Outlines(area, np.where(np.isnan(area), np.nan, 0.8))
+def of_areas(area: np.ndarray) -> MatchedOutlines:
+    return MatchedOutlines(area, np.where(np.isnan(area), np.nan, 0.8))
 
 
-def honest(count: int, *, spread: float = 0.1, seed: int = 0) -> dict[str, Outlines]:
+def honest(count: int, *, spread: float = 0.1, seed: int = 0) -> dict[str, MatchedOutlines]:
     rng = np.random.default_rng(seed)
     return {f"h{team}": of_areas(REFERENCE * np.exp(rng.normal(0, spread, 100))) for team in range(count)}
 
@@ -76,7 +75,7 @@ def test_agreement_with_the_reference_is_no_sign() -> None:
     teams = honest(2)
     for team in teams.values():
         team.area[:90] = REFERENCE[:90]
-    teams |= {name: Outlines(np.tile(of.area, 5), np.tile(of.iou, 5)) for name, of in teams.items()}
+    teams |= {name: MatchedOutlines(np.tile(of.area, 5), np.tile(of.iou, 5)) for name, of in teams.items()}
     assert compare_outlines(np.tile(REFERENCE, 5), teams).pairs == ()
 
 
@@ -127,10 +126,10 @@ def test_honest_teams_are_not_named(spread: float) -> None:
 def test_who_has_the_pixels_of_the_reference_is_named_as_that_and_not_as_a_pair() -> None:
     known = np.ones(100)
     known[:30] = 0.7
-    teams = {**honest(2), "r": Outlines(REFERENCE, np.ones(100)), "s": Outlines(REFERENCE, known)}
+    teams = {**honest(2), "r": MatchedOutlines(REFERENCE, np.ones(100)), "s": MatchedOutlines(REFERENCE, known)}
     found = compare_outlines(REFERENCE, teams)
     assert (found.reference, found.pairs) == ((("r", 1.0), ("s", 0.7)), ())
-    few = {name: Outlines(of.area[:19], of.iou[:19]) for name, of in teams.items()}
+    few = {name: MatchedOutlines(of.area[:19], of.iou[:19]) for name, of in teams.items()}
     assert compare_outlines(REFERENCE[:19], few) == Alike()
 
 
@@ -159,7 +158,7 @@ def jittered(nuclei: Instances, rng: np.random.Generator, px: int = 1) -> Instan
     return instances_of(masks[:, :height, :width], tuple(nuclei.class_id.tolist()))
 
 
-def outlined(field: Field, nuclei: Sequence[Instances | None]) -> Outlines:
+def outlined(field: Field, nuclei: Sequence[Instances | None]) -> MatchedOutlines:
     challenge = Challenge.from_preset("recommended", name="made", cases=field.cases)
     cases = zip(field.cases, field.references, nuclei, strict=True)
     return outlines_of_cases([match_case(challenge, *case) for case in cases])
@@ -202,7 +201,8 @@ def challenge() -> Challenge:
 def test_areas_come_from_the_matched_rows_of_the_first_rule(tmp_path: Path, challenge: Challenge) -> None:
     ours, theirs = ({n: 110 + n for n in range(first, 40)} for first in (0, 10))
     tables = {"a": table(tmp_path / "a", ours), "b": table(tmp_path / "b", theirs, 1), "c": None}
-    reference, teams = outlines_of(read_matched_nuclei(challenge, (), tables))
+    found = read_matched_nuclei(challenge, (), tables)
+    reference, teams = found.reference_area, found.outlines()
     assert reference.tolist() == [100.0] * 40 and set(teams) == {"a", "b"}
     assert teams["a"].area.tolist() == list(ours.values())
     assert np.isnan(teams["b"].area).tolist() == np.isnan(teams["b"].iou).tolist() == [True] * 10 + [False] * 30
@@ -215,7 +215,8 @@ def test_points_and_areas_that_are_not_known_say_nothing(tmp_path: Path, challen
     old = tmp_path / "old"
     old.write_text("case,rule,outcome,reference_id,reference_class,reference_area_px\nc,iou_above,matched,1,A,100\n")
     tables = {"a": points, "b": points, "c": old, "d": tmp_path / "none"}
-    assert compare_outlines(*outlines_of(read_matched_nuclei(challenge, (), tables))) == Alike()
+    found = read_matched_nuclei(challenge, (), tables)
+    assert compare_outlines(found.reference_area, found.outlines()) == Alike()
 
 
 def test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone(tmp_path: Path, capfd) -> None:

@@ -28,7 +28,7 @@ from evaluation.commands import main as cli
 from evaluation.leaderboard import stored, teams
 from evaluation.leaderboard.board import board_of_challenge, build_board, rank_result
 from evaluation.leaderboard.document import Board, leaderboard_document, leaderboard_json
-from evaluation.leaderboard.rules import column_titles, load_ranked, phase_settings
+from evaluation.leaderboard.rules import load_ranked, phase_settings, phase_titles
 from evaluation.leaderboard.team_scores import TeamScores, plan_columns, team_of_documents, values_of_groups
 from evaluation.leaderboard.teams import score_teams
 from evaluation.metrics import metrics_of
@@ -1012,7 +1012,7 @@ def test_what_the_platform_cannot_do_is_told(change: dict[str, Any]) -> None:
 
 def test_titles_that_are_equal_get_their_aggregation() -> None:
     paths = ["detection.f1.pooled", "detection.f1.case_mean"]
-    assert column_titles(paths) == ["Detection f1 pooled", "Detection f1 case mean"]
+    assert phase_titles(paths) == ["Detection f1 pooled", "Detection f1 case mean"]
 
 
 def test_the_settings_in_the_guide_are_those_that_the_command_prints() -> None:

@@ -20,7 +20,7 @@ from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.leaderboard.board import build_board, rank_given, table_in_file
 from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.ranked_table import rank_table
-from evaluation.leaderboard.score_csv import ScoresInFile, find_rows, table_of_rows
+from evaluation.leaderboard.score_csv import ScoresInFile, rows_of_columns, table_of_rows
 from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import ScoreTable
 from evaluation.study.audit import View, audit_scores_in_file, weight_views
@@ -246,7 +246,7 @@ def table_of(values: np.ndarray, groups: np.ndarray, kinds: Any, rules: RankingR
     ]
     text = "\n".join(["team,case,group,metric,value", *lines, ""]).encode()
     table = read_table(io.BytesIO(text), where="scores.csv", bytes_limit=10**6, rows_limit=10**4)
-    rows, _ = find_rows(table, rules.columns, None)
+    rows, _ = rows_of_columns(table, rules.columns, None)
     return table_of_rows(rows, rules.columns, unit="group", missing=rules.missing)
 
 

@@ -44,7 +44,7 @@ NOT_COMPARED = ("software", "findings")  # of leaderboard.json: programs of othe
 DIGITS = 1e-6  # results have six decimals
 COUNT_OF_OUTCOME = {"matched": "true_positives", "missed": "false_negatives", "spurious": "false_positives"}
 
-Outcome = Literal["same to the byte", "same to the digit", "differs", "cannot be checked"]
+Agreement = Literal["same to the byte", "same to the digit", "differs", "cannot be checked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Checked:
     """The outcome of one check, and why."""
 
     what: str
-    outcome: Outcome
+    outcome: Agreement
     why: str = ""
 
     @classmethod
@@ -195,7 +195,7 @@ def verify_archive(
                     write_atomically(archive / name, stream.read())
     except (SubmissionRejected, InputFault) as error:
         raise WrongUsage(*error.findings) from None
-    content = [*check_metadata(archive), *check_content(archive)]
+    content = [*check_metadata(archive), *check_results_of_teams(archive)]
     return [sums, *content, *check_scores(archive, submissions, work / "again", workers)]
 
 
@@ -245,9 +245,9 @@ def check_metadata(folder: Path) -> Iterator[Checked]:
     yield Checked(believed, "cannot be checked", "nothing else tells them")
 
 
-def check_content(folder: Path) -> Iterator[Checked]:
+def check_results_of_teams(folder: Path) -> Iterator[Checked]:
     """The rules, the ranking, and of each team its files, its numbers, and its counts of nuclei."""
-    results = results_in(folder)
+    results = result_folder_in(folder)
     try:
         challenge = Challenge.load(folder / "challenge")
         files = results.find()[0]
@@ -278,7 +278,7 @@ def check_scores(folder: Path, submissions: Path | None, again: Path, workers: i
     if submissions is None:
         yield Checked(what, "cannot be checked", "submissions are not in the archive; give them with --submissions")
         return
-    results = results_in(folder)
+    results = result_folder_in(folder)
     try:
         challenge, rules = load_ranked(folder / "challenge")
         files, rejected = results.find()
@@ -287,7 +287,7 @@ def check_scores(folder: Path, submissions: Path | None, again: Path, workers: i
     except ChallengeBroken as error:
         yield Checked(what, "cannot be checked", str(error.findings[0]))
         return
-    no_submission: tuple[Outcome, str] = "cannot be checked", "there is no such submission"
+    no_submission: tuple[Agreement, str] = "cannot be checked", "there is no such submission"
     scored, refused = {team.name for team in rescored.scores}, {team.name: team for team in rescored.unranked}
     for file in files:
         of_team = f"scores of {file.name}, from its submission"
@@ -329,7 +329,7 @@ def table_rows(table: bytes) -> dict[str, list[str]]:
     return {f"line {number}": row for number, row in enumerate(rows, start=1)}
 
 
-def results_in(folder: Path) -> ResultFolder:
+def result_folder_in(folder: Path) -> ResultFolder:
     return ResultFolder(folder / store.RESULTS if (folder / store.RESULTS).is_dir() else folder)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from evaluation.findings import Finding, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
 from evaluation.leaderboard import document, matched_nuclei, ranked_table
 from evaluation.leaderboard import rules as ranking_rules
-from evaluation.leaderboard.score_csv import ScoresInFile, Unit, metrics_in, read_scores
+from evaluation.leaderboard.score_csv import ScoresInFile, UnitKind, metrics_in, read_scores
 from evaluation.leaderboard.stored import RESULTS, Unranked, number_at, read_board, read_metrics
 from evaluation.leaderboard.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
 from evaluation.leaderboard.teams import Note, ResultFolder, score_teams
@@ -136,10 +136,12 @@ def with_pairs(
         challenge, matched_nuclei.compared_measures(challenge, rules), {name: objects[name] for name in order}
     )
     if matched.measures:
-        board = replace(board, common_nuclei=matched_nuclei.compare_teams_on_common(challenge, rules, matched, order))
-    return (
-        replace(board, alike=matched_nuclei.compare_outlines(*matched_nuclei.outlines_of(matched))) if alike else board
-    )
+        common = matched_nuclei.compare_teams_on_common(challenge, rules, matched, order)
+        board = replace(board, common_nuclei=common)
+    if alike:
+        pairs = matched_nuclei.compare_outlines(matched.reference_area, matched.outlines())
+        board = replace(board, alike=pairs)
+    return board
 
 
 def rank_scores(
@@ -189,7 +191,7 @@ def rank_given(
     scores: Path | None,
     columns: Sequence[str],
     settings: Sequence[str],
-    unit: Unit,
+    unit: UnitKind,
     before: Path | None = None,
     progress: Progress | None = None,
 ) -> document.Board:
@@ -408,8 +410,7 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
         )
     if team in rules.unranked:
         return without_place(result, UNRANKED)
-    files = [path for path in earlier_files(challenge_folder) if path.stem not in (team, *rules.unranked)]
-    earlier, findings = read_earlier(files, result.challenge)
+    earlier, findings = read_earlier(earlier_folder, result.challenge, (team, *rules.unranked))
     warned = replace(result, findings=(*result.findings, *findings)) if findings else result
     if not earlier:
         return without_place(warned)
@@ -445,26 +446,25 @@ def store_results(board: document.Board, output: Path, folder: Path) -> None:
         write_atomically(folder / f"{team.name}.json", metrics)
 
 
-def earlier_files(challenge_folder: Path) -> list[Path]:
-    """The results that a challenge keeps, in ascending order. Raises ChallengeBroken for too many."""
-    folder = challenge_folder / EARLIER
+def read_earlier(
+    folder: Path, challenge: Challenge, without: Collection[str]
+) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
+    """The results of the same challenge in a folder, by the names of their files, and warnings about all others.
+
+    A file that is no metrics.json is left out like one of another challenge: it never costs a participant the score.
+    Raises ChallengeBroken for too many files.
+    """
     files = sorted(path for path in folder.glob("*.json") if path.is_file() and not path.name.startswith("."))
     count, limit = len(files), EARLIER_LIMIT
     if count > limit:
         raise ChallengeBroken(
             fault("too-many-files", quote(EARLIER), wording="too-earlier-results", limit=limit, count=count)
         )
-    return files
-
-
-def read_earlier(files: Sequence[Path], challenge: Challenge) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
-    """The earlier results of the same challenge by the names of their files, and warnings about all others.
-
-    A file that is no metrics.json is left out like one of another challenge: it never costs a participant the score.
-    """
     earlier: dict[str, dict[str, Any]] = {}
     findings: list[Finding] = []
     for path in files:
+        if path.stem in without:
+            continue
         where = f"'{EARLIER}/{quote(path.name)[1:]}"
         try:
             metrics = read_metrics(path, where=where)

@@ -123,7 +123,7 @@ class TeamTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Friedman:
+class FriedmanTest:
     """The test whether any two teams differ."""
 
     statistic: float | None
@@ -132,28 +132,22 @@ class Friedman:
 
 
 @dataclass(frozen=True, slots=True)
-class NoSignificance:
-    """A test that was not made, and why; ``pairs_across_columns`` as in ``Significance``."""
+class Significance:
+    """The test of a column, as in ``PairwiseTest``; if none was made, ``undefined`` says why, and the rest is absent.
+
+    pairs_across_columns  pairs of teams that differ significantly when all columns are corrected for together
+    cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` teams they are left out
+    """
 
     test: str
     units: int
     left_out: int
     undefined: str | None
     pairs_across_columns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Significance(NoSignificance):
-    """The test of a column, as in ``PairwiseTest``.
-
-    pairs_across_columns  pairs of teams that differ significantly when all columns are corrected for together
-    cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` they are left out
-    """
-
-    friedman: Friedman
-    pair_distribution: str | None
-    critical_difference: float | None
-    teams: list[TeamTest]
+    friedman: FriedmanTest = ABSENT
+    pair_distribution: str | None = ABSENT
+    critical_difference: float | None = ABSENT
+    teams: list[TeamTest] = ABSENT
     cliques: list[list[str]] = ABSENT
 
 
@@ -167,7 +161,7 @@ class BoardColumn:
     path: str
     direction: str
     weight: float
-    significance: NoSignificance | None
+    significance: Significance | None
     margin: float = ABSENT
     differences: list[PairDifference] = ABSENT
 
@@ -340,22 +334,20 @@ def board_column(
     few: bool,
 ) -> BoardColumn:
     """A column with its test and the differences of the teams ``names``; ``across``: see ``Significance``."""
-    entry = BoardColumn(column.path, column.direction, column.weight, None)
-    if test is None:
-        return entry
-    tested = NoSignificance(test.test, test.units, test.left_out, test.undefined, across)
-    if test.undefined is None:
-        tested = Significance(
-            *(test.test, test.units, test.left_out, test.undefined, across),
-            friedman=Friedman(
-                test.statistic, None if test.p_value is None else PValue(test.p_value), test.distribution
-            ),
-            pair_distribution=test.pair_distribution,
-            critical_difference=test.critical_difference,
-            teams=[team_test(test, names, index, few=few) for index in range(len(names))],
-            cliques=[[names[index] for index in clique] for clique in test.cliques] if few else ABSENT,
-        )
-    entry = replace(entry, significance=tested)
+    significance = None
+    if test is not None:
+        significance = Significance(test.test, test.units, test.left_out, test.undefined, across)
+        if test.undefined is None:
+            p_value = None if test.p_value is None else PValue(test.p_value)
+            significance = replace(
+                significance,
+                friedman=FriedmanTest(test.statistic, p_value, test.distribution),
+                pair_distribution=test.pair_distribution,
+                critical_difference=test.critical_difference,
+                teams=[team_test(test, names, index, few=few) for index in range(len(names))],
+                cliques=[[names[index] for index in clique] for clique in test.cliques] if few else ABSENT,
+            )
+    entry = BoardColumn(column.path, column.direction, column.weight, significance)
     if differences is None:
         return entry
     return replace(entry, margin=rules.margin_of(column), differences=pair_differences(names, differences))

@@ -39,36 +39,32 @@ Nucleus = tuple[bytes, ...]  # the cells of ``NUCLEUS``
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MatchedByTeam:
-    """What one team matched.
-
-    nucleus  int64 (M,)       which of all nuclei; of rows with the same nucleus the last one counts
-    area     float64 (M,)     of the predicted nucleus, px; NaN for points
-    iou      float64 (M,)     with the reference nucleus; NaN if it was not measured
-    values   float64 (M, K)   of the measures
-    """
-
-    nucleus: Int64
-    area: Float64
-    iou: Float64
-    values: Float64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class MatchedNuclei:
-    """What all teams matched under one rule.
+    """What T teams matched under one rule: N reference nuclei that any of them matched, K measures of them.
 
-    nuclei    matched by any team
-    measures  the names of K measures
-    teams     in ascending order
-    without   teams whose nuclei are not known, and why
+    teams           in ascending order
+    case            of each nucleus, and ``reference_area``, px, float64 (N,)
+    matched         bool (T, N); where a team did not match a nucleus, its numbers are NaN
+    area            float64 (T, N), of the predicted nucleus, px; NaN for points
+    iou             float64 (T, N), with the reference nucleus; NaN if it was not measured
+    values          float64 (K, T, N)
+    without         teams whose nuclei are not known, and why
     """
 
     rule: str
     measures: tuple[str, ...]
-    nuclei: Sequence[Nucleus]
-    teams: Mapping[str, MatchedByTeam]
+    teams: tuple[str, ...]
+    case: Sequence[bytes]
+    reference_area: Float64
+    matched: Bool
+    area: Float64
+    iou: Float64
+    values: Float64
     without: Mapping[str, str]
+
+    def outlines(self) -> dict[str, MatchedOutlines]:
+        """How each team outlined the nuclei."""
+        return {name: MatchedOutlines(*numbers) for name, *numbers in zip(self.teams, self.area, self.iou, strict=True)}
 
 
 def read_matched_nuclei(
@@ -77,33 +73,35 @@ def read_matched_nuclei(
     """Read what teams matched under the first matching rule of a challenge, which must have one.
 
     objects  the objects.csv of each team; None: there is none
+
+    Of rows of a team with the same nucleus the last one counts.
     """
     (rule, _), *_ = challenge.matching.passes
     cases = {case.name.encode() for case in challenge.cases}
     index_of: dict[Nucleus, int] = {}
-    teams, without = {}, {}
+    rows, without = {}, {}
     for name, path in sorted(objects.items()):
         try:
-            teams[name] = read_matched(path, rule, measures, cases, index_of)
+            rows[name] = read_matched(path, rule, measures, cases, index_of)
         except InputFault as error:
             without[name] = render_summary(error.findings, intro="").strip()
-    return MatchedNuclei(rule, measures, list(index_of), teams, without)
-
-
-def outlines_of(matched: MatchedNuclei) -> tuple[Float64, dict[str, Outlines]]:
-    """The areas of the reference nuclei, px, float64 (N,), and how each team outlined them."""
-    teams = {}
-    for name, team in matched.teams.items():
-        area, iou = np.full((2, len(matched.nuclei)), np.nan)
-        area[team.nucleus], iou[team.nucleus] = team.area, team.iou
-        teams[name] = Outlines(area, iou)
-    return numbers_of([nucleus[-1] for nucleus in matched.nuclei]), teams
+    matched = np.zeros((len(rows), len(index_of)), np.bool_)
+    numbers = np.full((2 + len(measures), *matched.shape), np.nan)
+    for team, (nucleus, numbers_of_rows) in enumerate(rows.values()):
+        matched[team, nucleus], numbers[:, team, nucleus] = True, numbers_of_rows
+    case, *_, reference_area = zip(*index_of, strict=True) if index_of else [()] * len(NUCLEUS)
+    area, iou, values = numbers[0], numbers[1], numbers[2:]
+    areas = numbers_of(reference_area)
+    return MatchedNuclei(rule, measures, tuple(rows), case, areas, matched, area, iou, values, without)
 
 
 def read_matched(
     path: Path | None, rule: str, measures: Sequence[str], cases: set[bytes], index_of: dict[Nucleus, int]
-) -> MatchedByTeam:
-    """What a team matched; nuclei that are new get the next index. Raises InputFault, OSError."""
+) -> tuple[Int64, Float64]:
+    """The index of the nucleus of each row that is matched, int64 (M,), and its area, IoU and measures, (2 + K, M).
+
+    Nuclei that are new get the next index. Raises InputFault, OSError.
+    """
     if path is None or not path.is_file():
         raise refused("not-metrics", "'objects.csv'", got="not there")
     table = read_objects(path)
@@ -111,13 +109,14 @@ def read_matched(
     columns = [rows.cells(rows.need(name)) for name in NUCLEUS]
     if not cases.issuperset(columns[0]):
         raise refused("not-metrics", "'objects.csv'", got="of other cases")
-    values = [numbers_of(rows.cells(rows.need(name))) for name in measures]
-    area, iou = (
-        np.full(len(rows), np.nan) if (column := rows.find([name])) is None else numbers_of(rows.cells(column))
+    unknown = np.full(len(rows), np.nan)
+    numbers = [
+        unknown if (column := rows.find([name])) is None else numbers_of(rows.cells(column))
         for name in ("prediction_area_px", "iou")
-    )
+    ]
+    numbers += [numbers_of(rows.cells(rows.need(name))) for name in measures]
     nucleus = [index_of.setdefault(nucleus, len(index_of)) for nucleus in zip(*columns, strict=True)]
-    return MatchedByTeam(np.array(nucleus, np.int64), area, iou, np.array(values).T.reshape(len(rows), len(measures)))
+    return np.array(nucleus, np.int64), np.array(numbers)
 
 
 # --- entries that are alike -------------------------------------------------------------------------------------------
@@ -126,12 +125,12 @@ def read_matched(
 SAME_AREA = 0.98
 ALIKE = 0.6
 FEWEST_COMPARED = 20  # nuclei to compare
-NUCLEI_UP_TO = 20_000
+COMPARED_UP_TO = 20_000
 PAIRS_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outlines:
+class MatchedOutlines:
     """How a team outlined each of N reference nuclei; NaN: not matched, or not known.
 
     area  float64 (N,), px
@@ -176,13 +175,13 @@ class Alike:
         return lines
 
 
-def compare_outlines(reference_area: Float64, teams: Mapping[str, Outlines]) -> Alike:
+def compare_outlines(reference_area: Float64, teams: Mapping[str, MatchedOutlines]) -> Alike:
     """Which teams share their errors, and which are the reference. Areas are float64 (N,), px.
 
     A pair is named if it shares ``ALIKE`` or more, and twice as much as the pairs outside the tenth (one pair at least)
     that share most. Where these share as much, no pair can share twice that: the sign means nothing there.
     """
-    step = max(1, -(-len(reference_area) // NUCLEI_UP_TO))
+    step = max(1, -(-len(reference_area) // COMPARED_UP_TO))
     areas = {name: team.area[::step] for name, team in teams.items()}
     shares = [
         (share, one, other)
@@ -226,7 +225,7 @@ def same_area(one: Float64, other: Float64) -> Bool:
 # --- teams in pairs on the nuclei that both matched -------------------------------------------------------------------
 
 
-FAMILIES = frozenset({"segmentation", "covered", "overall"})  # whose columns say what is compared
+COMPARED_FAMILIES = frozenset({"segmentation", "covered", "overall"})  # whose columns say what is compared
 
 
 def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
@@ -234,7 +233,7 @@ def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, .
     if not challenge.matching.rules or challenge.reference.are_points or challenge.submission.are_points:
         return ()
     measured = [name for name in MEASURES if name in challenge.metrics.measures and name != "area_ratio"]
-    ranked = [path[-2] for column in rules.columns if FAMILIES & set(path := column.path.split("."))]
+    ranked = [path[-2] for column in rules.columns if COMPARED_FAMILIES & set(path := column.path.split("."))]
     return tuple(
         [name for name in measured if any(ranked_name.startswith(name) for ranked_name in ranked)] or measured[:1]
     )
@@ -315,15 +314,11 @@ def compare_teams_on_common(
     challenge: Challenge, rules: RankingRules, nuclei: MatchedNuclei, order: Sequence[str]
 ) -> CommonNuclei:
     """Compare the ranked teams, which are in ``order`` from the first rank on, on the nuclei of both of each pair."""
-    groups, teams, rank = groups_of(challenge), list(nuclei.teams), {name: index for index, name in enumerate(order)}
+    groups, teams, rank = groups_of(challenge), nuclei.teams, {name: index for index, name in enumerate(order)}
     group_of = {case.name.encode(): groups.index(case.group) for case in challenge.cases}
-    group = np.array([group_of[nucleus[0]] for nucleus in nuclei.nuclei], np.int64)
-    matched = np.zeros((len(teams), len(nuclei.nuclei)), np.bool_)
-    values = np.zeros((len(nuclei.measures), *matched.shape))
-    for index, team in enumerate(nuclei.teams.values()):
-        matched[index, team.nucleus] = True
-        values[:, index, team.nucleus] = team.values.T
-    common = compare_on_common(matched, values, group, groups=len(groups), samples=rules.samples, seed=rules.seed)
+    group = np.array([group_of[case] for case in nuclei.case], np.int64)
+    samples, seed = rules.samples, rules.seed
+    common = compare_on_common(nuclei.matched, nuclei.values, group, groups=len(groups), samples=samples, seed=seed)
     number_of = dict(zip(teams, common.matched.tolist(), strict=True))
     known = [(teams[one], teams[two]) for one, two in zip(common.first, common.second, strict=True)]
     pairs = [

@@ -249,7 +249,7 @@ def phase_settings(challenge: Challenge) -> dict[str, Any]:
     ("no-ranking").
     """
     rules = ranking_of(challenge)
-    titles = column_titles([column.path for column in rules.columns])
+    titles = phase_titles([column.path for column in rules.columns])
     score, *extra = zip(rules.columns, titles, strict=True)
     settings = PhaseSettings(
         score_title=score[1],
@@ -292,10 +292,10 @@ def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) ->
     return lines + [f"Not on the platform: {words}" for words, is_so in differs.items() if is_so]
 
 
-def column_titles(paths: Sequence[str]) -> list[str]:
+def phase_titles(paths: Sequence[str]) -> list[str]:
     """Titles of columns, each once: those of the pages, with the aggregation where two are alike.
 
-    >>> column_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
+    >>> phase_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
     ['Detection F1', 'PQ, Epithelial']
     """
     titles = [title[:1].upper() + title[1:] for title in short_titles(paths)]

@@ -45,7 +45,7 @@ COLUMN_NAMES = {  # of columns, of which the first is ours; challengeR has algor
 ONE_METRIC = "score"  # the metric of a table that names none
 UNNAMED = re.compile(r"(unnamed: ?\d+)?", re.IGNORECASE)  # columns that pandas and R add
 
-Unit = Literal["group", "case"]
+UnitKind = Literal["group", "case"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +81,7 @@ class ScoresOfCases:
     has_row: Bool
 
 
-def read_scores(path: Path, rules: RankingRules, *, unit: Unit, challenge: Challenge | None = None) -> ScoresInFile:
+def read_scores(path: Path, rules: RankingRules, *, unit: UnitKind, challenge: Challenge | None = None) -> ScoresInFile:
     """The scores of a CSV file in the columns of a ranking: ``read_rows``, then ``table_of_rows``.
 
     Entries that the rules do not rank are shown, with no value in a column where they lack one that another entry has.
@@ -139,7 +139,7 @@ def read_rows(
     invalid-team, unknown-case, wrong-group, invalid-score, duplicate-row, missing-metric.
     """
     try:
-        return find_rows(open_scores(path), columns, challenge)
+        return rows_of_columns(open_scores(path), columns, challenge)
     except InputFault as error:
         hint = "Rank fewer teams at a time."  # the limits of challenge.toml do not hold for this file
         raise WrongUsage(
@@ -151,9 +151,9 @@ def table_of_rows(
     scores: ScoresOfCases,
     columns: Sequence[RankingColumn],
     *,
-    unit: Unit,
+    unit: UnitKind,
     missing: MissingValues,
-    mean: Unit | None = None,
+    mean: UnitKind | None = None,
     draw: tuple[int, int] | None = None,
 ) -> ScoresInFile:
     """The table of the scores of cases.
@@ -207,7 +207,7 @@ def open_scores(path: Path) -> Table:
         raise WrongUsage(fault("no-submission", quote(path, 200), wording="no-scores", got=why)) from None
 
 
-def aggregation_of(path: str, unit: Unit) -> Unit:
+def aggregation_of(path: str, unit: UnitKind) -> UnitKind:
     """What a column is the mean over."""
     ending = path.rpartition(".")[2]
     return {"group_mean": "group", "case_mean": "case"}.get(ending, unit)  # type: ignore[return-value]
@@ -216,7 +216,7 @@ def aggregation_of(path: str, unit: Unit) -> Unit:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def find_rows(
+def rows_of_columns(
     table: Table, columns: Sequence[RankingColumn], challenge: Challenge | None
 ) -> tuple[ScoresOfCases, list[Finding]]:
     """The rows that belong to columns, and warnings about others. Raises InputFault with all that is wrong."""
@@ -250,7 +250,7 @@ def find_rows(
         raise InputFault(*faults)
 
     (team_names, place_of_team), (case_names, place_of_case), (group_names, place_of_group) = map(
-        in_order, (teams, cases, of_case)
+        sorted_names, (teams, cases, of_case)
     )
     values = np.full((len(teams), len(columns), len(cases)), np.nan)
     has_row = np.zeros((len(teams), len(cases)), np.bool_)
@@ -260,10 +260,10 @@ def find_rows(
     return ScoresOfCases(table.where, team_names, case_names, group_names, group_of_case, values, has_row), findings
 
 
-def in_order(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
+def sorted_names(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
     """The different names in ascending order, and the index of each name there.
 
-    >>> in_order(["b", "a", "b"])
+    >>> sorted_names(["b", "a", "b"])
     (('a', 'b'), array([1, 0, 1]))
     """
     ordered = sorted(set(names))
@@ -460,7 +460,7 @@ def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float
 
 
 def in_samples(
-    values: Float64, scores: ScoresOfCases, unit: Unit, means: Sequence[Unit], samples: int, seed: int
+    values: Float64, scores: ScoresOfCases, unit: UnitKind, means: Sequence[UnitKind], samples: int, seed: int
 ) -> Float64 | None:
     """Columns that are means over ``means`` in samples of units, float64 (T, R, K), from values of cases, (T, K, C).
 

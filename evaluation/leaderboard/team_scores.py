@@ -281,22 +281,17 @@ def columns_in_samples(
     tables   the table of all cases under a matching rule; None: it is not known
     weights  how often each sample has each group, whole numbers (R, G)
     """
-    cases = ordered_cases(challenge)
-    groups, strata = (
-        np.unique([getattr(case, name) for case in cases], return_inverse=True)[1] for name in ("group", "stratum")
-    )
     in_samples = np.full((len(weights), len(columns)), np.nan)
     for rule in dict.fromkeys(column.rule for column in columns):
         of_rule = [k for k, column in enumerate(columns) if column.rule == rule]
-        units = {k: unit_of(challenge, columns[k]) for k in of_rule}
-        table = tables(rule) if "pooled" in units.values() else bare_table(cases)
+        units = {k: averaged_unit(challenge, columns[k]) for k in of_rule}
+        table = tables(rule) if "pooled" in units.values() else bare_table(ordered_cases(challenge))
         if table is None:
             continue
         known = [k for k in of_rule if units[k] and (units[k] != "pooled" or is_known(columns[k], table, challenge))]
         if known:
-            in_samples[:, known] = score_known(
-                challenge, {k: (columns[k], units[k]) for k in known}, values, table, weights, groups, strata
-            )
+            planned = {k: (columns[k], units[k]) for k in known}
+            in_samples[:, known] = score_known(challenge, planned, values, table, weights)
     return np.round(in_samples, 6) + 0.0
 
 
@@ -306,10 +301,12 @@ def score_known(
     values: ValuesOfUnits,
     table: CaseTable,
     weights: Int16 | Int64,
-    groups: Int64,
-    strata: Int64,
 ) -> Float64:
     """``columns_in_samples`` of columns under one matching rule."""
+    cases = ordered_cases(challenge)
+    groups, strata = (
+        np.unique([getattr(case, name) for case in cases], return_inverse=True)[1] for name in ("group", "stratum")
+    )
     of_case, of_group = np.full((len(groups), len(columns)), np.nan), np.full((weights.shape[1], len(columns)), np.nan)
     for index, (column, unit) in enumerate(columns.values()):
         if unit == "case":
@@ -348,7 +345,7 @@ def score_known(
     return np.concatenate(parts)
 
 
-def unit_of(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
+def averaged_unit(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
     """What a column is the mean over, or pooled; None: the worst of some means, of which no sample tells."""
     if column.aggregation == STRATUM_MEAN:
         return challenge.aggregation.unit

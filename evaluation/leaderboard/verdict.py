@@ -128,14 +128,14 @@ def about_differences(document: Document, first: Sequence[str], who: str) -> lis
         beaten = names_of(better) if len(better) <= NAMED_UP_TO else f"{many} {len(others):,} other {who}s"
         parts.append(f"{lead} is significantly better than {beaten}{in_columns(pairs, better, columns, 'better')}")
     if worse:
-        verb = "are" if len(worse) > 1 else "is"
-        than = f"significantly better than {lead}"
-        parts.append(f"{names_of(worse)} {verb} {than}{in_columns(pairs, worse, columns, 'worse')}")
+        are = f"{'are' if len(worse) > 1 else 'is'} significantly better than {lead}"
+        parts.append(f"{names_of(worse)} {are}{in_columns(pairs, worse, columns, 'worse')}")
     if equal:
-        margin = "differ{s} from {lead} by no more than the margin" if any(entry["margin"] for entry in columns) else ""
-        words = margin or "{have} the same values as {lead}"
         s, have = ("", "have") if len(equal) > 1 else ("s", "has")
-        words = words.format(lead=lead, s=s, have=have)
+        is_margin = any(entry["margin"] for entry in columns)
+        words = (
+            f"differ{s} from {lead} by no more than the margin" if is_margin else f"{have} the same values as {lead}"
+        )
         parts.append(f"{names_of(equal)} {words}")
     if open_:
         facts = what_is_open(document, open_[0], pairs[open_[0]]) if len(open_) == 1 else ""
@@ -161,17 +161,12 @@ def compare_with(leader: str, columns: Sequence[Document], titles: Mapping[str, 
             if difference["units"] < FEWEST_UNITS:
                 continue
             pair.tested += 1
-            if difference["verdict"] == "equivalent":
+            verdict, can_forecast = difference["verdict"], difference["units"] >= FEWEST_TO_FORECAST
+            if verdict == "equivalent":
                 pair.equal += 1
-            elif difference["verdict"] != "undecided":
-                (pair.better if (difference["verdict"] == "better") == is_first else pair.worse).append(
-                    titles[column["path"]]
-                )
-            elif (
-                difference["needed"] is not None
-                and (difference["mean"] > 0) == is_first
-                and difference["units"] >= FEWEST_TO_FORECAST
-            ):
+            elif verdict != "undecided":
+                (pair.better if (verdict == "better") == is_first else pair.worse).append(titles[column["path"]])
+            elif difference["needed"] is not None and (difference["mean"] > 0) == is_first and can_forecast:
                 pair.needed = min(pair.needed, difference["needed"])
             if len(columns) == 1:
                 ahead = difference["ahead"] if is_first else 1 - difference["ahead"]
@@ -232,14 +227,13 @@ def too_few(document: Document, leader: str, others: Sequence[str], common: int)
 def tested_titles(document: Document) -> dict[str, str]:
     """The columns by their paths, as they are tested: unit by unit, whatever the column is aggregated over."""
     kind = document["units"]["kind"]
-    titles = titles_by_path([column["path"] for column in document["columns"]])
-    means = ("group_mean", "case_mean") if kind in ("cases", "images") else ("group_mean",)
-
-    def is_other(path: str) -> bool:
-        ending = path.rpartition(".")[2]
-        return ending in ALL_AGGREGATIONS and ending not in means
-
-    return {path: f"{title} (mean over {kind})" if is_other(path) else title for path, title in titles.items()}
+    paths = [column["path"] for column in document["columns"]]
+    tested = ("group_mean", "case_mean") if kind in ("cases", "images") else ("group_mean",)
+    others = {*ALL_AGGREGATIONS} - {*tested}
+    return {
+        path: f"{title} (mean over {kind})" if path.rpartition(".")[2] in others else title
+        for path, title in zip(paths, short_titles(paths), strict=True)
+    }
 
 
 def unit_of(document: Document) -> str:
@@ -406,7 +400,3 @@ def short_titles(paths: Sequence[str]) -> list[str]:
     if len(set(titles)) == len(titles):
         return titles
     return [path.replace(".", " ").replace("_", " ") for path in paths]
-
-
-def titles_by_path(paths: Sequence[str]) -> dict[str, str]:
-    return dict(zip(paths, short_titles(paths), strict=True))

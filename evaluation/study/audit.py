@@ -27,7 +27,7 @@ from evaluation.findings.errors import ChallengeBroken
 from evaluation.leaderboard import board, ranked_table, team_scores
 from evaluation.leaderboard.board import rules_of_scores
 from evaluation.leaderboard.rules import gameable_ranking, load_ranked, parse_settings
-from evaluation.leaderboard.score_csv import Unit, aggregation_of, read_rows, table_of_rows, without_teams
+from evaluation.leaderboard.score_csv import UnitKind, aggregation_of, read_rows, table_of_rows, without_teams
 from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.teams import Kept, Note, Outcome, score_teams
 from evaluation.metrics import class_aware_matching, metrics_of
@@ -186,7 +186,7 @@ def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
 
 
 def audit_scores_in_file(
-    challenge_folder: Path | None, scores: Path, *, columns: Sequence[str], settings: Sequence[str], unit: Unit
+    challenge_folder: Path | None, scores: Path, *, columns: Sequence[str], settings: Sequence[str], unit: UnitKind
 ) -> Audit:
     """The audit of the teams of a CSV file, which is read and ranked as ``rank_given`` does.
 
@@ -204,11 +204,11 @@ def audit_scores_in_file(
         notes.append("The rule for missing values is not varied: no team lacks a value that another one has.")
     written = {aggregation_of(column.path, unit) for column in rules.columns}
     name = next(iter(written)) if len(written) == 1 else AS_WRITTEN
-    means: dict[str, Unit | None] = {name: None}
+    means: dict[str, UnitKind | None] = {name: None}
     if len(rows.groups) in (1, len(rows.cases)):
         notes.append("The unit of averages is not varied: patients and cases give the same.")
     else:
-        means |= {other: other for other in get_args(Unit) if other != name}
+        means |= {other: other for other in get_args(UnitKind) if other != name}
     views = []
     for rule, (name, mean) in product(missing, means.items()):
         by_rule = rules.model_copy(update={"missing": rule})

@@ -35,7 +35,7 @@ from evaluation.instances.runs import (
     with_runs,
 )
 from evaluation.leaderboard import ranked_table, team_scores
-from evaluation.leaderboard.matched_nuclei import Alike, Outlines, compare_outlines
+from evaluation.leaderboard.matched_nuclei import Alike, MatchedOutlines, compare_outlines
 from evaluation.leaderboard.rules import against_tricks, gameable_ranking, load_ranked, ranking_of
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.verdict import names_of
@@ -578,7 +578,7 @@ def read_field(
     Raises ChallengeBroken.
     """
     teams: dict[str, Predictions] = {}
-    outlines: dict[str, Outlines] = {}
+    outlines: dict[str, MatchedOutlines] = {}
     left_out: dict[str, str] = {}
     references: list[PreparedReference] = []
     cases: list[Case] = []
@@ -597,7 +597,7 @@ def read_field(
     return Field(tuple(cases), tuple(references), teams), alike, left_out
 
 
-def outlines_of_cases(cases: Sequence[MatchedCase]) -> Outlines:
+def outlines_of_cases(cases: Sequence[MatchedCase]) -> MatchedOutlines:
     """How a team outlined the nuclei of all cases under the first matching rule."""
     areas, ious = [np.empty(0)], [np.empty(0)]
     for case in cases:
@@ -608,7 +608,7 @@ def outlines_of_cases(cases: Sequence[MatchedCase]) -> Outlines:
             iou[pairs.reference_index] = pairs.intersection_px / pairs.union_px
         areas.append(area)
         ious.append(iou)
-    return Outlines(np.concatenate(areas), np.concatenate(ious))
+    return MatchedOutlines(np.concatenate(areas), np.concatenate(ious))
 
 
 def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> Played:
