@@ -33,7 +33,7 @@ from evaluation.leaderboard.document import leaderboard_json
 from evaluation.leaderboard.rules import load_ranked
 from evaluation.leaderboard.teams import ResultFolder, reference_names, score_teams
 from evaluation.results import __version__
-from evaluation.results.documents import as_json
+from evaluation.results.documents import ABSENT, as_json
 from evaluation.results.files import write_atomically
 from evaluation.submission import SubmissionFiles, open_submission
 
@@ -49,7 +49,7 @@ Agreement = Literal["same to the byte", "same to the digit", "differs", "cannot 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The outcome of one check, and why."""
+    """One check of an archive: what was compared, its outcome, and why."""
 
     what: str
     outcome: Agreement
@@ -57,7 +57,7 @@ class Checked:
 
     @classmethod
     def bytes_of(cls, what: str, other: Sequence[str]) -> Checked:
-        """Files were compared byte by byte, and ``other`` than they should be are these, the first ten of them."""
+        """Make the outcome of a comparison byte by byte, from the names of the files that differ."""
         return cls(what, "differs" if other else "same to the byte", ", ".join(other[:10]))
 
 
@@ -115,15 +115,18 @@ def write_archive(
 
 
 def made_by(date: str, image: str, left_out: Sequence[str]) -> dict[str, Any]:
-    """What the results were made with, as far as this machine tells."""
+    """Describe what the results were made with, as far as this machine tells."""
     packages = sorted(f"{package.metadata['Name']}=={package.version}" for package in distributions())
     software = {"version": __version__, "python": platform.python_version(), "packages": packages, "image": image}
     return {"date": date, "left_out": list(left_out), "software": software}
 
 
 def metadata(challenge: Challenge, date: str, creators: Sequence[str], program: str) -> dict[str, bytes]:
-    """What the results are, by the names of the files: of DataCite 4 (the DOI is given at publication), of Zenodo's
-    deposit interface, and CITATION.cff 1.2.0, whose values are JSON, which is YAML."""
+    """Write the three files that describe the results, and return them by name.
+
+    datacite.json is of DataCite 4 (the DOI is given at publication), zenodo.json what the deposit interface of Zenodo
+    takes. The values in CITATION.cff 1.2.0 are JSON, which is YAML.
+    """
     name, version, title = challenge.name, challenge.version, f"{challenge.name}: results"
     words = (
         f"Results of the challenge {name}, version {version}: rules, scores and ranking, with checksums. Rules "
@@ -200,7 +203,7 @@ def verify_archive(
 
 
 def most_bytes(name: str) -> int:
-    """The size up to which a file of an archive is unpacked; a file of the reference may be as large as any."""
+    """Say up to which size a file of an archive is unpacked; a file of the reference may be as large as any."""
     file = name.rpartition("/")[2]
     if is_of_reference(name) or file == "objects.csv":
         return LimitRules().bytes_per_file
@@ -213,7 +216,7 @@ def is_of_reference(name: str) -> bool:
 
 
 def check_sums(files: SubmissionFiles) -> Checked:
-    """Whether all files have the checksums of SHA256SUMS, and none is there without one. Nothing is written."""
+    """Check that every file has its checksum in SHA256SUMS, and none is there without one. Nothing is written."""
     what = f"{len(files.names)} files, by {SUMS_FILE}"
     if SUMS_FILE not in files.names:
         return Checked(what, "cannot be checked", f"there is no {SUMS_FILE}")
@@ -230,7 +233,7 @@ def check_sums(files: SubmissionFiles) -> Checked:
 
 
 def check_metadata(folder: Path) -> Iterator[Checked]:
-    """The documents that follow from the rules, as far as they do; what was noted of a machine does not."""
+    """Write the metadata again, and compare; what was noted of the machine cannot be checked."""
     what = ", ".join(names := ("CITATION.cff", "datacite.json", "zenodo.json"))
     try:
         stored = {name: (folder / name).read_bytes() for name in names}
@@ -246,7 +249,7 @@ def check_metadata(folder: Path) -> Iterator[Checked]:
 
 
 def check_results_of_teams(folder: Path) -> Iterator[Checked]:
-    """The rules, the ranking, and of each team its files, its numbers, and its counts of nuclei."""
+    """Check the rules, the ranking, and of each team its files, its numbers, and its counts of nuclei."""
     results = result_folder_in(folder)
     try:
         challenge = Challenge.load(folder / "challenge")
@@ -273,7 +276,7 @@ def check_results_of_teams(folder: Path) -> Iterator[Checked]:
 
 
 def check_scores(folder: Path, submissions: Path | None, again: Path, workers: int | None) -> Iterator[Checked]:
-    """The results of each team, scored again from its submission into the folder ``again``."""
+    """Score each team again from its submission, into the folder ``again``, and compare the results."""
     what = "the scores, from the submissions"
     if submissions is None:
         yield Checked(what, "cannot be checked", "submissions are not in the archive; give them with --submissions")
@@ -306,7 +309,7 @@ def check_scores(folder: Path, submissions: Path | None, again: Path, workers: i
 
 
 def check_results(what: str, stored: Path, again: Path) -> Checked:
-    """The files of a result, those that the archive has, against the same files of today."""
+    """Compare the files of a result that the archive has with those of today."""
     names = [name for name in store.RESULT_FILES if (stored / name).is_file()]
     other = [name for name in names if (stored / name).read_bytes() != (again / name).read_bytes()]
     if not other:
@@ -324,7 +327,7 @@ def check_results(what: str, stored: Path, again: Path) -> Checked:
 
 
 def table_rows(table: bytes) -> dict[str, list[str]]:
-    """The cells of a CSV file by their line."""
+    """Read the cells of a CSV file, by their line."""
     rows = csv.reader(io.StringIO(table.decode(), newline=""))
     return {f"line {number}": row for number, row in enumerate(rows, start=1)}
 
@@ -334,7 +337,7 @@ def result_folder_in(folder: Path) -> ResultFolder:
 
 
 def check_board(folder: Path, results: ResultFolder) -> Checked:
-    """The ranking, computed again from the stored results."""
+    """Compute the ranking again from the stored results, and compare."""
     what = f"the ranking in {BOARD_FILE}"
     if not (folder / BOARD_FILE).is_file():
         return Checked(what, "cannot be checked", f"there is no {BOARD_FILE}")
@@ -342,7 +345,7 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
     try:
         before: Any = store.read_board(folder / BOARD_FILE)
         board = rank_folder(folder / "challenge", results, {})
-        again = leaderboard_json(replace(board, before=before.get("before"))).encode()  # an older board is not here
+        again = leaderboard_json(replace(board, before=before.get("before", ABSENT))).encode()  # an older board is not here
         after = orjson.loads(again)
         if stored == again:
             return Checked(what, "same to the byte")
@@ -359,7 +362,7 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
 
 
 def without_details(board: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a board the rules and metrics.json of the teams decide."""
+    """Reduce a leaderboard to what follows from the rules and from the metrics.json of the teams."""
     kept_keys = {
         "columns": ("path", "direction", "weight"),
         "teams": ("name", "position", "combined", "equal", "floors", "below_floor"),
@@ -377,7 +380,7 @@ def without_details(board: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def first_difference(before: Any, after: Any, path: str = "") -> str | None:
-    """Where two documents differ by more than a digit, and how; None: nowhere. Programs and findings may differ."""
+    """Say where two documents differ by more than a digit, and how; None: nowhere. Programs and findings may differ."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = (before.keys() | after.keys()) - (set() if path else set(NOT_COMPARED))
         pairs = [(f"{path}.{key}".lstrip("."), before.get(key), after.get(key)) for key in sorted(keys)]
@@ -392,7 +395,7 @@ def first_difference(before: Any, after: Any, path: str = "") -> str | None:
 
 
 def are_close(one: Any, other: Any) -> bool:
-    """Whether two numbers, or texts in cells that are numbers, are the same to the digit."""
+    """Say whether two numbers, or two texts that are numbers, are the same to the digit."""
     try:
         return math.isclose(float(one), float(other), abs_tol=DIGITS)
     except (TypeError, ValueError):
@@ -400,7 +403,7 @@ def are_close(one: Any, other: Any) -> bool:
 
 
 def check_key(name: str, folder: Path) -> Checked:
-    """The files of a team, as they were when it was scored, by its key.json."""
+    """Check by key.json that the files of a team are as they were when it was scored."""
     hashes = store.read_key(folder).get("files")
     names = [file for file in store.RESULT_FILES if (folder / file).is_file()]
     what = f"{', '.join(names)} of {name}, by {store.KEY_FILE}"
@@ -410,7 +413,7 @@ def check_key(name: str, folder: Path) -> Checked:
 
 
 def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path | None) -> Checked:
-    """The numbers of metrics.json that follow from the scores of cases and groups, the counts and the matched pairs."""
+    """Compute the numbers of metrics.json again, as far as they follow from details.json and objects.csv."""
     what = f"numbers of {name} in metrics.json, from details.json and objects.csv"
     if details is None:
         return Checked(what, "cannot be checked", "details.json is left out")
@@ -446,7 +449,7 @@ def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path 
 
 
 def check_counts(what: str, table: Path, path: Path) -> Checked:
-    """Matched, missed and spurious nuclei of each case and rule: those of objects.csv against details.json."""
+    """Count matched, missed and spurious nuclei of each case and rule in objects.csv, and compare with details.json."""
     try:
         details = store.read_details(path, where="'details.json'")
         with table.open(encoding="utf-8", newline="") as stream:

@@ -97,13 +97,13 @@ def rank_folder(
 
 
 def older_board(path: Path | None) -> dict[str, Any] | None:
-    """The content of a leaderboard.json that was written before. Raises WrongUsage."""
+    """Read a leaderboard.json that was written before. Raises WrongUsage."""
     with faults_as(WrongUsage):
         return None if path is None else read_board(path)
 
 
 def with_moves(board: document.Board, old: Mapping[str, Any] | None) -> document.Board:
-    """The board with the teams that stand elsewhere than on an older one."""
+    """Add to a board which teams stand elsewhere than on an older one."""
     if old is None:
         return board
     before = {team["name"]: team["position"] for team in old["teams"]}
@@ -123,7 +123,7 @@ def with_pairs(
     *,
     alike: bool = True,
 ) -> document.Board:
-    """The board with its ranked teams in pairs: its second table and, if ``alike``, which share their errors.
+    """Compare the ranked teams of a board in pairs: on common nuclei and, if ``alike``, in the errors that they share.
 
     objects  the objects.csv of each team
 
@@ -160,7 +160,7 @@ def rank_scores(
 
 
 def table_in_file(scores: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> ScoreTable:
-    """The table of a CSV file with its floors, which must be on columns. Raises WrongUsage ("missing-metric")."""
+    """Add the floors, which must be on columns, to the table of a CSV file. Raises WrongUsage ("missing-metric")."""
     columns, floors = [column.path for column in rules.columns], tuple(floor.path for floor in rules.require)
     for path in floors:
         if path not in columns:
@@ -220,7 +220,7 @@ def rank_given(
 def rules_of_scores(
     challenge_folder: Path | None, scores: Path, columns: Sequence[str], changes: Mapping[str, Any]
 ) -> tuple[Challenge | None, RankingRules]:
-    """The rules that a CSV file is ranked by: those of a challenge, or columns that are given. As ``rank_given``."""
+    """Choose the rules for a CSV file: those of a challenge, or columns that are given. Raises as ``rank_given``."""
     challenge: Challenge | None = None
     if challenge_folder is not None:
         refuse_columns(columns, "--challenge")
@@ -249,7 +249,7 @@ def board_of_challenge(
     findings: Sequence[Finding],
     progress: Progress | None = None,
 ) -> document.Board:
-    """The leaderboard of results of a challenge."""
+    """Rank the results of a challenge."""
     versions = tuple(sorted({team.version for team in scores}))
     if len(versions) > 1:
         findings = [*findings, fault("several-versions", "results", versions=versions)]
@@ -270,20 +270,20 @@ def board_of_challenge(
 
 
 def unknown_entries(rules: RankingRules, names: Sequence[str]) -> list[Finding]:
-    """Warnings about names of ``ranking.unranked`` that no entry has."""
+    """Warn about names of ``ranking.unranked`` that no entry has."""
     unknown = [name for name in rules.unranked if name not in names]
     return [fault("unknown-entry", "challenge.toml: ranking.unranked", name=name, known=names) for name in unknown]
 
 
 def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name: str) -> tuple[str, ...]:
-    """The names of units as a leaderboard, which is made to be published, may tell them: numbers if they are hidden."""
+    """Name the units as a published leaderboard may: by numbers if the challenge hides the names of cases."""
     if challenge is None or challenge.submission.case_names != "hidden":
         return units
     return tuple(f"{unit_name.removesuffix('s')} {index}" for index in range(1, len(units) + 1))
 
 
 def identity_of(challenge: Challenge | None, rules: RankingRules) -> dict[str, str]:
-    """Which challenge, with the hash of the ranking as it was applied."""
+    """Return the identity of the challenge, with the hash of the ranking as it was applied."""
     return {} if challenge is None else identity(challenge.model_copy(update={"ranking": rules}))
 
 
@@ -392,7 +392,7 @@ def build_board(
 
 
 def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Result:
-    """The result with its place among those in ``leaderboard/`` of the challenge; unchanged if nothing is ranked.
+    """Rank a result among those in ``leaderboard/`` of the challenge; it is unchanged if nothing is ranked.
 
     team  that the submission is of: its stored result, the file of that name, is no rival. "": unknown
 
@@ -427,7 +427,7 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
 
 
 def ranks_of_first(table: ScoreTable, rules: RankingRules) -> Ranks:
-    """The table ``leaderboard`` of metrics.json for the first team."""
+    """Compute the table ``leaderboard`` of metrics.json for the first team."""
     summed = ranked_table.apply_method(table, rules.model_copy(update={"method": "sum_of_ranks"}))
     position, reason = math.nan, "needs-details"
     if not needs_units(rules.method) and not rules.ex_aequo:
@@ -449,7 +449,7 @@ def store_results(board: document.Board, output: Path, folder: Path) -> None:
 def read_earlier(
     folder: Path, challenge: Challenge, without: Collection[str]
 ) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
-    """The results of the same challenge in a folder, by the names of their files, and warnings about all others.
+    """Read the results of the same challenge in a folder, by the names of their files, and warn about all others.
 
     A file that is no metrics.json is left out like one of another challenge: it never costs a participant the score.
     Raises ChallengeBroken for too many files.

@@ -110,7 +110,7 @@ class PairDifference:
 
 @dataclass(frozen=True, slots=True)
 class TeamTest:
-    """A team in the test of a column: which others it is better and worse than, of too many teams how many these are.
+    """A team in the test of a column, with the teams that it is better and worse than, or of many teams their number.
 
     p_values  beside each of the teams, in the order of the test
     """
@@ -133,7 +133,7 @@ class FriedmanTest:
 
 @dataclass(frozen=True, slots=True)
 class Significance:
-    """The test of a column, as in ``PairwiseTest``; if none was made, ``undefined`` says why, and the rest is absent.
+    """The test of a column, as in ``PairwiseTest``. If none was made, ``undefined`` says why, and the rest is absent.
 
     pairs_across_columns  pairs of teams that differ significantly when all columns are corrected for together
     cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` teams they are left out
@@ -168,7 +168,7 @@ class BoardColumn:
 
 @dataclass(frozen=True, slots=True)
 class UnitCount:
-    """What was drawn and compared: how many, and what they are called."""
+    """How many units were drawn and compared, and what they are called."""
 
     number: int
     kind: str
@@ -203,7 +203,7 @@ class BoardStability:
 
 @dataclass(frozen=True, slots=True)
 class LackingTeam:
-    """How many values a team lacks, in the column in which it lacks most."""
+    """A team that lacks values: how many, in the column in which it lacks most."""
 
     name: str
     lacking: int
@@ -276,7 +276,7 @@ class Board:
 
 
 def cells_of(paths: Sequence[str], **known: Iterable[Any]) -> tuple[ColumnCell, ...]:
-    """The cells of an entry, from what is known of it in each column."""
+    """Make the cells of an entry, from what is known of it in each column."""
     rows = zip(paths, *known.values(), strict=True)
     return tuple(ColumnCell(path, **dict(zip(known, values, strict=True))) for path, *values in rows)
 
@@ -284,7 +284,7 @@ def cells_of(paths: Sequence[str], **known: Iterable[Any]) -> tuple[ColumnCell, 
 def team_rows(
     table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: Stability, *, few: bool
 ) -> tuple[TeamRow, ...]:
-    """The teams from the first rank to the last, equal places by name."""
+    """Order the teams from the first rank to the last, equal places by name."""
     order = sorted(range(len(table.teams)), key=lambda team: (ranking.position[team], table.teams[team]))
     equal: dict[int, tuple[str, ...]] = {}
     for _, alike in groupby(order, key=lambda team: float(ranking.position[team])):
@@ -333,7 +333,7 @@ def board_column(
     *,
     few: bool,
 ) -> BoardColumn:
-    """A column with its test and the differences of the teams ``names``; ``across``: see ``Significance``."""
+    """Describe a column, its test, and the differences of the teams ``names``; ``across`` as in ``Significance``."""
     significance = None
     if test is not None:
         significance = Significance(test.test, test.units, test.left_out, test.undefined, across)
@@ -354,7 +354,7 @@ def board_column(
 
 
 def pair_differences(names: Sequence[str], differences: Differences) -> list[PairDifference]:
-    """The differences of all pairs of teams, or of the teams in ``differences.rows`` from all others."""
+    """List the differences of all pairs of teams, or of the teams in ``differences.rows`` from all others."""
     rows = differences.rows.tolist()
     tables = {key: getattr(differences, key) for key in ("mean", "low", "high", "effect", "ahead", "needed")}
     finite = {key: np.where(np.isfinite(table), table, np.nan) for key, table in tables.items()}
@@ -373,7 +373,7 @@ def pair_differences(names: Sequence[str], differences: Differences) -> list[Pai
 
 
 def team_test(test: PairwiseTest, names: Sequence[str], index: int, *, few: bool) -> TeamTest:
-    """A team in the matrix of a column."""
+    """Take the row of a team out of the test of a column."""
     row, mean_rank = test.better[index], float(test.mean_ranks[index])
     if not few:
         return TeamTest(names[index], mean_rank, int((row > 0).sum()), int((row < 0).sum()))
@@ -382,7 +382,7 @@ def team_test(test: PairwiseTest, names: Sequence[str], index: int, *, few: bool
 
 
 def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) -> BoardStability:
-    """What the bootstrap says of the ranking as a whole."""
+    """Describe what the bootstrap says of the ranking as a whole."""
     if drawn.reason is not None:
         columns = ranked_table.not_resampled(table, rules) if drawn.reason == "not-resampled" else ABSENT
         return BoardStability(0, rules.seed, drawn.reason, columns=columns)
@@ -399,7 +399,7 @@ def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) ->
 
 
 def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> BoardGaps:
-    """The values that ranked teams lack; absent if there are none."""
+    """Count the values that ranked teams lack; absent if there are none."""
     gaps, lacking = table.gaps, find_gaps(table).sum(axis=-1)
     values, left_out, rule = len(table.units), 0, "no-value"
     if gaps is not None:
@@ -418,7 +418,7 @@ def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> BoardG
 
 
 def board_methods(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[MethodPlaces, ...]:
-    """The places under each method."""
+    """Compare the places under each method with those under all."""
     every = np.stack(list(places_of_methods.values()))
     return tuple(MethodPlaces(name, places, kendall_tau(places, every)) for name, places in places_of_methods.items())
 
@@ -427,18 +427,18 @@ def board_methods(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[M
 
 
 def leaderboard_json(board: Board) -> str:
-    """The content of leaderboard.json: strict JSON, sorted keys, six decimals; the same bytes for the same board."""
+    """Write leaderboard.json: strict JSON, sorted keys, six decimals; the same bytes for the same board."""
     return as_json(leaderboard_document(board))
 
 
 def leaderboard_document(board: Board) -> dict[str, Any]:
-    """The content of leaderboard.json. Names and paths are values, never keys, so that they may hold anything."""
+    """Return the content of leaderboard.json. Names and paths are values, never keys, so they may hold anything."""
     document = encoded(replace(board, alike=ABSENT, tricks=ABSENT)) | {"ranking": dict(board.ranking)}
     return {**document, "verdict": verdict_sentences(document, board.tricks)}
 
 
 def leaderboard_csv(board: Board) -> str:
-    """The content of leaderboard.csv: a row for each team, those that are not ranked last, with their reasons."""
+    """Write leaderboard.csv: a row for each team, those that are not ranked last, with their reasons."""
     ends = ("rank_low", "rank_high", "probability_of_first", "not_ranked", "reason")
     rows: list[list[object]] = []
     for team in board.teams:

@@ -63,7 +63,7 @@ class MatchedNuclei:
     without: Mapping[str, str]
 
     def outlines(self) -> dict[str, MatchedOutlines]:
-        """How each team outlined the nuclei."""
+        """Return how each team outlined the nuclei."""
         return {name: MatchedOutlines(*numbers) for name, *numbers in zip(self.teams, self.area, self.iou, strict=True)}
 
 
@@ -98,7 +98,7 @@ def read_matched_nuclei(
 def read_matched(
     path: Path | None, rule: str, measures: Sequence[str], cases: set[bytes], index_of: dict[Nucleus, int]
 ) -> tuple[Int64, Float64]:
-    """The index of the nucleus of each row that is matched, int64 (M,), and its area, IoU and measures, (2 + K, M).
+    """Read the matched rows of a team: the index of each nucleus, int64 (M,), and area, IoU and measures, (2 + K, M).
 
     Nuclei that are new get the next index. Raises InputFault, OSError.
     """
@@ -155,7 +155,7 @@ class Alike:
     others: float | None = None
 
     def lines(self) -> list[str]:
-        """Which entries are to be asked about, at most ``PAIRS_NAMED`` pairs of them."""
+        """Say which entries are to be asked about; at most ``PAIRS_NAMED`` pairs of them are named."""
         lines = [
             f"For organisers only: {quote(name)} has the very pixels of the reference in {percent(share)} of the "
             "nuclei that it matched: ask where they come from."
@@ -176,7 +176,7 @@ class Alike:
 
 
 def compare_outlines(reference_area: Float64, teams: Mapping[str, MatchedOutlines]) -> Alike:
-    """Which teams share their errors, and which are the reference. Areas are float64 (N,), px.
+    """Find the teams that share their errors, and those that are the reference. Areas are float64 (N,), px.
 
     A pair is named if it shares ``ALIKE`` or more, and twice as much as the pairs outside the tenth (one pair at least)
     that share most. Where these share as much, no pair can share twice that: the sign means nothing there.
@@ -202,7 +202,7 @@ def compare_outlines(reference_area: Float64, teams: Mapping[str, MatchedOutline
 
 
 def share_of_errors(one: Float64, other: Float64, reference: Float64) -> float | None:
-    """Share of the nuclei that both matched, and one outlined unlike the reference, that have nearly the same area.
+    """Compute in how many of the nuclei that both matched, and one outlined unlike the reference, the areas agree.
 
     Areas are float64 (N,), NaN: not matched. None for fewer than ``FEWEST_COMPARED`` such nuclei.
 
@@ -229,7 +229,7 @@ COMPARED_FAMILIES = frozenset({"segmentation", "covered", "overall"})  # whose c
 
 
 def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
-    """What the columns of segmentation are made of; without any, IoU or the first measured. None of points."""
+    """Choose the measures that ranked columns are made of; without any, IoU or the first measured. Points have none."""
     if not challenge.matching.rules or challenge.reference.are_points or challenge.submission.are_points:
         return ()
     measured = [name for name in MEASURES if name in challenge.metrics.measures and name != "area_ratio"]
@@ -313,7 +313,7 @@ class CommonNuclei:
 def compare_teams_on_common(
     challenge: Challenge, rules: RankingRules, nuclei: MatchedNuclei, order: Sequence[str]
 ) -> CommonNuclei:
-    """Compare the ranked teams, which are in ``order`` from the first rank on, on the nuclei of both of each pair."""
+    """Compare ranked teams, given in ``order`` from the first rank on, in pairs on the nuclei that both matched."""
     groups, teams, rank = groups_of(challenge), nuclei.teams, {name: index for index, name in enumerate(order)}
     group_of = {case.name.encode(): groups.index(case.group) for case in challenge.cases}
     group = np.array([group_of[case] for case in nuclei.case], np.int64)
@@ -350,7 +350,7 @@ def pair_on_common(
     *,
     is_turned: bool,
 ) -> PairOnCommon:
-    """Two teams on their common nuclei; ``is_turned``: the second of ``names`` stands higher."""
+    """Compare two teams on their common nuclei; ``is_turned``: the second of ``names`` stands higher."""
     first, second = names[::-1] if is_turned else names
     both, is_compared, sign = int(common.common[pair]), bool(common.compared[pair]), -1 if is_turned else 1
     of_measures = []

@@ -22,7 +22,7 @@ SAME = 2e-6  # up to here numbers differ that were made from values with six dec
 
 
 def complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
-    """``keep_complete_units``, also in samples."""
+    """Apply ``keep_complete_units``, to the values in samples as well."""
     cut = methods.keep_complete_units(table)
     if cut.samples is None or cut.gaps is None or cut.by_unit is None:
         return cut
@@ -65,7 +65,7 @@ def apply_method(
 def differences_in(
     table: ScoreTable, rules: RankingRules, column: int, *, level: float, rows: Sequence[int] | None = None
 ) -> Differences:
-    """The paired differences of the teams in a column; ``rows`` as in ``paired_differences``."""
+    """Compute the paired differences of the teams in a column; ``rows`` as in ``paired_differences``."""
     assert table.by_unit is not None
     higher, margin = bool(table.higher_is_better[column]), rules.margin_of(rules.columns[column])
     return paired_differences(table.by_unit[:, column], higher_is_better=higher, level=level, margin=margin, rows=rows)
@@ -74,7 +74,7 @@ def differences_in(
 def compare_columns(
     table: ScoreTable, rules: RankingRules, progress: Progress | None = None
 ) -> list[PairwiseTest | None]:
-    """The differences between teams, tested in each column; None where the values of units are not known."""
+    """Test the differences between teams in each column; None where the values of units are not known."""
     if table.by_unit is None:
         return [None] * len(table.columns)
     tests: list[PairwiseTest | None] = []
@@ -93,7 +93,7 @@ def compare_columns(
 
 
 def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: int) -> Differences | None:
-    """The paired differences of the teams in a column; None where the values of units are not known.
+    """Compute the paired differences of a column of the board; None where the values of units are not known.
 
     first  of more teams than ``DIFFERENCES_UP_TO`` only this one is compared with the others
 
@@ -106,7 +106,7 @@ def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: i
 
 
 def common_values(table: ScoreTable) -> ScoreTable:
-    """The table with the values that teams have, none of which stands in the place of a missing one."""
+    """Return the table with the values that teams have: none stands in the place of a missing one."""
     return table if table.gaps is None else replace(table, by_unit=table.gaps.by_unit)
 
 
@@ -128,7 +128,7 @@ def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[Pairwis
 def rank_table(
     table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None
 ) -> tuple[Float64, Float64]:
-    """Places and combined numbers of all teams, as the leaderboard has them; NaN for teams that are not ranked.
+    """Compute the places and combined numbers of all teams, as on the leaderboard; NaN for teams that are not ranked.
 
     tests  those of ``compare_columns``, if they are there
     """
@@ -150,7 +150,7 @@ def rank_table(
 def places_by_methods(
     table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None]
 ) -> dict[RankingMethod, Float64]:
-    """The places of the teams under every method that can decide: the one list of leaderboards and audits.
+    """Rank the teams by every method that can decide. Leaderboards and audits share this list.
 
     Left out are methods by values of units where these are not known, "absolute" for several columns, and methods by
     tests where values stand in the place of missing ones, and where all teams share a place, as they do in too few
@@ -170,7 +170,7 @@ def places_by_methods(
 
 
 def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
-    """The places of the teams by the values of each unit alone, float64 (T, G).
+    """Rank the teams by the values of each unit alone, float64 (T, G).
 
     In a unit there is one value in a column, so that methods that go by many units are the mean of ranks there.
     """
@@ -184,7 +184,7 @@ def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
 def position_ranker(
     table: ScoreTable, rules: RankingRules, higher_is_better: Bool, method: RankingMethod
 ) -> Callable[[Float64], Float64]:
-    """``positions_of`` by the weights of a table and the rules."""
+    """Bind ``positions_of`` to the weights of a table and to the rules."""
     return partial(
         methods.positions_of,
         higher_is_better=higher_is_better,
@@ -196,7 +196,7 @@ def position_ranker(
 
 
 def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below: Bool) -> Float64:
-    """Positions (..., T) from values (..., T, K), those of teams below a floor behind all others."""
+    """Turn values (..., T, K) into positions (..., T), those of teams below a floor behind all others."""
     if below.all() or not below.any():
         return rank(values)
     first, last = rank(values[..., ~below, :]), rank(values[..., below, :])
@@ -207,7 +207,7 @@ def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below:
 
 
 def draw_samples(table: ScoreTable, rules: RankingRules, plain: methods.Ranking) -> stability.Stability:
-    """The bootstrap over the units of a table, of the ranking before places are shared."""
+    """Draw bootstrap samples of the units of a table, and rank each, before places are shared."""
     reason = "no-units" if table.by_unit is None else "one-unit" if len(table.units) < 2 else ""
     if reason or not_resampled(table, rules):
         return stability.undrawn(plain.position, reason or "not-resampled")
@@ -218,7 +218,7 @@ def draw_samples(table: ScoreTable, rules: RankingRules, plain: methods.Ranking)
 
 
 def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
-    """Columns, and floors, that the ranking looks at and whose values in samples are not known.
+    """List the columns and floors that the ranking looks at and whose values in samples are not known.
 
     They are known where those in the sample of all units, each once, are the published ones.
     """
@@ -235,8 +235,11 @@ def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
 
 
 def sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float64]]:
-    """The function from samples of units, int64 (S, G), to the numbers of the teams in them: those in the columns,
-    float64 (S, T, K), with six decimals as the published ones, and those at the floors, (S, T, F)."""
+    """Make the function that computes the numbers of the teams in samples of units, int64 (S, G).
+
+    It returns those in the columns, float64 (S, T, K), with six decimals as the published ones, and those at the
+    floors, (S, T, F).
+    """
     assert table.by_unit is not None
     by_unit, number = table.by_unit, len(table.columns)
     if table.samples is None:
@@ -261,7 +264,7 @@ def sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float6
 
 
 def sample_ranker(table: ScoreTable, rules: RankingRules) -> stability.RankSamples:
-    """The function that ranks samples of the units of a table by the method of the rules.
+    """Make the function that ranks samples of the units of a table by the method of the rules.
 
     Which teams are below a floor is found in each sample; samples in which these are the same are ranked together.
     """
@@ -289,7 +292,7 @@ def sample_ranker(table: ScoreTable, rules: RankingRules) -> stability.RankSampl
 def rank_in_samples(
     table: ScoreTable, rules: RankingRules, values: Callable[[Int64], tuple[Float64, Float64]]
 ) -> stability.RankSamples:
-    """``sample_ranker`` for samples in which the same teams are below a floor."""
+    """Make the ranker of samples in which the same teams are below a floor."""
     assert table.by_unit is not None
     if rules.method == "ranked_pairs":
         return lambda weights: np.array([rank_drawn(table, rules, times) for times in weights])
@@ -313,14 +316,14 @@ def rank_in_samples(
 
 
 def rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64:
-    """Positions in a sample, whose units are written out, each as often as it was drawn."""
+    """Rank a sample whose units are written out, each as often as it was drawn."""
     assert table.by_unit is not None
     drawn = table.by_unit[:, :, np.repeat(np.arange(table.by_unit.shape[2]), times)]
     return apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position
 
 
 def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stability.RankSamples:
-    """The same for ``BY_MATRIX``: all pairs of teams are tested again in each sample, those below a floor apart."""
+    """Make the ranker for ``BY_MATRIX``, which tests all pairs again in each sample, teams below a floor apart."""
     by_tests = rules.method == "test_then_rank"
 
     def in_samples(values: Float64, index: int) -> Callable[[Int64], npt.NDArray[Any]]:

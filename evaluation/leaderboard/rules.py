@@ -29,7 +29,7 @@ COLUMN = re.compile(r"(.+):(ascending|descending)(?::(\d*\.?\d+(?:[eE][+-]?\d+)?
 
 
 def ranking_of(challenge: Challenge) -> RankingRules:
-    """The table [ranking] with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
+    """Return the table [ranking], with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
     if challenge.ranking is not None and challenge.ranking.columns:
         return challenge.ranking
     wording = "" if challenge.ranking is None else "no-columns"
@@ -37,14 +37,14 @@ def ranking_of(challenge: Challenge) -> RankingRules:
 
 
 def load_ranked(folder: Path) -> tuple[Challenge, RankingRules]:
-    """A challenge that ranks, with its table [ranking]. Raises ChallengeBroken."""
+    """Load a challenge that ranks, and return its table [ranking] as well. Raises ChallengeBroken."""
     challenge = Challenge.load(folder)
     check_columns(challenge)
     return challenge, ranking_of(challenge)
 
 
 def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRules:
-    """The table [ranking] with other values for some of its keys. Raises WrongUsage."""
+    """Change the values of some keys of the table [ranking]. Raises WrongUsage."""
     try:
         return RankingRules.model_validate({**dict(rules), **settings})
     except ValidationError as error:
@@ -62,7 +62,7 @@ def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRu
 
 
 def parse_columns(texts: Sequence[str]) -> tuple[RankingColumn, ...]:
-    """Columns as they stand on the command line. Raises WrongUsage.
+    """Read columns as they stand on the command line. Raises WrongUsage.
 
     >>> parse_columns(["pq:descending", "hd:ascending:2"])[1].weight
     2.0
@@ -85,7 +85,7 @@ def parse_columns(texts: Sequence[str]) -> tuple[RankingColumn, ...]:
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Values for keys of [ranking], written as in TOML or as plain words. Raises WrongUsage.
+    """Read values for keys of [ranking], written as in TOML or as plain words. Raises WrongUsage.
 
     >>> parse_settings(["method=absolute", "samples=500", "ex_aequo=true"])
     {'method': 'absolute', 'samples': 500, 'ex_aequo': True}
@@ -104,7 +104,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
-    """What decides, in a few sentences; every rule of [ranking] that has an effect is in them."""
+    """Say in a few sentences what decides; every rule of [ranking] that has an effect is in them."""
     columns = "the one column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
     each = unit_name.removesuffix("s")
     weighted = any(column.weight != 1 for column in rules.columns)
@@ -158,7 +158,7 @@ TRICKS_BYTES = 100_000_000
 
 
 def gameable_ranking(challenge: Challenge) -> list[Finding]:
-    """Warnings ("gameable-ranking") about the columns and floors of a challenge whose rules were checked."""
+    """Warn ("gameable-ranking") about the columns and floors of a challenge whose rules were checked."""
     rules = challenge.ranking
     if rules is None or not rules.columns:
         return []
@@ -181,7 +181,7 @@ def gameable_ranking(challenge: Challenge) -> list[Finding]:
 
 
 def against_tricks(document: Mapping[str, Any]) -> str:
-    """Whether any attempt to game a ranking works, from tricks.json, without names of teams; "" if none was played."""
+    """Say from tricks.json whether any attempt to game a ranking works, without names of teams; "": none was played."""
     tricks = {trick["name"]: trick["words"] for trick in document["tricks"]}
     paying = Counter(play["trick"] for play in document["plays"] if play["pays"])
     if not document["plays"]:
@@ -194,7 +194,7 @@ def against_tricks(document: Mapping[str, Any]) -> str:
 
 
 def stored_tricks(file: Path, identity: Mapping[str, str], teams: Collection[str]) -> str:
-    """What a tricks.json says of a ranking, if it is of this challenge, these rules and these teams; "" otherwise."""
+    """Say what a tricks.json tells of a ranking, if it is of this challenge, these rules and these teams; else ""."""
     try:
         with file.open("rb") as stream:
             document = orjson.loads(stream.read(TRICKS_BYTES))
@@ -242,7 +242,7 @@ class PhaseSettings:
 
 
 def phase_settings(challenge: Challenge) -> dict[str, Any]:
-    """What to enter in the settings of a phase, by the names that the platform has for them, and why.
+    """Say what to enter in the settings of a phase, by the names that the platform has for them, and why.
 
     ``settings`` hold the score (the first column of [ranking]), its order, the other columns and how ranks are
     combined; ``explanation`` is a list of sentences, also about what the platform cannot do. Raises ChallengeBroken
@@ -264,7 +264,7 @@ def phase_settings(challenge: Challenge) -> dict[str, Any]:
 
 
 def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
-    """What the settings mean, and where the platform's order may differ from that of [ranking]."""
+    """Say what the settings mean, and where the platform's order may differ from that of [ranking]."""
     lines = [
         "The score is the first column of [ranking], the others are extra results columns; each path is that of a "
         "number in metrics.json, and 'desc' means that higher is better.",
@@ -293,7 +293,7 @@ def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) ->
 
 
 def phase_titles(paths: Sequence[str]) -> list[str]:
-    """Titles of columns, each once: those of the pages, with the aggregation where two are alike.
+    """Give each column its title on the pages, with the aggregation where two are alike.
 
     >>> phase_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
     ['Detection F1', 'PQ, Epithelial']

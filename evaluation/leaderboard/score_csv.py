@@ -50,7 +50,7 @@ UnitKind = Literal["group", "case"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoresInFile:
-    """The table of a file; ``unit_name`` is what its units are, in the plural.
+    """The table of a file; ``unit_name`` is the plural of what its units are.
 
     shown  entries that are not ranked, and not in the table
     names  of all entries of the file
@@ -82,7 +82,7 @@ class ScoresOfCases:
 
 
 def read_scores(path: Path, rules: RankingRules, *, unit: UnitKind, challenge: Challenge | None = None) -> ScoresInFile:
-    """The scores of a CSV file in the columns of a ranking: ``read_rows``, then ``table_of_rows``.
+    """Read the scores of a CSV file in the columns of a ranking.
 
     Entries that the rules do not rank are shown, with no value in a column where they lack one that another entry has.
     Columns that are no means over the units are computed in the samples of the ranking, too, if it goes by the columns.
@@ -105,7 +105,7 @@ def read_scores(path: Path, rules: RankingRules, *, unit: UnitKind, challenge: C
 
 
 def without_teams(scores: ScoresOfCases, teams: Collection[str]) -> ScoresOfCases:
-    """The scores without those of some teams, and without cases and groups that only these have.
+    """Leave out the scores of some teams, and cases and groups that only these have.
 
     Raises WrongUsage ("no-teams") if no team is left.
     """
@@ -130,7 +130,7 @@ def without_teams(scores: ScoresOfCases, teams: Collection[str]) -> ScoresOfCase
 def read_rows(
     path: Path, columns: Sequence[RankingColumn], challenge: Challenge | None
 ) -> tuple[ScoresOfCases, list[Finding]]:
-    """The rows of a CSV file that belong to the columns of a ranking, and warnings about others.
+    """Read the rows of a CSV file that belong to the columns of a ranking, and warn about others.
 
     columns    a metric in the file is the path of a column, or that path without ``.group_mean`` or ``.case_mean``
     challenge  then cases and groups must be those of cases.csv
@@ -156,7 +156,7 @@ def table_of_rows(
     mean: UnitKind | None = None,
     draw: tuple[int, int] | None = None,
 ) -> ScoresInFile:
-    """The table of the scores of cases.
+    """Make the table that is ranked from the scores of cases.
 
     columns  the end of a path says what the column is: the mean over cases, or over groups of the means of their cases.
              A column that ends otherwise is the mean over ``unit``
@@ -190,14 +190,14 @@ def table_of_rows(
 
 
 def metrics_in(path: Path) -> list[str]:
-    """The metrics that a file of scores names, for messages. Raises WrongUsage."""
+    """List the metrics that a file of scores names, for messages. Raises WrongUsage."""
     with faults_as(WrongUsage):
         table, needed, _ = long_table(open_scores(path))
         return sorted(table.categories(needed["metric"])[0])
 
 
 def open_scores(path: Path) -> Table:
-    """The table of a CSV file. Raises WrongUsage if it cannot be opened, InputFault for what is wrong in it."""
+    """Read the table of a CSV file. Raises WrongUsage if it cannot be opened, InputFault for what is wrong in it."""
     try:
         with path.open("rb") as stream:
             where = quote(path.name, 120)
@@ -208,7 +208,7 @@ def open_scores(path: Path) -> Table:
 
 
 def aggregation_of(path: str, unit: UnitKind) -> UnitKind:
-    """What a column is the mean over."""
+    """Say what a column is the mean over, by the end of its path."""
     ending = path.rpartition(".")[2]
     return {"group_mean": "group", "case_mean": "case"}.get(ending, unit)  # type: ignore[return-value]
 
@@ -219,7 +219,7 @@ def aggregation_of(path: str, unit: UnitKind) -> UnitKind:
 def rows_of_columns(
     table: Table, columns: Sequence[RankingColumn], challenge: Challenge | None
 ) -> tuple[ScoresOfCases, list[Finding]]:
-    """The rows that belong to columns, and warnings about others. Raises InputFault with all that is wrong."""
+    """Find the rows that belong to columns, and warn about others. Raises InputFault with all that is wrong."""
     table, needed, findings = long_table(table)
     metrics, metric_of_row = table.categories(needed["metric"])
     column_of_metric = match_columns(metrics, columns, table.where)
@@ -261,7 +261,7 @@ def rows_of_columns(
 
 
 def sorted_names(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
-    """The different names in ascending order, and the index of each name there.
+    """Sort the different names, and return the index of each name there.
 
     >>> sorted_names(["b", "a", "b"])
     (('a', 'b'), array([1, 0, 1]))
@@ -272,12 +272,12 @@ def sorted_names(names: Sequence[str]) -> tuple[tuple[str, ...], Int64]:
 
 
 def in_rows(rows: Int64, make: Callable[[int], Finding]) -> list[Finding]:
-    """What is wrong with each of these rows, the first of which are named."""
+    """Make the faults of these rows; the first of them are named, the rest is counted."""
     return with_rest([make(row) for row in rows[:FAULTS_NAMED].tolist()], len(rows))
 
 
 def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
-    """A table with a row for each value, where its four columns are, and a warning if it was made of a wide one.
+    """Turn a table into one with a row for each value; return where its four columns are, and a warning if it was wide.
 
     A table is wide if it lacks the column of the values and that of the teams, the cases or the metrics: these are then
     its other columns with numbers, or the teams if it has cases alone. Values without a metric are one metric, which is
@@ -308,7 +308,7 @@ def long_table(table: Table) -> tuple[Table, dict[str, int], list[Finding]]:
 def melted(
     table: Table, constant_columns: Sequence[int], wide: Sequence[int], name: str, constant: Mapping[str, str]
 ) -> Table:
-    """The table with a row for each cell of some columns.
+    """Make a row of each cell of some columns.
 
     name      of the column in which their names are then; their cells are in the column "value"
     constant  further columns, each with the same text in all rows
@@ -336,7 +336,7 @@ def melted(
 
 
 def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], where: str) -> Int64:
-    """The column of each metric of a file, int64, -1 for none. Raises InputFault for columns without a metric."""
+    """Find the column of each metric of a file, int64, -1 for none. Raises InputFault for columns without a metric."""
     index_of: dict[str, int] = {}
     for index, column in enumerate(columns):
         metric, _, ending = column.path.rpartition(".")
@@ -358,7 +358,7 @@ def match_columns(metrics: Sequence[str], columns: Sequence[RankingColumn], wher
 
 
 def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
-    """The values, NaN where the cell is empty, and what is wrong with others."""
+    """Read the values, NaN where the cell is empty, and say what is wrong with others."""
     cells = table.cells(column)
     value = numbers_of(cells)
     is_empty = np.array([not cell.strip() for cell in cells], np.bool_)
@@ -370,7 +370,7 @@ def read_values(table: Table, column: int) -> tuple[Float64, list[Finding]]:
 def beyond_worst(
     table: Table, column: int, columns: Sequence[RankingColumn], column_of_row: Int64, value: Float64
 ) -> list[Finding]:
-    """Values that are worse than the worst which their metric can have: one that is missing would be better."""
+    """Find values below the worst that their metric can have: a missing one would be better."""
     worst = worst_by_name(ranking_column.path for ranking_column in columns)
     ends = np.array([worst.get(ranking_column.path, -np.inf) for ranking_column in columns])
 
@@ -383,7 +383,7 @@ def beyond_worst(
 
 
 def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: Int64) -> list[Finding]:
-    """Names that are empty, too long or not printable, each with the first rows that have them."""
+    """Find names that are empty, too long or not printable, each with the first rows that have them."""
     code = "invalid-team" if column == "team" else "unknown-case"
     faults = []
     for index, name in enumerate(names):
@@ -398,7 +398,7 @@ def name_faults(table: Table, column: str, names: Sequence[str], name_of_row: In
 def groups_of_cases(
     table: Table, cases: Sequence[str], case_of_row: Int64, groups: Sequence[str], group_of_row: Int64
 ) -> tuple[list[str], list[Finding]]:
-    """The group of each case, the case itself where it has none; and cases that rows put into two groups."""
+    """Find the group of each case, the case itself where it has none; and cases that rows put into two groups."""
     pairs, first = np.unique(case_of_row * max(len(groups), 1) + group_of_row, return_index=True)
     of_case: dict[int, int] = {}
     faults = []
@@ -415,7 +415,7 @@ def groups_of_cases(
 def challenge_faults(
     table: Table, challenge: Challenge, cases: Sequence[str], case_of_row: Int64, groups: Sequence[str]
 ) -> list[Finding]:
-    """Cases that cases.csv does not list, or puts into another group."""
+    """Find cases that cases.csv does not list, or puts into another group."""
     known = {case.name: case.group for case in challenge.cases}
     has_groups = table.find(["group"]) is not None
     faults = []
@@ -434,7 +434,7 @@ def challenge_faults(
 def duplicates(
     table: Table, columns: Sequence[RankingColumn], of_row: Sequence[Int64], names: Sequence[Sequence[str]]
 ) -> list[Finding]:
-    """Rows with the team, the column and the case of a row before them."""
+    """Find rows with the team, the column and the case of a row before them."""
     team, column, case = of_row
     teams, cases = names
     key = (team * len(columns) + column) * len(cases) + case
@@ -452,7 +452,7 @@ def duplicates(
 
 
 def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float64:
-    """Means over the cases of each group, NaN left out, (..., C) -> (..., G); NaN where nothing is left."""
+    """Average over the cases of each group, NaN left out, (..., C) -> (..., G); NaN where nothing is left."""
     by_group = np.full((*values.shape[:-1], groups), np.nan)
     for group in range(groups):
         by_group[..., group] = mean_of_known(values[..., group_of_case == group])
@@ -462,7 +462,7 @@ def means_of_groups(values: Float64, group_of_case: Int64, groups: int) -> Float
 def in_samples(
     values: Float64, scores: ScoresOfCases, unit: UnitKind, means: Sequence[UnitKind], samples: int, seed: int
 ) -> Float64 | None:
-    """Columns that are means over ``means`` in samples of units, float64 (T, R, K), from values of cases, (T, K, C).
+    """Compute columns, means over ``means``, in samples of units, float64 (T, R, K), from values of cases, (T, K, C).
 
     In a sample of cases a group has those that were drawn, each as often. None if all are means over the units, and
     where there are more than ``WEIGHTS_LIMIT`` weights of cases.
@@ -485,7 +485,7 @@ def in_samples(
 
 
 def gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None:
-    """What became of gaps in the values of cases, (T, K, C); None if there are none."""
+    """Say what became of gaps in the values of cases, (T, K, C); None if there are none."""
     if not settled.lacking.any():
         return None
     own = settled.own
@@ -497,7 +497,7 @@ def gaps_of(settled: Settled, group_of_case: Int64, groups: int) -> Gaps | None:
 
 
 def mean_of_known(values: Float64) -> Float64:
-    """Mean along the last axis, NaN left out; NaN where nothing is left."""
+    """Average along the last axis, NaN left out; NaN where nothing is left."""
     known = ~np.isnan(values)
     number = np.asarray(known.sum(axis=-1))
     total = np.where(known, values, 0.0).sum(axis=-1)
@@ -508,7 +508,7 @@ def mean_of_known(values: Float64) -> Float64:
 def incomplete(
     settled: Settled, scores: ScoresOfCases, columns: Sequence[RankingColumn], missing: MissingValues, worst: Float64
 ) -> list[Finding]:
-    """Warnings about teams that lack values which other teams have, and what became of them.
+    """Warn about teams that lack values which other teams have, and say what became of them.
 
     worst  the worst values that the metrics can have, float64 (K,), NaN where there is none
     """

@@ -49,7 +49,7 @@ class Unranked:
 
 
 def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
-    """The content of a metrics.json, also as the platform wraps it. Raises InputFault: not-metrics, …"""
+    """Read a metrics.json, also as the platform wraps it. Raises InputFault: not-metrics, …"""
     try:
         with path.open("rb") as stream:
             document = unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
@@ -61,7 +61,7 @@ def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
 
 
 def unwrapped(document: Any) -> Any:
-    """The value in the platform's list ``[{"interface": …, "value": …}]`` that is a result; others stay as they are.
+    """Take the result out of the platform's list ``[{"interface": …, "value": …}]``; others stay as they are.
 
     >>> unwrapped([{"interface": {"slug": "metrics-json-file"}, "value": {"challenge": {}}}])
     {'challenge': {}}
@@ -72,7 +72,7 @@ def unwrapped(document: Any) -> Any:
 
 
 def why_refused(error: OSError | ValueError | RecursionError) -> str:
-    """Why a document cannot be read, or the first thing that is wrong with its form, and where."""
+    """Say why a document cannot be read, or the first thing that is wrong with its form, and where."""
     if isinstance(error, OSError):
         return (error.strerror or "not readable").lower()
     if not isinstance(error, ValidationError):
@@ -83,18 +83,18 @@ def why_refused(error: OSError | ValueError | RecursionError) -> str:
 
 
 def read_details(path: Path, *, where: str) -> dict[str, Any]:
-    """The content of a details.json, as ``read_document``."""
+    """Read a details.json, as ``read_document`` does."""
     return read_document(path, DetailsFile, where=where)
 
 
 def read_board(path: Path) -> dict[str, Any]:
-    """A leaderboard.json, or that of a folder, as ``read_document``."""
+    """Read a leaderboard.json, or that of a folder, as ``read_document`` does."""
     path = path / "leaderboard.json" if path.is_dir() else path
     return read_document(path, LeaderboardFile, where=quote(path.name))
 
 
 def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str, Any]:
-    """What this program wrote as JSON, which may be large, if it has its form.
+    """Read JSON that this program wrote, which may be large, and check its form.
 
     Raises InputFault: not-metrics, too-large, too-deep.
     """
@@ -111,25 +111,25 @@ def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str,
 
 
 def read_objects(path: Path) -> Table:
-    """The table of an objects.csv. Raises InputFault, OSError."""
+    """Read the table of an objects.csv. Raises InputFault, OSError."""
     with path.open("rb") as stream:
         return read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
 
 
 def rows_with(table: Table, column: str, text: str) -> Bool:
-    """The rows with a text in a column."""
+    """Find the rows with a text in a column."""
     texts, text_of_row = table.categories(table.need(column))
     return np.asarray(text_of_row == (texts.index(text) if text in texts else -1))
 
 
 def all_metrics(metrics: Mapping[str, Any], details: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """All scores of a result: those of its details.json if its metrics.json was published with less."""
+    """Return all scores of a result: those of its details.json if its metrics.json was published with less."""
     unpublished = details.get("metrics") if details else None
     return unpublished if isinstance(unpublished, Mapping) else metrics
 
 
 def number_at(metrics: Mapping[str, Any], path: str) -> float:
-    """The number at a path of metrics.json; NaN if it is null or not there."""
+    """Return the number at a path of metrics.json; NaN if it is null or not there."""
     node = value_at(metrics, path.split("."))
     return math.nan if node is None or isinstance(node, Mapping) else float(node)
 
@@ -145,7 +145,7 @@ def value_at(tree: Mapping[str, Any], path: Sequence[str]) -> Any:
 
 
 def add_text(digest: Any, *texts: str) -> None:
-    """Texts, each with its length, so that no two lists of texts are the same bytes."""
+    """Hash texts, each with its length, so that no two lists of texts are the same bytes."""
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big"))
@@ -153,12 +153,12 @@ def add_text(digest: Any, *texts: str) -> None:
 
 
 def add_file(digest: Any, name: str, stream: BinaryIO) -> None:
-    """The name and the content of a file, by the hash of the content."""
+    """Hash the name of a file, and the hash of its content."""
     add_text(digest, name, hashed(stream))
 
 
 def hashed(stream: BinaryIO) -> str:
-    """SHA-256 of what is left in a stream, a piece at a time."""
+    """Return the SHA-256 of what is left in a stream, which is read a piece at a time."""
     digest = hashlib.sha256()
     while piece := stream.read(HASH_BYTES):
         digest.update(piece)
@@ -171,7 +171,7 @@ def file_hash(path: Path) -> str:
 
 
 def read_key(folder: Path) -> dict[str, Any]:
-    """What the key file of a result folder says; nothing if there is none, or none that can be read."""
+    """Read the key file of a result folder; it is empty if there is none, or none that can be read."""
     try:
         with (folder / KEY_FILE).open("rb") as stream:
             content = orjson.loads(stream.read(KEY_FILE_BYTES))
@@ -181,7 +181,7 @@ def read_key(folder: Path) -> dict[str, Any]:
 
 
 def holds_result(folder: Path, key: str, names: tuple[str, ...] = RESULT_FILES) -> bool:
-    """Whether a folder holds what was kept under this key, whole and unchanged: a result, or why there is none."""
+    """Say whether a folder holds what was kept under this key, whole and unchanged: a result, or why there is none."""
     content = read_key(folder)
     files = content.get("files")
     if not key or content.get("key") != key:
@@ -194,7 +194,7 @@ def holds_result(folder: Path, key: str, names: tuple[str, ...] = RESULT_FILES) 
 
 
 def rejection_in(content: dict[str, Any], name: str) -> Unranked | None:
-    """The team that a key file records as rejected, or None."""
+    """Return the team that a key file records as rejected, or None."""
     code, reason = content.get("code"), content.get("reason")
     return Unranked(name, code, reason) if isinstance(code, str) and isinstance(reason, str) else None
 

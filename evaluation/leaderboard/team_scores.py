@@ -56,7 +56,7 @@ class TeamScores:
 
 
 def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequence[str]) -> ScoreTable:
-    """The table that is ranked, teams in ascending order, without those that the rules do not rank.
+    """Make the table that is ranked, teams in ascending order, without those that the rules do not rank.
 
     Values of units are kept if they are known for every team of it.
     """
@@ -83,12 +83,12 @@ def score_table(teams: Sequence[TeamScores], rules: RankingRules, units: Sequenc
 
 
 def groups_of(challenge: Challenge) -> tuple[str, ...]:
-    """The groups of a challenge in ascending order: the units of its rankings."""
+    """List the groups of a challenge in ascending order: the units of its rankings."""
     return tuple(sorted({case.group for case in challenge.cases}))
 
 
 def scores_entry(scores: TeamScores) -> dict[str, Any]:
-    """Scores as JSON, NaN as None: what an audit keeps of a run."""
+    """Write scores as JSON, NaN as None: what an audit keeps of a run."""
     arrays = {"overall": scores.overall, "by_unit": scores.by_unit, "floors": scores.floors}
     lists = {
         name: None if values is None else np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload]
@@ -98,7 +98,7 @@ def scores_entry(scores: TeamScores) -> dict[str, Any]:
 
 
 def scores_from_entry(team: str, entry: dict[str, Any]) -> TeamScores:
-    """What ``scores_entry`` wrote."""
+    """Read what ``scores_entry`` wrote."""
     overall, floors = (np.array(entry[part], np.float64) for part in ("overall", "floors"))
     units = None if entry["by_unit"] is None else np.array(entry["by_unit"], np.float64).reshape(len(overall), -1)
     return TeamScores(team, overall, units, entry["version"], floors)
@@ -117,7 +117,7 @@ class PlannedColumn:
     aggregation: str
 
     def is_by_case(self, challenge: Challenge) -> bool:
-        """Whether it is a mean over cases, not over groups."""
+        """Say whether it is a mean over cases, not over groups."""
         of_cases = self.aggregation in OF_STRATA and challenge.aggregation.unit == "case"
         return of_cases or self.aggregation == "case_mean"
 
@@ -127,7 +127,7 @@ def as_columns(paths: Iterable[str]) -> tuple[RankingColumn, ...]:
 
 
 def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list[PlannedColumn]:
-    """The columns of a ranking of results of a challenge, which must have them (``check_columns``)."""
+    """Plan the columns of a ranking of results of a challenge, which must have them (``check_columns``)."""
     known, planned = metrics_by_path(challenge), []
     for column in columns:
         of_metric, _, aggregation = column.path.rpartition(".")
@@ -136,13 +136,13 @@ def plan_columns(challenge: Challenge, columns: Sequence[RankingColumn]) -> list
 
 
 def every_column(challenge: Challenge) -> list[PlannedColumn]:
-    """All numbers that a result of a challenge has."""
+    """Plan all numbers that a result of a challenge has."""
     pairs = product(metrics_by_path(challenge).items(), aggregations_of(challenge))
     return [PlannedColumn(f"{path}.{name}", metric, rule, name) for (path, (metric, rule)), name in pairs]
 
 
 def metrics_by_path(challenge: Challenge) -> dict[str, tuple[Metric, str]]:
-    """The metrics of a challenge and their matching rules, by their paths in metrics.json without the aggregation."""
+    """List the metrics of a challenge and their matching rules, by their paths without the aggregation."""
     known = {}
     for index, (rule, class_aware) in enumerate(challenge.matching.passes):
         prefix = ("alternatives", rule) if index else ()
@@ -161,7 +161,7 @@ def team_of_documents(
     tables: Tables | None = None,
     where: str = "details.json",
 ) -> TeamScores:
-    """The scores of a team from the content of its metrics.json and, if it is known, of its details.json.
+    """Read the scores of a team in its metrics.json and, if it is known, its details.json.
 
     tables  its cases under a matching rule: then its numbers in samples are computed as well
 
@@ -189,12 +189,12 @@ def team_of_documents(
 
 
 def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float64:
-    """The numbers of metrics.json at the floors of a ranking, float64 (F,); NaN where there is none."""
+    """Return the numbers of metrics.json at the floors of a ranking, float64 (F,); NaN where there is none."""
     return np.array([number_at(metrics, floor.path) for floor in require], np.float64)
 
 
 def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn) -> Float64:
-    """What each group contributes to a column, float64 (G,); NaN for groups that are left out.
+    """Compute what each group contributes to a column, float64 (G,); NaN for groups that are left out.
 
     It is what the column would be if the data set were that group alone, as it enters a mean: cases that were not
     submitted are penalised. For ``group_mean`` the mean of these values is the number in metrics.json;
@@ -212,7 +212,7 @@ def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: P
 def values_of_units(
     challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn, kind: Literal["case", "group", "pooled"]
 ) -> Float64:
-    """What each case (``ordered_cases``) or group brings into the mean of a column, NaN for those that are left out."""
+    """Compute what each case (``ordered_cases``) or group brings into the mean of a column; NaN: it is left out."""
     metric, cases = column.metric, ordered_cases(challenge)
     names = [case.name for case in cases] if kind == "case" else groups_of(challenge)
     entries = [details[f"{kind}s"][name]["rules"][column.rule] for name in names]
@@ -230,7 +230,7 @@ def values_of_units(
 def values_in_samples(
     challenge: Challenge, columns: Sequence[PlannedColumn], details: Mapping[str, Any], tables: Tables
 ) -> Float64 | None:
-    """The columns and floors of the ranking of a challenge in its samples, float64 (R, K + F), as in ``ScoreTable``.
+    """Compute the columns and floors of a ranking in its samples, float64 (R, K + F), as in ``ScoreTable``.
 
     None where they follow from the values of groups: if there are no floors, and all columns are means over groups, or
     are ranked by the values of groups.
@@ -246,7 +246,7 @@ def values_in_samples(
 
 
 def scores_of(entries: Sequence[tuple[Any, Any]]) -> Scores:
-    """Numbers, or None with the reason, of several units. Raises ValueError for what is neither."""
+    """Read numbers, or None with the reason, of several units. Raises ValueError for what is neither."""
     if not all(
         number is None or (type(number) in (int, float) and abs(number) <= LARGEST_SCORE) for number, _ in entries
     ):
@@ -264,7 +264,7 @@ ValuesOfUnits = Callable[["PlannedColumn", AggregationUnit], Float64]
 
 
 def ordered_cases(challenge: Challenge) -> list[Case]:
-    """The cases of a challenge in the order of the rows of a table."""
+    """Sort the cases of a challenge as the rows of a table are."""
     return sorted(challenge.cases, key=lambda case: (case.group, case.name))
 
 
@@ -275,7 +275,7 @@ def columns_in_samples(
     tables: Tables,
     weights: Int16 | Int64,
 ) -> Float64:
-    """Each column in samples of groups, float64 (R, K) with six decimals; NaN where it is undefined or not known.
+    """Compute each column in samples of groups, float64 (R, K), six decimals; NaN where it is undefined or not known.
 
     values   what each case (in the order of ``ordered_cases``) or group brings into the mean of a column
     tables   the table of all cases under a matching rule; None: it is not known
@@ -302,7 +302,7 @@ def score_known(
     table: CaseTable,
     weights: Int16 | Int64,
 ) -> Float64:
-    """``columns_in_samples`` of columns under one matching rule."""
+    """Compute columns under one matching rule in samples of groups."""
     cases = ordered_cases(challenge)
     groups, strata = (
         np.unique([getattr(case, name) for case in cases], return_inverse=True)[1] for name in ("group", "stratum")
@@ -346,14 +346,14 @@ def score_known(
 
 
 def averaged_unit(challenge: Challenge, column: PlannedColumn) -> AggregationUnit | None:
-    """What a column is the mean over, or pooled; None: the worst of some means, of which no sample tells."""
+    """Say what a column is the mean over, or "pooled"; None for the worst of some means, of which no sample tells."""
     if column.aggregation == STRATUM_MEAN:
         return challenge.aggregation.unit
     return None if column.aggregation in OF_STRATA else UNIT_OF_MEAN.get(column.aggregation)
 
 
 def is_known(column: PlannedColumn, table: CaseTable, challenge: Challenge) -> bool:
-    """Whether a table has what the metric of a column is made of."""
+    """Say whether a table has what the metric of a column is made of."""
     every = Unions(np.arange(len(table)), np.array([0, len(table)]), len(table))
     try:
         penalised(column.metric, Units(table, every), challenge)
@@ -366,12 +366,12 @@ def is_known(column: PlannedColumn, table: CaseTable, challenge: Challenge) -> b
 
 
 def tables_of_result(result: Result) -> Tables:
-    """The tables of a result that was just made."""
+    """Return the tables of a result that was just made."""
     return lambda rule: result.units[rule]["pooled"].units.table
 
 
 def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Path | None) -> Tables:
-    """The tables of a stored result; what its files do not hold (such as confidences) is not in them.
+    """Make the tables of a stored result; what its files do not hold (such as confidences) is not in them.
 
     objects  its objects.csv; without it, or if it is of no use, there are no pairs, and no measures of them
     """
@@ -400,7 +400,7 @@ def stored_tables(challenge: Challenge, details: Mapping[str, Any], objects: Pat
 
 
 def stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, objects: Path | None) -> PairSamples | None:
-    """The matched pairs of an objects.csv under a matching rule; None if there is none, or it cannot be read."""
+    """Read the matched pairs of an objects.csv under a matching rule; None if there is none, or it cannot be read."""
     if objects is None or not objects.is_file():
         return None
     row_of = {case.name.encode(): row for row, case in enumerate(cases)}
@@ -426,7 +426,7 @@ def stored_pairs(challenge: Challenge, cases: Sequence[Case], rule: str, objects
 
 
 def are_empty(counts: Mapping[str, Any]) -> bool:
-    """Whether a case has nuclei in the reference and none in the prediction, by its counts in details.json."""
+    """Say by its counts whether a case has nuclei in the reference and none in the prediction."""
     if "confusion_matrix" not in counts:  # numbers of nuclei only
         return bool(sum(counts["prediction"]) == 0 < sum(counts["reference"]))
     predicted = counts["true_positives"] + counts["false_positives"]
@@ -434,8 +434,10 @@ def are_empty(counts: Mapping[str, Any]) -> bool:
 
 
 def bare_table(cases: Sequence[Case], details: Mapping[str, Any] | None = None, rule: str = "") -> CaseTable:
-    """Cases of which only that is known which a penalty depends on: image sizes, and from details.json which cases are
-    missing or empty under a matching rule."""
+    """Make a table of cases with what a penalty depends on alone.
+
+    That are the sizes of images and, from details.json, which cases are missing or empty under a matching rule.
+    """
     entries = [details["cases"][case.name] for case in cases] if details else []
     missing = [not entry["submitted"] for entry in entries]
     empty = [entry["submitted"] and are_empty(entry["rules"][rule]["counts"]) for entry in entries]

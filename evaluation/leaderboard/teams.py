@@ -94,7 +94,7 @@ class FoundTeams:
 
 
 def find_teams(folder: Path, *, output: Path | None = None, without: Collection[str] = ()) -> FoundTeams:
-    """The teams of a folder.
+    """Find the teams of a folder.
 
     Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
     suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team whose name cannot be used
@@ -113,7 +113,7 @@ def find_teams(folder: Path, *, output: Path | None = None, without: Collection[
 
 
 def entries_of(folder: Path, output: Path | None) -> list[Path]:
-    """Everything that may be a submission."""
+    """List everything that may be a submission."""
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
@@ -125,12 +125,12 @@ def entries_of(folder: Path, output: Path | None) -> list[Path]:
 
 
 def is_team_name(name: str) -> bool:
-    """Whether the name of a team can be part of a path and of a message."""
+    """Say whether the name of a team can be part of a path and of a message."""
     return is_safe_name(name) and name == name.strip()
 
 
 def check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
-    """The teams whose names cannot be part of a path or a message, which are left out; the same name twice is refused.
+    """Find the teams whose names cannot be part of a path or a message; they are left out. A name twice is refused.
 
     teams  the name of each, and the file or folder that it comes from
 
@@ -225,14 +225,14 @@ def score_teams(
 
 
 def read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:
-    """The scores in a result folder. Raises InputFault."""
+    """Read the scores in a result folder. Raises InputFault."""
     file, team = ResultFile(name, folder / "metrics.json", folder / "details.json"), f"team {quote(name)}"
     metrics = store.read_metrics(file.metrics, where=f"{team}, 'metrics.json'")
     return file.scores(challenge, columns, metrics, where=f"{team}, 'details.json'")
 
 
 def why_unranked(name: str, error: EvaluationError) -> store.Unranked:
-    """The line that the platform would show the team: nothing of the reference, no hidden name."""
+    """Write the line that the platform would show the team: nothing of the reference, no hidden name."""
     hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
     findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
     first = min(findings, key=lambda finding: (finding.code, finding.expected))
@@ -243,7 +243,7 @@ def why_unranked(name: str, error: EvaluationError) -> store.Unranked:
 
 
 def challenge_key(folder: Path, challenge: Challenge) -> str:
-    """The hash of everything but the submission that a result depends on. Raises ChallengeBroken.
+    """Hash everything but the submission that a result depends on. Raises ChallengeBroken.
 
     [ranking], [audit] and [publish] are not in it: they are applied to the scores.
     """
@@ -264,7 +264,7 @@ def challenge_key(folder: Path, challenge: Challenge) -> str:
 
 
 def reference_names(challenge: Challenge, folder: Path) -> set[str]:
-    """The files of the reference, below the folder of the challenge. Raises InputFault."""
+    """List the files of the reference, below the folder of the challenge. Raises InputFault."""
     if challenge.reference.is_shared:
         pattern = challenge.reference.files.replace("{class}", "*")
         return {path.relative_to(folder).as_posix() for path in folder.glob(pattern)}
@@ -273,7 +273,7 @@ def reference_names(challenge: Challenge, folder: Path) -> set[str]:
 
 
 def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
-    """The key of the result of a submission; "" if its files cannot be read, scoring it says why."""
+    """Hash what the result of a submission depends on; "" if its files cannot be read, scoring it says why."""
     digest = hashlib.sha256()
     store.add_text(digest, of_challenge)
     with suppress(SubmissionRejected, WrongUsage, InputFault, OSError):
@@ -308,7 +308,7 @@ class ResultFile:
     def scores(
         self, challenge: Challenge, columns: list[PlannedColumn], metrics: dict[str, Any], *, where: str
     ) -> TeamScores:
-        """The scores, of which ``metrics`` is the metrics.json; ``where``: the details.json. Raises InputFault."""
+        """Read the scores, of which ``metrics`` is the metrics.json; ``where``: the details.json. Raises InputFault."""
         details = store.read_details(self.details, where=where) if self.details else None
         tables = stored_tables(challenge, details, self.objects) if details else None
         return team_of_documents(self.name, challenge, columns, metrics, details, tables=tables, where=where)
@@ -324,7 +324,7 @@ class ResultFolder:
     path: Path
 
     def read(self, challenge: Challenge, columns: list[PlannedColumn]) -> tuple[list[TeamScores], list[store.Unranked]]:
-        """The scores of all teams, and teams that are known to have none.
+        """Read the scores of all teams, and list teams that are known to have none.
 
         A result that is damaged is one of these. Raises WrongUsage with all that is wrong if none can be ranked, or
         some are of another challenge: no-submission, no-teams, duplicate-team, not-metrics, different-challenges.
@@ -367,7 +367,7 @@ class ResultFolder:
         return quote(path.relative_to(self.path).as_posix(), 120)
 
     def find(self) -> tuple[list[ResultFile], list[store.Unranked]]:
-        """All results below the folder, in the order of their teams, and teams that have none or no usable name."""
+        """Find all results below the folder, in the order of teams, and teams that have none or no usable name."""
         if not self.path.is_dir():
             raise WrongUsage(fault("no-submission", quote(self.path, 200), wording="no-results", got="no such folder"))
         files, rejected = [], []

@@ -32,7 +32,7 @@ GAPS = {
 
 
 def verdict_sentences(document: Document, tricks: str = "", who: str = "team", units: str = "") -> list[str]:
-    """Who is first; better than whom, and is it significant; in how many samples; under other methods; by which unit.
+    """Say who is first, significantly better than whom, in how many samples, and by which methods and units.
 
     tricks  what ``against_tricks`` says, if tricks were played: it stands beside the methods
     who     what is ranked: "team", or "model" of one's own
@@ -57,7 +57,7 @@ def verdict_sentences(document: Document, tricks: str = "", who: str = "team", u
 
 
 def names_of(names: Sequence[str], word: str = "and") -> str:
-    """Names in quotes as a list in words, the first three of them.
+    """List names in quotes in words, the first three of them.
 
     >>> names_of(["A", "B", "C", "D"])
     "'A', 'B', 'C' and 1 more"
@@ -72,7 +72,7 @@ def in_words(names: Sequence[str], word: str = "and") -> str:
 
 
 def about_gaps(document: Document) -> str:
-    """Which teams lack values that others have, in the column in which they lack most; or how many units left."""
+    """Say which teams lack values that others have, in the column in which they lack most; or how many units left."""
     gaps = document.get("gaps")
     if gaps is None:
         return ""
@@ -106,8 +106,10 @@ class Pair:
 
 
 def about_differences(document: Document, first: Sequence[str], who: str) -> list[str]:
-    """Which teams the first one is significantly better than, which differences are not significant, and who is better
-    than the first one. Where there are too few units for a test: in how many it is better."""
+    """Say which teams the first one is significantly better than, which are better, and which differences are open.
+
+    Where there are too few units for a test, it says in how many of them the first team is better.
+    """
     columns = [column for column in document["columns"] if "differences" in column]
     if not columns:
         return [f"No difference can be tested: {NO_SAMPLES['no-units'].replace('patient', unit_of(document))}."]
@@ -149,7 +151,7 @@ def about_differences(document: Document, first: Sequence[str], who: str) -> lis
 
 
 def compare_with(leader: str, columns: Sequence[Document], titles: Mapping[str, str]) -> dict[str, Pair]:
-    """The other teams by their names, and what the differences of all columns say of each."""
+    """Collect what the differences of all columns say of each other team, by its name."""
     pairs: dict[str, Pair] = {}
     for column in columns:
         for difference in column["differences"]:
@@ -175,7 +177,7 @@ def compare_with(leader: str, columns: Sequence[Document], titles: Mapping[str, 
 
 
 def in_columns(pairs: Mapping[str, Pair], names: Iterable[str], columns: Sequence[Document], what: str) -> str:
-    """Where teams are better or worse: the title of the column if it is one for all of them."""
+    """Say where teams are better or worse: by the title of the column if it is one for all of them."""
     titles = {title for name in names for title in getattr(pairs[name], what)}
     if len(columns) == 1 and not next(iter(titles)).endswith(")"):
         return ""
@@ -183,7 +185,7 @@ def in_columns(pairs: Mapping[str, Pair], names: Iterable[str], columns: Sequenc
 
 
 def what_is_open(document: Document, name: str, pair: Pair) -> str:
-    """In how many units a team that is not significantly worse is ahead, or how many units would show a difference."""
+    """Say in how many units a team that is not significantly worse is ahead, or how many would show a difference."""
     kind = document["units"]["kind"]
     if pair.behind and 2 * pair.behind[0] > pair.behind[1] and pair.behind[0].is_integer():
         return f", and {quote(name, 40)} is ahead in {pair.behind[0]:,.0f} of {pair.behind[1]:,} {kind}"
@@ -193,7 +195,7 @@ def what_is_open(document: Document, name: str, pair: Pair) -> str:
 
 
 def round_up(number: float) -> str:
-    """A number of units with two digits, never less than it is.
+    """Round a number of units up to two digits.
 
     >>> round_up(44), round_up(441), round_up(155985)
     ('about 44', 'about 450', 'more than 1,000')
@@ -204,7 +206,7 @@ def round_up(number: float) -> str:
 
 
 def too_few(document: Document, leader: str, others: Sequence[str], common: int) -> str:
-    """In how many units the first team is better, which are too few for a test."""
+    """Say in how many units the first team is better, which are too few for a test."""
     units, kind = document["units"]["number"], document["units"]["kind"]
     both = "" if common == units else "common "
     few = f"{counted(common, f'{both}{unit_of(document)} is', f'{both}{kind} are')} too few for a significance test"
@@ -225,7 +227,7 @@ def too_few(document: Document, leader: str, others: Sequence[str], common: int)
 
 
 def tested_titles(document: Document) -> dict[str, str]:
-    """The columns by their paths, as they are tested: unit by unit, whatever the column is aggregated over."""
+    """Name the columns, by their paths, as they are tested: unit by unit, whatever the column is aggregated over."""
     kind = document["units"]["kind"]
     paths = [column["path"] for column in document["columns"]]
     tested = ("group_mean", "case_mean") if kind in ("cases", "images") else ("group_mean",)
@@ -244,7 +246,7 @@ def unit_of(document: Document) -> str:
 
 
 def about_samples(document: Document, first: Sequence[str]) -> list[str]:
-    """In which share of samples of the units the first team is first; nothing where there are too few of them."""
+    """Say in which share of samples the first team is first; nothing where there are too few units."""
     stability, kind, units = document["stability"], document["units"]["kind"], document["units"]["number"]
     if stability["undefined"] == "not-resampled":
         why = why_no_samples(document)
@@ -268,7 +270,7 @@ def why_no_samples(document: Document) -> str:
 
 
 def about_methods(document: Document, first: set[str], tricks: str) -> list[str]:
-    """Whether other methods of ranking put the same teams first, and what tricks do, in one sentence.
+    """Say whether other methods of ranking put the same teams first, and what tricks do, in one sentence.
 
     Methods that give the same order are one ranking.
     """
@@ -293,7 +295,7 @@ def about_methods(document: Document, first: set[str], tricks: str) -> list[str]
 
 
 def order_of(places: Sequence[float | None]) -> tuple[int | None, ...]:
-    """How many teams stand before each, whatever the tie rule of the places; None: it is not ranked.
+    """Count how many teams stand before each, whatever the tie rule of the places; None: it is not ranked.
 
     >>> order_of([1.5, 1.5, 3, None])
     (0, 0, 2, None)
@@ -303,7 +305,7 @@ def order_of(places: Sequence[float | None]) -> tuple[int | None, ...]:
 
 
 def about_units(document: Document) -> list[str]:
-    """Which units decide the first rank, each by itself."""
+    """Say which units decide the first rank, each by itself."""
     stability, number = document["stability"], document["units"]["number"]
     if stability["undefined"] is not None or number < FEWEST_UNITS or document["ranking"]["ex_aequo"]:
         return []
@@ -317,7 +319,7 @@ def about_units(document: Document) -> list[str]:
 
 
 def share_text(value: float | None) -> str:
-    """A share in percent that is not rounded to all or none.
+    """Write a share in percent that is not rounded to all or none.
 
     >>> share_text(0.9996), share_text(1.0), share_text(0.004)
     ('more than 99 %', '100 %', 'less than 1 %')
@@ -352,7 +354,7 @@ ALL_AGGREGATIONS = ("pooled", "group_mean", "case_mean", "stratum_mean", "worst_
 
 
 def metric_title(path: str) -> str:
-    """The name of a metric by its path in metrics.json, with or without its aggregation.
+    """Name a metric by its path in metrics.json, with or without its aggregation.
 
     >>> metric_title("detection.f1.group_mean"), metric_title("segmentation.iou_class_mean")
     ('detection F1', 'IoU (class mean)')
@@ -389,7 +391,7 @@ def metric_title(path: str) -> str:
 
 
 def short_titles(paths: Sequence[str]) -> list[str]:
-    """Names of metrics as headings side by side; where two are alike, their paths.
+    """Name metrics as headings side by side; where two are alike, by their paths.
 
     >>> short_titles(["detection.f1.group_mean", "segmentation.hausdorff_px.group_mean"])
     ['detection F1', 'Hausdorff distance, px']

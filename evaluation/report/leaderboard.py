@@ -32,7 +32,7 @@ NO_TEST = {
 def leaderboard_page(
     document: Document, *, audit: Document | None = None, results: Mapping[str, Document] | None = None, title: str = ""
 ) -> page.Page:
-    """The page of the content of a leaderboard.json.
+    """Make the page of the content of a leaderboard.json.
 
     audit    the content of an audit.json of the same challenge: the ranks under other rules
     results  the content of the metrics.json of teams, by name: all their scores side by side
@@ -52,7 +52,7 @@ def leaderboard_page(
 
 
 def folded_sections(document: Document, audit: Document | None = None) -> list[page.Section]:
-    """What stands behind the ranking, each part closed at first."""
+    """Make the sections that stand behind the ranking, each closed at first."""
     sections = []
     if document["teams"]:
         sections = [
@@ -68,14 +68,14 @@ def folded_sections(document: Document, audit: Document | None = None) -> list[p
 
 
 def column_titles(document: Document) -> list[str]:
-    """Names of the columns, with an arrow towards better values."""
+    """Name the columns, with an arrow towards better values."""
     names = short_titles([column["path"] for column in document["columns"]])
     ways = [column["direction"] for column in document["columns"]]
     return [f"{name} {'↑' if way == 'descending' else '↓'}" for name, way in zip(names, ways, strict=True)]
 
 
 def labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
-    """The first teams with their names beside plots."""
+    """Give the first teams the names that stand beside plots."""
     names = tables.label_teams([team["name"] for team in document["teams"]])
     return list(zip(names[:limit], document["teams"][:limit], strict=True))
 
@@ -84,7 +84,7 @@ def labelled(document: Document, limit: int) -> list[tuple[str, Document]]:
 
 
 def verdict_section(document: Document) -> page.Section:
-    """The answer in words, the leaderboard itself, and one picture: how far the ranks can be trusted."""
+    """Show the answer in words, the leaderboard itself, and one picture: how far the ranks can be trusted."""
     verdict = " ".join(document.get("verdict") or verdict_sentences(document))
     blocks: list[page.Block] = [page.Text((verdict,)), board_table(document)]
     if below := [team for team in document["teams"] if team.get("below_floor")]:
@@ -117,7 +117,7 @@ def moves_section(document: Document) -> list[page.Section]:
 
 
 def board_table(document: Document) -> page.Table:
-    """All teams with their values and ranks; the scores stand beside the names, so that a phone shows them."""
+    """List all teams with their values and ranks; the scores stand beside the names, so that a phone shows them."""
     teams, shown_only = document["teams"], document.get("shown", ())
     help, titles = {"team": "with its rank; “=”: shared"}, column_titles(document)
     for column, title in zip(document["columns"], titles, strict=True):
@@ -160,7 +160,7 @@ def rank_interval(team: Document) -> page.Cell:
 
 
 def floor_table(floors: Sequence[Document], below: Sequence[Document]) -> page.Table:
-    """Teams that are ranked behind the others since they are below a minimum, with their numbers there."""
+    """List the teams below a minimum, which are ranked behind the others, with their numbers there."""
     titles = [metric_title(floor["path"]) for floor in floors]
     asked = [f"{title} of at least {floor['at_least']:g}" for title, floor in zip(titles, floors, strict=True)]
     records = [
@@ -176,7 +176,7 @@ def floor_table(floors: Sequence[Document], below: Sequence[Document]) -> page.T
 
 
 def standing_of(document: Document, name: str) -> list[page.Block]:
-    """The rank of one entry in words, and its ranked scores beside the best of all teams."""
+    """Say the rank of one entry in words, and show its ranked scores beside the best of all teams."""
     teams = document["teams"]
     entry = next(entry for entry in (*teams, *document.get("shown", ())) if entry["name"] == name)
     words = "This entry is shown and not ranked"
@@ -273,7 +273,7 @@ def text_section(anchor: str, title: str, words: str) -> page.Section:
 
 
 def pair_table(document: Document) -> page.Table:
-    """The difference between the teams of each pair, with its interval and verdict."""
+    """List the differences between the teams of each pair, with intervals and verdicts."""
     compared = [
         (title, column)
         for title, column in zip(column_titles(document), document["columns"], strict=True)
@@ -301,7 +301,7 @@ DISTRIBUTIONS = {
 
 
 def describe_test(tested: Document, title: str, kind: str) -> str:
-    """What was tested in a column, in a sentence."""
+    """Say in a sentence what was tested in a column."""
     teams = len(tested["teams"])
     better = [team["better_than"] for team in tested["teams"]]
     apart = sum(teams_behind if isinstance(teams_behind, int) else len(teams_behind) for teams_behind in better)
@@ -318,7 +318,7 @@ def describe_test(tested: Document, title: str, kind: str) -> str:
 
 
 def difference_diagram(document: Document, tested: Document, title: str, anchor: str) -> page.Figure:
-    """Mean ranks of the teams that were tested, and which differences are not significant."""
+    """Draw the mean ranks of the teams that were tested, and which differences are not significant."""
     label_of = {team["name"]: label for label, team in labelled(document, len(document["teams"]))}
     means = {label_of[team["name"]]: team["mean_rank"] for team in tested["teams"] if team["mean_rank"] is not None}
     cliques = [[label_of[name] for name in clique] for clique in tested["cliques"] if len(clique) > 1]
@@ -334,7 +334,7 @@ def difference_diagram(document: Document, tested: Document, title: str, anchor:
 
 
 def value_section(document: Document) -> page.Section:
-    """The values of units in each column as box plots."""
+    """Draw the values of units in each column as box plots."""
     unit, names = unit_of(document), document.get("unit_names", ())
     title = f"Scores of each {unit}"
     if not names or "by_unit" not in document["teams"][0]["columns"][0]:
@@ -362,7 +362,7 @@ def value_section(document: Document) -> page.Section:
 
 
 def unit_section(document: Document) -> page.Section:
-    """How each team is ranked by the values of one unit alone."""
+    """Show how each team is ranked by the values of one unit alone."""
     unit, names = unit_of(document), document.get("unit_names", ())
     title = f"Ranks in each {unit}"
     if not names or "unit_places" not in document["teams"][0]:
@@ -389,7 +389,7 @@ def unit_section(document: Document) -> page.Section:
 
 
 def stability_section(document: Document) -> page.Section:
-    """How much the order changes in samples of the units."""
+    """Show how much the order changes in samples of the units."""
     stability, kind, title = document["stability"], document["units"]["kind"], "How stable the ranks are"
     if stability["undefined"] is not None:
         return text_section("stability", title, f"How stable the ranks are is not known: {why_no_samples(document)}.")
@@ -409,7 +409,7 @@ def stability_section(document: Document) -> page.Section:
 
 
 def methods_section(document: Document) -> page.Section:
-    """The ranks under every method of ranking."""
+    """Show the ranks under every method of ranking."""
     own, title = document["ranking"]["method"], "Other methods of ranking"
     lead = "Another way to combine the same numbers; all else stays as it is."
     methods = sorted(document.get("methods", ()), key=lambda method: bool(method["method"] != own))
@@ -427,7 +427,7 @@ def methods_section(document: Document) -> page.Section:
 
 
 def audit_sections(document: Document, audit: Document | None) -> list[page.Section]:
-    """What an audit of the same challenge says."""
+    """Show what an audit of the same challenge says."""
     if audit is None:
         return []
     title = "Can the first rank be defended?"
@@ -437,7 +437,7 @@ def audit_sections(document: Document, audit: Document | None) -> list[page.Sect
 
 
 def ranking_rules_section(document: Document) -> page.Section:
-    """The rules of the ranking as they were applied, and findings."""
+    """Show the rules of the ranking as they were applied, and findings."""
     ranking = {key: value for key, value in sorted(document["ranking"].items()) if key != "in_words"}
     columns = tables.table_of("columns", "Columns", ("path", "direction", "weight"), document["columns"])
     applied = tables.leaf_table("ranking", "Rules of the ranking, as applied", ranking)
