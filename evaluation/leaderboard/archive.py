@@ -345,7 +345,9 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
     try:
         before: Any = store.read_board(folder / BOARD_FILE)
         board = rank_folder(folder / "challenge", results, {})
-        again = leaderboard_json(replace(board, before=before.get("before", ABSENT))).encode()  # an older board is not here
+        again = leaderboard_json(
+            replace(board, before=before.get("before", ABSENT))
+        ).encode()  # an older board is not here
         after = orjson.loads(again)
         if stored == again:
             return Checked(what, "same to the byte")
