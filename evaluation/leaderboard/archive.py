@@ -344,10 +344,8 @@ def check_board(folder: Path, results: ResultFolder) -> Checked:
     stored = (folder / BOARD_FILE).read_bytes()
     try:
         before: Any = store.read_board(folder / BOARD_FILE)
-        board = rank_folder(folder / "challenge", results, {})
-        again = leaderboard_json(
-            replace(board, before=before.get("before", ABSENT))
-        ).encode()  # an older board is not here
+        older = before.get("before", ABSENT)  # the older board is not here
+        again = leaderboard_json(replace(rank_folder(folder / "challenge", results, {}), before=older)).encode()
         after = orjson.loads(again)
         if stored == again:
             return Checked(what, "same to the byte")
