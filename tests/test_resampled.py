@@ -26,7 +26,7 @@ from evaluation.leaderboard.board import board_of_challenge
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.ranked_table import not_resampled, rank_table, sample_ranker
 from evaluation.leaderboard.score_csv import read_scores
-from evaluation.leaderboard.stored import number_at
+from evaluation.leaderboard.stored import number_or_nan
 from evaluation.leaderboard.team_scores import (
     TeamScores,
     as_columns,
@@ -166,7 +166,7 @@ def test_every_number_in_a_sample_is_that_of_the_drawn_patients_scored_again(sto
     )
     for row, times in zip(found, weights, strict=True):
         again = score(challenge, *draw(images, groups, times)).metrics
-        expected = [number_at(again, path) for path in paths]
+        expected = [number_or_nan(again, path) for path in paths]
         wrong = [
             (path, one, other)
             for path, one, other in zip(paths, row, expected, strict=True)
@@ -236,8 +236,8 @@ def test_a_sample_is_ranked_as_the_drawn_patients_would_be(columns, floor, store
         again = [
             TeamScores(
                 name,
-                np.array([number_at(metrics, column.path) for column in rules.columns]),
-                floors=np.array([number_at(metrics, of.path) for of in rules.require]),
+                np.array([number_or_nan(metrics, column.path) for column in rules.columns]),
+                floors=np.array([number_or_nan(metrics, of.path) for of in rules.require]),
             )
             for name in QUALITIES
             for metrics in [drawn_metrics(name, tuple(times))]

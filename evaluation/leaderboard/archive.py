@@ -432,7 +432,7 @@ def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path 
             0
         ].tolist()
         published, detailed = (
-            [store.number_at(document, column.path) for column in columns] for document in (stored, every)
+            [store.number_or_nan(document, column.path) for column in columns] for document in (stored, every)
         )
     except InputFault as error:
         return Checked(what, "cannot be checked", str(error))

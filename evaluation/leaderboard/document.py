@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,8 +57,7 @@ class UnrankedRow(ShownRow):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceShare:
+class PlaceShare(NamedTuple):
     """The share of the bootstrap samples in which a team has a place."""
 
     place: float
@@ -122,8 +121,7 @@ class TeamTest:
     p_values: list[PValue] = ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class FriedmanTest:
+class FriedmanTest(NamedTuple):
     """The test whether any two teams differ."""
 
     statistic: float | None
@@ -166,16 +164,14 @@ class BoardColumn:
     differences: list[PairDifference] = ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class UnitCount:
+class UnitCount(NamedTuple):
     """How many units were drawn and compared, and what they are called."""
 
     number: int
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class MethodPlaces:
+class MethodPlaces(NamedTuple):
     """The places of the teams under a method of ranking, and Kendall's tau-b to those under all."""
 
     method: RankingMethod
@@ -201,8 +197,7 @@ class BoardStability:
     columns: list[str] = ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class LackingTeam:
+class LackingTeam(NamedTuple):
     """A team that lacks values: how many, in the column in which it lacks most."""
 
     name: str
@@ -224,8 +219,7 @@ class BoardGaps:
     teams: list[LackingTeam]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """A team that stands elsewhere than on an older board; None: it has no place there."""
 
     name: str
@@ -233,8 +227,7 @@ class Move:
     now: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class OlderBoard:
+class OlderBoard(NamedTuple):
     """The challenge of an older board, and the teams that stand elsewhere now."""
 
     challenge: Mapping[str, Any] | None
@@ -356,16 +349,11 @@ def board_column(
 def pair_differences(names: Sequence[str], differences: Differences) -> list[PairDifference]:
     """List the differences of all pairs of teams, or of the teams in ``differences.rows`` from all others."""
     rows = differences.rows.tolist()
-    tables = {key: getattr(differences, key) for key in ("mean", "low", "high", "effect", "ahead", "needed")}
-    finite = {key: np.where(np.isfinite(table), table, np.nan) for key, table in tables.items()}
+    numbers = (getattr(differences, key) for key in ("mean", "low", "high", "effect", "ahead", "needed"))
+    finite = (np.where(np.isfinite(table), table, np.nan).tolist() for table in numbers)
+    tables: list[Any] = [differences.units.tolist(), *finite, np.array(VERDICTS)[differences.verdict].tolist()]
     return [
-        PairDifference(
-            names[team],
-            names[other],
-            int(differences.units[row, other]),
-            **{key: float(table[row, other]) for key, table in finite.items()},
-            verdict=VERDICTS[differences.verdict[row, other]],
-        )
+        PairDifference(names[team], names[other], *(table[row][other] for table in tables))
         for row, team in enumerate(rows)
         for other in range(team + 1 if len(rows) == len(names) else 0, len(names))
         if other != team

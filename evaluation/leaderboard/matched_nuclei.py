@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -239,8 +240,7 @@ def compared_measures(challenge: Challenge, rules: RankingRules) -> tuple[str, .
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedMeasure:
+class ComparedMeasure(NamedTuple):
     """A measure of matched nuclei, and whether "higher" or "lower" is better."""
 
     name: str
@@ -256,8 +256,7 @@ class MatchingTeam:
     ahead: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class TeamWithoutNuclei:
+class TeamWithoutNuclei(NamedTuple):
     """A team whose nuclei are not known, and why."""
 
     name: str

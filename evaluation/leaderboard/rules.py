@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import ValidationError
@@ -217,8 +217,7 @@ TITLE_CHARACTERS = 64  # of a title on the platform
 SUBMISSIONS, DAYS = 1, 7  # of a participant in a period, to begin with: each is a question to the reference
 
 
-@dataclass(frozen=True, slots=True)
-class ExtraColumn:
+class ExtraColumn(NamedTuple):
     """An extra results column of a phase."""
 
     title: str

@@ -25,7 +25,7 @@ from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.csv import numbers_of
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.leaderboard.stored import all_metrics, number_at, read_objects, rows_with, value_at
+from evaluation.leaderboard.stored import all_metrics, number_or_nan, read_objects, rows_with, value_at
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import OF_STRATA, UNDEFINED_REASONS, Case, Float64, Int16, Int64, Scores, ScoreTable, Units
 from evaluation.model.annotations import STRATUM_MEAN, AggregationUnit
@@ -171,7 +171,7 @@ def team_of_documents(
     for column in columns:
         if isinstance(value_at(scores, column.path.split(".")), Mapping):
             raise refused("not-metrics", where, got=f"{quote(column.path)} is no number")
-    overall = np.array([number_at(scores, column.path) for column in columns])
+    overall = np.array([number_or_nan(scores, column.path) for column in columns])
     version = metrics["software"]["version"]
     floors = floor_values(scores, challenge.ranking.require if challenge.ranking else ())
     if details is None:
@@ -190,7 +190,7 @@ def team_of_documents(
 
 def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float64:
     """Return the numbers of metrics.json at the floors of a ranking, float64 (F,); NaN where there is none."""
-    return np.array([number_at(metrics, floor.path) for floor in require], np.float64)
+    return np.array([number_or_nan(metrics, floor.path) for floor in require], np.float64)
 
 
 def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn) -> Float64:

@@ -44,8 +44,8 @@ from evaluation.submission.files import is_litter
 OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks")}
 SUFFIXES = (".zip", ".csv")
 
-Outcome = Literal["scored", "kept", "not ranked"]
-Note = Callable[[str, Outcome], None]
+TeamOutcome = Literal["scored", "kept", "not ranked"]
+Note = Callable[[str, TeamOutcome], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def score_teams(
     of_challenge = challenge_key(challenge_folder, challenge) + kept.key
     challenge = run_job(with_sizes(challenge, challenge_folder), workers)
 
-    def score_one(team: Team) -> Job[tuple[TeamScores | store.Unranked, Outcome]]:
+    def score_one(team: Team) -> Job[tuple[TeamScores | store.Unranked, TeamOutcome]]:
         folder = output / kept.folder / team.name
         key = submission_key(of_challenge, challenge, team.path)
         is_kept = store.holds_result(folder, key, kept.files)

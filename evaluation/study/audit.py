@@ -29,7 +29,7 @@ from evaluation.leaderboard.board import rules_of_scores
 from evaluation.leaderboard.rules import gameable_ranking, load_ranked, parse_settings
 from evaluation.leaderboard.score_csv import UnitKind, aggregation_of, read_rows, table_of_rows, without_teams
 from evaluation.leaderboard.stored import Unranked
-from evaluation.leaderboard.teams import Kept, Note, Outcome, score_teams
+from evaluation.leaderboard.teams import Kept, Note, TeamOutcome, score_teams
 from evaluation.metrics import class_aware_matching, metrics_of
 from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues, RankingMethod, ScoreTable
 from evaluation.ranking.methods import keep_complete_units
@@ -42,7 +42,7 @@ TABLES_UP_TO = 1_000  # of scores, each ranked by every method
 WEIGHT_FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column
 AS_WRITTEN = "as written"
 KEPT, SCORES = "scores", "scores.json"  # folder in the output, and the file of a team and a run
-TEAM_OUTCOMES: tuple[Outcome, ...] = ("not ranked", "scored", "kept")  # of a team: the first that one of its runs has
+TEAM_OUTCOMES: tuple[TeamOutcome, ...] = ("not ranked", "scored", "kept")  # of a team: the first that one of its runs has
 WITHOUT_NUCLEI = (
     "Matching rules, their thresholds, overlap and ignored regions are not varied: that needs nuclei, and these are "
     "scores."
@@ -411,7 +411,7 @@ def audit_challenge(
     """
     challenge, rules = load_ranked(challenge_folder)
     plan = plan_audit(challenge, rules)
-    outcomes: dict[str, set[Outcome]] = {}
+    outcomes: dict[str, set[TeamOutcome]] = {}
 
     runs = [
         score_teams(
