@@ -42,7 +42,7 @@ TABLES_UP_TO = 1_000  # of scores, each ranked by every method
 WEIGHT_FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column
 AS_WRITTEN = "as written"
 KEPT, SCORES = "scores", "scores.json"  # folder in the output, and the file of a team and a run
-TEAM_OUTCOMES: tuple[TeamOutcome, ...] = ("not ranked", "scored", "kept")  # of a team: the first that one of its runs has
+TEAM_OUTCOMES: tuple[TeamOutcome, ...] = ("not ranked", "scored", "kept")  # of a team: the first of its runs' outcomes
 WITHOUT_NUCLEI = (
     "Matching rules, their thresholds, overlap and ignored regions are not varied: that needs nuclei, and these are "
     "scores."
