@@ -12,11 +12,14 @@ from unittest import mock
 import formats
 import pytest
 from endless import memory_below, not_endless
+from every_format import CASES, CLASSES, rules_of, write_challenge
 from formats import Table, check, check_lines, faults_of, file_of, lines_of, read
 
 from evaluation.decoding import json as bounded_json
 from evaluation.decoding import streams
 from evaluation.decoding import xml as bounded_xml
+from evaluation.model import ClassTable
+from evaluation.scoring.street import check_submission
 
 TABLES: dict[str, Table] = {
     module.name: imported.TABLE
@@ -38,6 +41,7 @@ COUNTED = [
     for name, table in TABLES.items()
     for number, (content, options, findings, faults) in enumerate(table.counted)
 ]
+NUMBERS = {0: 1, 1: 1, 2: 2, 3: 2}
 CAN_BE_MET = ("instances_per_case", "vertices_per_file")
 
 
@@ -81,3 +85,24 @@ def test_many_faults_are_counted_and_a_few_are_named(
 def test_a_format_without_files_of_one_case_is_told_by_name() -> None:
     with pytest.raises(ValueError, match="counts_csv has no files of one case"):
         read("", format="counts_csv", files="all.csv")
+
+
+@pytest.mark.parametrize("kind", [
+    "aperio_xml", "asap_xml points", "geojson outlines", "polygons_json", "points_json", "points_csv shared",
+    "nucls_csv", "midog_json", "coco_json shared", "rle_csv", "nary_mat", "hovernet_mat", "conic_array",
+    "pannuke_masks", "contours_json labelme", "yolo_txt", "colour_map", "label_image channel npz",
+])  # fmt: skip
+def test_validate_says_of_a_damaged_file_what_its_reader_says(kind: str, tmp_path: Path) -> None:
+    challenge, submission = write_challenge(kind, tmp_path)
+    path = min(path for path in submission.rglob("*") if path.is_file())
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    rules = rules_of(kind)
+    named = {rules.get("case_key", "{case}").replace("{case}", case.name): case for case in CASES}
+    options = {"case": CASES[0], "files": f"{{case}}{path.suffix}"} if "{" in rules["files"] else {"cases": named}
+    classes = ClassTable(CLASSES, {name.casefold(): number for number, name in enumerate(CLASSES, start=1)}, NUMBERS)
+    expected = faults_of(path.read_bytes(), **{**rules, **options, "classes": classes})
+    _, said = check_submission(challenge, submission, workers=1)
+    assert {(finding.code, finding.got) for finding in said if finding.severity == "error"} >= {
+        (finding.code, finding.got) for finding in expected
+    }
