@@ -32,13 +32,12 @@ from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.formats import Request, read_annotations, read_collection
-from evaluation.formats.arrays import CaseArray
+from evaluation.formats.arrays import TYPE_MAP, TYPES, CaseArray, variable_of
 from evaluation.formats.coco import read_coco
 from evaluation.formats.detect import EMPTY_LIST, Detected, detect_format, foreign_table, header_names
 from evaluation.formats.images import COCO_FORMATS, FoundImage, find_image, list_images
 from evaluation.formats.imports import READERS, is_store, kind_of
 from evaluation.formats.label_image import read_class_table
-from evaluation.formats.mat_files import TYPE_MAP, TYPES, variable_of
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS
 from evaluation.model import Annotations, Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 from evaluation.submission.by_pattern import NOTE, PLATFORM_LISTS

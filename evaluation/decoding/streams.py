@@ -14,6 +14,7 @@ from evaluation.challenge import LimitRules
 from evaluation.findings.errors import InputFault, refused
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+SMALLER_INTEGERS = "Write a smaller type of integers, such as int32."
 COORDINATE_LIMIT = 1e9  # px from the origin
 GZIP, ZLIB_OR_GZIP = 16 + zlib.MAX_WBITS, 32 + zlib.MAX_WBITS
 
@@ -27,11 +28,12 @@ class Damaged(Exception):
 
 
 @contextmanager
-def damage_told(where: str, name: str) -> Iterator[None]:
+def damage_told(where: str, name: str, *, fix: str = SMALLER_INTEGERS) -> Iterator[None]:
     """Turn CutOff, Damaged and MemoryError into findings: "unreadable-file", "wrong-format", "too-large".
 
     where   the file, for messages
     name    what it should be, such as "a TIFF file"
+    fix     what makes it small enough for the memory: the limits of a challenge may be wider
     """
     try:
         yield
@@ -40,8 +42,7 @@ def damage_told(where: str, name: str) -> Iterator[None]:
     except Damaged as error:
         raise refused("wrong-format", where, wording="damaged-header", expected=name, why=str(error)) from None
     except MemoryError:
-        advice = "Write a smaller type of integers, such as int32."
-        raise refused("too-large", where, wording="more-than-memory", fix=advice) from None
+        raise refused("too-large", where, wording="more-than-memory", fix=fix) from None
 
 
 class Plain:
@@ -189,15 +190,6 @@ def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield b"".join(parts)
             parts, size = [], 0
     yield b"".join(parts)
-
-
-@contextmanager
-def memory_told(where: str) -> Iterator[None]:
-    """Turn MemoryError into a finding: the limits of a challenge may be wider than the memory of a machine."""
-    try:
-        yield
-    except MemoryError:
-        raise refused("too-large", where, wording="more-than-memory", fix="Split the file.") from None
 
 
 def check_number(number: int, what: str, key: str, where: str, limits: LimitRules) -> None:

@@ -9,11 +9,13 @@ Execution and the rooms above may import it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
+from evaluation.decoding.streams import damage_told
 from evaluation.formats.format import Request
 from evaluation.model import Annotations, Case, Collection
 
@@ -44,8 +46,6 @@ WORDS_OF_FORMATS = {  # of each family: its formats, and what participants hand 
     "arrays": {
         "conic_array": "NumPy array, cases x height x width x 2 (nuclei, classes)",
         "pannuke_masks": "NumPy array, height x width x channels, the nuclei of a class in each channel",
-    },
-    "mat_files": {
         "nary_mat": "MATLAB file with the labels in `n_ary_mask`",
         "hovernet_mat": "MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
     },
@@ -97,7 +97,8 @@ def read_annotations(
     read = format_of(request.rules.format).read
     if read is None:
         raise ValueError(f"{request.rules.format} has no files of one case")
-    return read(stream, request, case, **companions)
+    with memory_told(request):
+        return read(stream, request, case, **companions)
 
 
 def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
@@ -108,4 +109,10 @@ def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case
     read_all = format_of(request.rules.format).read_all
     if read_all is None:
         raise ValueError(f"{request.rules.format} has no files of all cases")
-    return read_all(stream, request, cases)
+    with memory_told(request):
+        return read_all(stream, request, cases)
+
+
+def memory_told(request: Request) -> AbstractContextManager[None]:
+    """Where a reader of text needs more memory than there is, that is a finding; those of pixels tell it themselves."""
+    return nullcontext() if request.rules.dense else damage_told(request.where, "a text", fix="Split the file.")

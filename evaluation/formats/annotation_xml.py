@@ -21,7 +21,7 @@ import shapely
 
 from evaluation.challenge.formats import AsapXmlRules
 from evaluation.decoding.csv import categories
-from evaluation.decoding.streams import check_number, memory_told
+from evaluation.decoding.streams import check_number
 from evaluation.decoding.xml import Dialect, Vertices, read_elements
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
@@ -167,58 +167,57 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     >>> outlines.class_id.tolist(), outlines.source_id.tolist(), outlines.points_xy.tolist()
     ([1], ['7/3'], [[1.0, 2.0], [5.0, 2.0], [1.0, 6.5]])
     """
-    with memory_told(request.where):
-        regions = Regions(APERIO, "region", "vertex", request)
-        layer_id: list[str] = []
-        layer_names: list[list[str]] = []
-        layer_start: list[int] = []
-        region_id: list[str] = []
-        holes: list[bool] = []
-        attribute_count = 0
+    regions = Regions(APERIO, "region", "vertex", request)
+    layer_id: list[str] = []
+    layer_names: list[list[str]] = []
+    layer_start: list[int] = []
+    region_id: list[str] = []
+    holes: list[bool] = []
+    attribute_count = 0
 
-        def open_layer(attributes: Mapping[str, str]) -> None:
-            regions.check_number(len(layer_id), "layers")
-            layer_id.append(attributes.get("Id", "").strip())
-            layer_names.append([attributes.get("Name", "")])  # comes behind those of its attributes
-            layer_start.append(len(region_id))
+    def open_layer(attributes: Mapping[str, str]) -> None:
+        regions.check_number(len(layer_id), "layers")
+        layer_id.append(attributes.get("Id", "").strip())
+        layer_names.append([attributes.get("Name", "")])  # comes behind those of its attributes
+        layer_start.append(len(region_id))
 
-        def open_attribute(attributes: Mapping[str, str]) -> None:
-            nonlocal attribute_count
-            regions.check_number(attribute_count, "attributes of layers")
-            attribute_count += 1
-            layer_names[-1].insert(-1, attributes.get("Name", ""))
+    def open_attribute(attributes: Mapping[str, str]) -> None:
+        nonlocal attribute_count
+        regions.check_number(attribute_count, "attributes of layers")
+        attribute_count += 1
+        layer_names[-1].insert(-1, attributes.get("Name", ""))
 
-        def open_region(attributes: Mapping[str, str]) -> None:
-            regions.open(len(layer_id) - 1, attributes.get("Type", ""))
-            region_id.append(attributes.get("Id", "").strip())
-            holes.append(attributes.get("NegativeROA", "").strip() == "1")
+    def open_region(attributes: Mapping[str, str]) -> None:
+        regions.open(len(layer_id) - 1, attributes.get("Type", ""))
+        region_id.append(attributes.get("Id", "").strip())
+        holes.append(attributes.get("NegativeROA", "").strip() == "1")
 
-        def source_id(index: int) -> str:
-            layer = regions.owners[index]
-            return f"{layer_id[layer] or layer + 1}/{region_id[index] or index - layer_start[layer] + 1}"
+    def source_id(index: int) -> str:
+        layer = regions.owners[index]
+        return f"{layer_id[layer] or layer + 1}/{region_id[index] or index - layer_start[layer] + 1}"
 
-        opened = {LAYER: open_layer, ATTRIBUTE: open_attribute, REGION: open_region}
-        read_elements(stream, APERIO, regions.vertices, opened)
-        owners = [
-            Owner(
-                names,
-                all(name.strip().casefold() in ("", DEFAULT_ATTRIBUTE) for name in names),
-                next((name for name in names if name.strip()), ""),
-            )
-            for names in layer_names
-        ]
-        regions.arrange(owners, source_id)
-        is_kept = regions.class_id != SKIPPED
-        is_wrong = ~regions.of_types(*POLYGON_TYPES) | (regions.of_types(RECTANGLE) & (regions.count == 2))
+    opened = {LAYER: open_layer, ATTRIBUTE: open_attribute, REGION: open_region}
+    read_elements(stream, APERIO, regions.vertices, opened)
+    owners = [
+        Owner(
+            names,
+            all(name.strip().casefold() in ("", DEFAULT_ATTRIBUTE) for name in names),
+            next((name for name in names if name.strip()), ""),
+        )
+        for names in layer_names
+    ]
+    regions.arrange(owners, source_id)
+    is_kept = regions.class_id != SKIPPED
+    is_wrong = ~regions.of_types(*POLYGON_TYPES) | (regions.of_types(RECTANGLE) & (regions.count == 2))
 
-        def shape_fault(index: int) -> Finding:
-            name = regions.type_of(index)
-            shape = WORDS_OF_TYPES.get(name, "")
-            return fault("unsupported-shape", regions.place(index), wording="other-region", type=name, shape=shape)
+    def shape_fault(index: int) -> Finding:
+        name = regions.type_of(index)
+        shape = WORDS_OF_TYPES.get(name, "")
+        return fault("unsupported-shape", regions.place(index), wording="other-region", type=name, shape=shape)
 
-        wrong = for_each(np.flatnonzero(is_wrong & is_kept).tolist(), shape_fault)
-        regions.check("the layer has no class name", is_kept, *wrong)
-        return outlines_with_holes(regions, np.array(holes, np.bool_), is_kept)
+    wrong = for_each(np.flatnonzero(is_wrong & is_kept).tolist(), shape_fault)
+    regions.check("the layer has no class name", is_kept, *wrong)
+    return outlines_with_holes(regions, np.array(holes, np.bool_), is_kept)
 
 
 def outlines_with_holes(regions: Regions, is_hole: Bool, is_kept: Bool) -> Annotations:
@@ -327,50 +326,49 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
     >>> points.class_id.tolist(), points.source_id.tolist(), points.points_xy.tolist()
     ([2], ['1'], [[7.5, 2.0]])
     """
-    with memory_told(request.where):
-        regions, groups = Regions(ASAP, "annotation", "coordinate", request), dict[str, int]()
+    regions, groups = Regions(ASAP, "annotation", "coordinate", request), dict[str, int]()
 
-        def open_annotation(attributes: Mapping[str, str]) -> None:
-            group = groups.setdefault(attributes.get("PartOfGroup", "").strip(), len(groups))
-            regions.open(group, attributes.get("Type", ""))
+    def open_annotation(attributes: Mapping[str, str]) -> None:
+        group = groups.setdefault(attributes.get("PartOfGroup", "").strip(), len(groups))
+        regions.open(group, attributes.get("Type", ""))
 
-        read_elements(stream, ASAP, regions.vertices, {ANNOTATION: open_annotation})
-        owners = [Owner([name], name in NO_GROUP, "" if name in NO_GROUP else name) for name in groups]
-        regions.arrange(owners, lambda index: str(index + 1))
-        shape, count = request.rules.shape, regions.count
-        is_nucleus = regions.class_id != SKIPPED
-        is_other = is_nucleus & regions.of_types(*TYPES_OF_OTHER_SHAPE[shape])
-        warnings = []
-        if request.rules.other_shapes == "skip":
-            is_nucleus &= ~is_other
-            warnings = left_out(regions, np.flatnonzero(is_other), shape)
-        is_dot, is_kind = regions.of_types("Dot"), regions.of_types(*TYPES_OF_SHAPE[shape])
-        is_cut = regions.of_types("Rectangle") & (count != 4)
+    read_elements(stream, ASAP, regions.vertices, {ANNOTATION: open_annotation})
+    owners = [Owner([name], name in NO_GROUP, "" if name in NO_GROUP else name) for name in groups]
+    regions.arrange(owners, lambda index: str(index + 1))
+    shape, count = request.rules.shape, regions.count
+    is_nucleus = regions.class_id != SKIPPED
+    is_other = is_nucleus & regions.of_types(*TYPES_OF_OTHER_SHAPE[shape])
+    warnings = []
+    if request.rules.other_shapes == "skip":
+        is_nucleus &= ~is_other
+        warnings = left_out(regions, np.flatnonzero(is_other), shape)
+    is_dot, is_kind = regions.of_types("Dot"), regions.of_types(*TYPES_OF_SHAPE[shape])
+    is_cut = regions.of_types("Rectangle") & (count != 4)
 
-        def dot_fault(index: int) -> Finding:
-            return fault("invalid-coordinate", regions.place(index), wording="dot-without", number=count[index] or "no")
+    def dot_fault(index: int) -> Finding:
+        return fault("invalid-coordinate", regions.place(index), wording="dot-without", number=count[index] or "no")
 
-        def shape_fault(index: int) -> Finding:
-            is_outline = shape == "outline"
-            return fault(
-                "unsupported-shape",
-                regions.place(index),
-                wording="asap-other" if is_other[index] else "asap",
-                type=regions.type_of(index),
-                corners=f" of {count[index]:,} coordinates" if is_cut[index] and is_outline else "",
-                types=TYPES_OF_SHAPE[shape],
-                wanted_corners=" of four coordinates" if is_outline else "",
-                shape=shape,
-            )
-
-        faults = for_each(np.flatnonzero(is_nucleus & is_dot & (count != 1)).tolist(), dot_fault)
-        faults += for_each(np.flatnonzero(is_nucleus & (is_cut | ~is_kind)).tolist(), shape_fault)
-        regions.check("the annotation is in no group", is_nucleus & is_kind, *faults)
-        order = by_order(regions.vertices.column("Order"), regions.start)
-        points_xy = regions.points_xy[order][np.repeat(is_nucleus, count)]
-        return Annotations(
-            (nuclei_drawn(regions, np.flatnonzero(is_nucleus), points_xy, is_dot, request),), tuple(warnings)
+    def shape_fault(index: int) -> Finding:
+        is_outline = shape == "outline"
+        return fault(
+            "unsupported-shape",
+            regions.place(index),
+            wording="asap-other" if is_other[index] else "asap",
+            type=regions.type_of(index),
+            corners=f" of {count[index]:,} coordinates" if is_cut[index] and is_outline else "",
+            types=TYPES_OF_SHAPE[shape],
+            wanted_corners=" of four coordinates" if is_outline else "",
+            shape=shape,
         )
+
+    faults = for_each(np.flatnonzero(is_nucleus & is_dot & (count != 1)).tolist(), dot_fault)
+    faults += for_each(np.flatnonzero(is_nucleus & (is_cut | ~is_kind)).tolist(), shape_fault)
+    regions.check("the annotation is in no group", is_nucleus & is_kind, *faults)
+    order = by_order(regions.vertices.column("Order"), regions.start)
+    points_xy = regions.points_xy[order][np.repeat(is_nucleus, count)]
+    return Annotations(
+        (nuclei_drawn(regions, np.flatnonzero(is_nucleus), points_xy, is_dot, request),), tuple(warnings)
+    )
 
 
 def nuclei_drawn(

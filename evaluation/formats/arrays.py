@@ -1,4 +1,4 @@
-"""NumPy arrays that hold all cases along their first axis, decoded case by case: CoNIC 2022 and PanNuke.
+"""Arrays of labels: those that hold all cases along their first axis (CoNIC 2022, PanNuke), and MATLAB files.
 
 CoNIC: N x H x W x 2. Channel 0 holds the ids of the nuclei, channel 1 the class number of every pixel. With one class,
 and where the path tells the class, N x H x W ids are enough. https://conic-challenge.grand-challenge.org/Submission/
@@ -6,10 +6,23 @@ and where the path tells the class, N x H x W ids are enough. https://conic-chal
 PanNuke: one channel of ids for each class, the last one for the background; H x W x C for one image, N x H x W x C for
 all. PanNuke's own arrays are float64 and have C = 6. Nuclei of different channels may have the same id, and may share
 pixels. Gamper et al., "PanNuke Dataset Extension, Insights and Baselines", arXiv:2003.10778.
+
+MATLAB files are MoNuSAC's "n-ary masks", one label image, and those of HoVer-Net, CoNSeP and Lizard.
+HoVer-Net has a label image with the class of each nucleus beside it::
+
+    inst_map    (H, W) ids, which may have gaps
+    inst_type   (N, 1) class numbers, in ascending order of the ids; if there is ``inst_uid``, in its order
+    inst_uid    (N, 1) ids; nuclei whose outline has too few points are left out there and in ``inst_type``
+    type_map    (H, W) class numbers
+
+Lizard has ``class`` and ``id`` for ``inst_type`` and ``inst_uid``. ``infer/tile.py`` and
+``models/hovernet/post_proc.py`` in https://github.com/vqdang/hover_net; Graham et al., Medical Image Analysis 58
+(2019).
 """
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
@@ -18,14 +31,15 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.decoding.content import NPY_MAGIC, check_content
-from evaluation.decoding.label_array import check_dtype, check_labels, check_shape, find_binary_mask
+from evaluation.decoding.label_array import check_dtype, check_integers, check_labels, check_shape, find_binary_mask
+from evaluation.decoding.mat_file import MatFile, Variable, read_mat_labels
 from evaluation.decoding.pixels import read_npy_header
 from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
-from evaluation.findings import Finding, quote
+from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
+from evaluation.formats import label_image
 from evaluation.formats.format import CasesOnDemand, Example, Request, noting, npy_bytes
-from evaluation.formats.label_image import class_ids_in, named_values
-from evaluation.model import Annotations, Case, Collection, LabelImage
+from evaluation.model import Annotations, Case, Collection, Int16, Int64, LabelImage, LabelRuns
 from evaluation.model.annotations import present_labels, runs_of
 
 NPY_WORDS = "a NumPy file"
@@ -93,6 +107,21 @@ def check_case_count(array: CaseArray, cases: Mapping[str, Case]) -> None:
         raise refused("wrong-shape", array.where, wording=wording, images=images, case=case, index=index, needed=needed)
 
 
+def one_image(
+    labels: LabelRuns,
+    request: Request,
+    where: str,
+    class_map: LabelRuns | None = None,
+    of_instance: Int16 | None = None,
+) -> Annotations:
+    """A label image as what is said of a case; its class is that of the path, or of all nuclei if it has no classes."""
+    class_id = request.file_class
+    if class_map is None and of_instance is None:
+        class_id = class_id or request.classes.of_nameless
+    image = LabelImage(labels, class_id, class_map, source=request.name, class_of_instance=of_instance)
+    return Annotations((image,), find_binary_mask(labels, where=where))
+
+
 def wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) -> InputFault:
     got = f"an array of {' x '.join(map(str, shape[:8]))}" if shape else "a single number"
     return refused("wrong-shape", where, wording="array", got=got, expected=wanted, fix=advice)
@@ -101,7 +130,7 @@ def wrong_array(where: str, shape: tuple[int, ...], wanted: str, advice: str) ->
 # --- CoNIC: ids and classes -------------------------------------------------------------------------------------------
 
 
-IDS, CLASSES = 0, 1
+ID_CHANNEL, CLASS_CHANNEL = 0, 1
 
 
 def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
@@ -128,14 +157,14 @@ def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
     check_shape(array.shape[1:3], where=where, shape_yx=case.shape_yx)
     planes = array.of_case(index_of_case(case))
     has_classes = planes.ndim == 3
-    ids = np.ascontiguousarray(planes[..., IDS]) if has_classes else planes
+    ids = np.ascontiguousarray(planes[..., ID_CHANNEL]) if has_classes else planes
     labels = runs_of(check_labels(ids, where=where, shape_yx=case.shape_yx))
     class_map = None
     if has_classes and not request.file_class:
-        class_map = runs_of(class_ids_in(planes[..., CLASSES], request.classes, where=where, shape_yx=case.shape_yx))
-    class_id = request.file_class or (0 if has_classes else request.classes.of_nameless)
-    image = LabelImage(labels, class_id, class_map, source=request.name)
-    return Annotations((image,), find_binary_mask(labels, where=where))
+        class_map = runs_of(
+            label_image.class_ids_in(planes[..., CLASS_CHANNEL], request.classes, where=where, shape_yx=case.shape_yx)
+        )
+    return one_image(labels, request, where, class_map)
 
 
 def example_of_conic_array(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
@@ -217,7 +246,7 @@ def check_empty(plane: npt.NDArray[Any], place: str, request: Request) -> None:
         return
     labels = check_labels(plane, where=place, shape_yx=(plane.shape[0], plane.shape[1]))
     count = len(present_labels(runs_of(labels)))
-    raise refused("unnamed-channel", place, nuclei=count, channels=", ".join(named_values(request.classes)))
+    raise refused("unnamed-channel", place, nuclei=count, channels=", ".join(label_image.named_values(request.classes)))
 
 
 def example_of_pannuke_masks(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
@@ -227,3 +256,151 @@ def example_of_pannuke_masks(made: Example, cases: Sequence[Case], class_name: s
         is_own = (numbers[..., np.newaxis] == np.arange(channels)) & (made.labels(case)[..., np.newaxis] > 0)
         images.append(np.where(is_own, made.labels(case)[..., np.newaxis], np.uint16(0)))
     return npy_bytes(np.stack(images) if made.rules.is_shared else images[0])
+
+
+# --- MATLAB: n-ary masks ----------------------------------------------------------------------------------------------
+
+
+def read_nary_mat(
+    stream: BinaryIO, request: Request, case: Case, *, class_map: tuple[BinaryIO, str] | None = None
+) -> Annotations:
+    """The label image of a MATLAB file: every positive value is one nucleus.
+
+    class_map   an image with the class number of every pixel, and where it is, for messages
+
+    Raises InputFault: those of ``read_mat_labels`` and ``read_class_map``. A warning, "binary-mask", is among the
+    findings.
+    """
+    limit = request.limits.bytes_per_file
+    labels = runs_of(read_mat_labels(stream, where=request.where, shape_yx=case.shape_yx, bytes_limit=limit))
+    classes = None if class_map is None else label_image.read_class_map(class_map[0], request, case, where=class_map[1])
+    return one_image(labels, request, request.where, classes)
+
+
+def example_of_nary_mat(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    return label_image.write_nary_mat(made.instances(cases[0], class_name))
+
+
+# --- HoVer-Net and Lizard ---------------------------------------------------------------------------------------------
+
+
+IDS, TYPE_MAP = "inst_map", "type_map"
+TYPES = {"inst_type": ("inst_uid",), "class": ("id", "nuclei_id")}  # and where their ids stand
+
+
+def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotations:
+    """The nuclei of ``inst_map``: one label image, with the class of each nucleus.
+
+    The class is that in ``inst_type``; without it, that of most of the nucleus's pixels in ``type_map``. The number 0,
+    and having no entry in ``inst_uid``, give the class 0, none. Entries of ids that are not in the map do not matter.
+    Types are not looked at if the path tells the class or the challenge gives no numbers (``class_values``).
+
+    Raises InputFault: no-mask-variable, not-numeric, wrong-length, unknown-class-value, and those of ``MatFile`` and
+    ``check_labels``. A warning, "binary-mask", is among the findings.
+    """
+    where, classes = request.where, request.classes
+    mat = MatFile(stream, where=where, bytes_limit=request.limits.bytes_per_file)
+    ids = variable_of(mat, IDS)
+    if ids is None:
+        names = [variable.name for variable in mat.variables]
+        raise refused("no-mask-variable", where, wording="no-id", name=IDS, names=names)
+    check_shape(ids.shape, where=where, shape_yx=case.shape_yx)
+    labels = runs_of(check_labels(mat.read(ids), where=where, shape_yx=case.shape_yx))
+    class_of_instance: Int16 | None = None
+    class_map: LabelRuns | None = None
+    if not request.file_class and classes.values:
+        types, type_map = variable_of(mat, *TYPES), variable_of(mat, TYPE_MAP)
+        if types is not None:
+            class_of_instance = classes_of_instances(mat, types, np.array(present_labels(labels), np.int64), request)
+        elif type_map is not None:
+            place, shape_yx = f"{where}, {quote(TYPE_MAP)}", case.shape_yx
+            check_shape(type_map.shape, where=place, shape_yx=shape_yx)
+            class_map = runs_of(label_image.class_ids_in(mat.read(type_map), classes, where=place, shape_yx=shape_yx))
+    return one_image(labels, request, where, class_map, class_of_instance)
+
+
+def variable_of(mat: MatFile, *names: str) -> Variable | None:
+    """The variable of plain numbers that has the first of these names that there is; None if there is none.
+
+    Raises InputFault.
+    """
+    name = next((name for name in names if any(variable.name == name for variable in mat.variables)), "")
+    named = [variable for variable in mat.variables if variable.name == name]
+    if len(named) > 1:
+        raise refused("no-mask-variable", mat.where, wording="twice", name=name, times=len(named))
+    if named and named[0].kind is not None:
+        raise refused("not-numeric", mat.where, wording="variable", kind=named[0].kind, name=name)
+    return named[0] if named else None
+
+
+def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
+    """The class id of each of the present labels, int16 (N,), 0 if it has none."""
+    where, count = mat.where, math.prod(types.shape)
+    name, id_name = types.name, TYPES[types.name][0]
+    ids = ids_of_types(mat, types)
+    ids = present if ids is None else ids
+    if count != (nuclei := len(ids)):
+        wording = "other-number-of-classes"
+        raise refused("wrong-length", where, wording=wording, types=name, ids=id_name, classes=count, nuclei=nuclei)
+    expected = label_image.describe_class_values(request.classes)
+    numbers = read_vector(mat, types, expected)
+    class_id = label_image.known_classes(numbers, request.classes)
+    is_known = class_id != label_image.NO_CLASS
+    if not is_known.all():
+        each = np.unique(numbers[~is_known], return_counts=True)
+
+        def type_fault(number: int, count: int) -> Finding:
+            place, words = f"{where}, {quote(types.name)}", "of-nuclei"
+            first_id = ids[numbers == number][0]
+            return fault(
+                "unknown-class-value", place, wording=words, expected=expected, value=number, nuclei=count, id=first_id
+            )
+
+        raise InputFault(*label_image.for_values(*each, type_fault))
+    if not len(ids):
+        return np.zeros(len(present), np.int16)
+    order = np.argsort(ids)
+    entry = np.minimum(np.searchsorted(ids[order], present), len(ids) - 1)
+    return np.where(ids[order][entry] == present, class_id[order][entry], 0).astype(np.int16)
+
+
+def ids_of_types(mat: MatFile, types: Variable) -> Int64 | None:
+    """The ids of the nuclei whose classes ``types`` has, None if the file does not say them."""
+    if (variable := variable_of(mat, *TYPES[types.name])) is None:
+        return None
+    ids = read_vector(mat, variable, "ids from 1").astype(np.int64)
+    if again := len(ids) - len(np.unique(ids)):
+        wording, name, name_of_ids = "repeated-ids", types.name, variable.name
+        raise refused(
+            "wrong-length",
+            mat.where,
+            wording=wording,
+            types=name,
+            ids=TYPES[name][0],
+            repeated=again,
+            found=name_of_ids,
+        )
+    return ids
+
+
+def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[np.integer[Any]]:
+    """The whole numbers of a column, or row, of numbers."""
+    count = math.prod(variable.shape)
+    if not count:
+        return np.empty(0, np.int64)
+    where = f"{mat.where}, {quote(variable.name)}"
+    if max(variable.shape) != count:
+        sizes = " x ".join(f"{size:,}" for size in variable.shape[:8])
+        raise refused("wrong-length", where, wording="no-column-of-numbers", sizes=sizes)
+    column = mat.read(variable).reshape(-1, 1)
+    return check_integers(column, where=where, shape_yx=(count, 1), expected=expected).reshape(-1)
+
+
+def example_of_hovernet_mat(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
+    from scipy import io as scipy_io
+
+    classes = [made.values[name] for _, name in made.classes_of(cases[0], class_name)]
+    file = io.BytesIO()
+    content = {IDS: made.labels(cases[0]), "inst_type": np.array(classes, np.int32).reshape(-1, 1)}
+    scipy_io.savemat(file, content, do_compression=True)
+    return file.getvalue()

@@ -26,14 +26,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 import numpy as np
 import orjson
 
 from evaluation.decoding.json import read_records
 from evaluation.decoding.label_array import rows_and_columns
-from evaluation.decoding.streams import check_number, damage_told
+from evaluation.decoding.streams import check_number
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import NUMBERS, FileFaults, Sheet
@@ -231,21 +231,20 @@ def read_one(kind: type[Nuclei], stream: BinaryIO, request: Request, case: Case)
 
     Raises InputFault with all that is wrong, "other-case" if no image is the case.
     """
-    with damage_told(request.where, kind.file):
-        document = read_coco(stream, request)
-        ids = list(document.images)
+    document = read_coco(stream, request)
+    ids = list(document.images)
+    if not ids:
+        ids = document.image_ids()
+        document = read_coco(stream, request)  # once more from its start
+    if len(ids) > 1:
+        key, names = request.rules.key_of(case), [document.names(image)[0] for image in ids]
+        ids = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
         if not ids:
-            ids = document.image_ids()
-            document = read_coco(stream, request)  # once more from its start
-        if len(ids) > 1:
-            key, names = request.rules.key_of(case), [document.names(image)[0] for image in ids]
-            ids = [image for image in ids if document.find_case(image, {case.name: case, key: case})]
-            if not ids:
-                count = len(names)
-                raise refused("other-case", request.where, wording="no-image", count=count, names=names, case=key)
-        nameless = case if len(document.images) <= 1 else None
-        places = Places(document, ids, dict.fromkeys(ids, case).get, nameless)
-        collection = collect_nuclei(kind(document, places, request))
+            count = len(names)
+            raise refused("other-case", request.where, wording="no-image", count=count, names=names, case=key)
+    nameless = case if len(document.images) <= 1 else None
+    places = Places(document, ids, dict.fromkeys(ids, case).get, nameless)
+    collection = collect_nuclei(kind(document, places, request))
     findings = collection.findings
     if others := sum(collection.unknown.values()):
         findings += (fault("left-out", request.where, wording="other-images", total=others, count=others),)
@@ -254,12 +253,11 @@ def read_one(kind: type[Nuclei], stream: BinaryIO, request: Request, case: Case)
 
 def read_all(kind: type[Nuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """What a document says of all cases. Raises InputFault with all that is wrong."""
-    with damage_told(request.where, kind.file):
-        document = read_coco(stream, request)
-        # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
-        of_id = {} if document.images else {str(case.index): case for case in cases.values()}
-        places = Places(document, document.images, lambda id: document.find_case(id, cases) or of_id.get(id))
-        return collect_nuclei(kind(document, places, request))
+    document = read_coco(stream, request)
+    # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
+    of_id = {} if document.images else {str(case.index): case for case in cases.values()}
+    places = Places(document, document.images, lambda id: document.find_case(id, cases) or of_id.get(id))
+    return collect_nuclei(kind(document, places, request))
 
 
 def collect_nuclei(nuclei: Nuclei) -> Collection:
@@ -280,8 +278,6 @@ def collect_nuclei(nuclei: Nuclei) -> Collection:
 
 class Nuclei(Sheet, ABC):
     """The annotations that are nuclei of cases; ``case`` has the number of the case of each."""
-
-    file: ClassVar[str]  # what it is called
 
     def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
         super().__init__(request, document.list_name, probability_key="score")
@@ -425,8 +421,6 @@ def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping
 
 class SegmentedNuclei(Nuclei):
     """Nuclei with polygons or run-length codes."""
-
-    file = "a COCO JSON file"
 
     def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
         if document.is_one_image and places.nameless is None:
@@ -600,8 +594,6 @@ def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mappin
 
 class BoxedNuclei(Nuclei):
     """Nuclei with boxes of two corners."""
-
-    file = "a MIDOG JSON file"
 
     def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
         super().__init__(document, places, request)

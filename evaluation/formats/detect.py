@@ -15,7 +15,7 @@ from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.pixels import read_npy_header
 from evaluation.decoding.streams import Plain, damage_told, plain_chunks
 from evaluation.findings import listed, quote
-from evaluation.formats import mat_files, run_lengths
+from evaluation.formats import arrays, run_lengths
 from evaluation.formats.tables import POINT_COLUMNS, other_table, point_columns
 
 IMAGE_MAGICS = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
@@ -101,7 +101,7 @@ def detect_format(path: Path) -> Detected | None:
             return detect_array(stream, where)
         if head.startswith(MATLAB_MAGIC) or path.suffix.lower() == ".mat":
             names = {variable.name for variable in MatFile(stream, where=where, bytes_limit=limit).variables}
-            format = "hovernet_mat" if mat_files.IDS in names else "nary_mat"
+            format = "hovernet_mat" if arrays.IDS in names else "nary_mat"
             return Detected(format, sign=f"a MATLAB file with {listed(sorted(names), 3, last='and')}")
         return detect_text(plain_chunks(stream, where, limit))
 

@@ -24,7 +24,6 @@ import shapely
 from evaluation.challenge.formats import FeatureRules, GeojsonRules
 from evaluation.decoding.json import RecordText, Unproven, read_records, resting_collector
 from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons
-from evaluation.decoding.streams import memory_told
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import NucleusLists, names_and_probabilities, root_words
@@ -86,7 +85,7 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
     invalid-annotation, unsupported-shape, empty-polygon, invalid-coordinate, unknown-class, invalid-probability,
     missing-probability.
     """
-    with memory_told(request.where), resting_collector():
+    with resting_collector():
         regions = find_regions(stream, request)
         if (annotations := read_in_guessed_pieces(stream, request, case, regions)) is not None:
             return annotations

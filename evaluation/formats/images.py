@@ -18,11 +18,10 @@ from evaluation.decoding.mat_file import MatFile, choose_variable
 from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, peek, read_image_size, suffix_of
 from evaluation.decoding.streams import damage_told
 from evaluation.findings.errors import refused
-from evaluation.formats.arrays import CaseArray
+from evaluation.formats.arrays import IDS, CaseArray, variable_of
 from evaluation.formats.coco import CocoDocument, id_of, read_coco
 from evaluation.formats.format import Request
 from evaluation.formats.listed_nuclei import size_in_labelme
-from evaluation.formats.mat_files import IDS, variable_of
 from evaluation.formats.tables import CASE_COLUMNS, NAMED_CASE_COLUMNS, load_table
 from evaluation.model import Case
 

@@ -43,7 +43,7 @@ from evaluation.challenge.formats import ContoursJsonRules, YoloTxtRules
 from evaluation.decoding.csv import numbers_of
 from evaluation.decoding.json import Records, read_records, resting_collector
 from evaluation.decoding.polygons import Ring
-from evaluation.decoding.streams import memory_told, plain_chunks
+from evaluation.decoding.streams import plain_chunks
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import NUCLEI_AT_ONCE, NucleusLists, names_and_probabilities, root_words
@@ -84,7 +84,7 @@ def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: s
     what        stands there
     """
     where = request.where
-    with memory_told(where), resting_collector():
+    with resting_collector():
         records = read_records(stream, key=f"{kind}s", where=where, limits=request.limits)
         nuclei = NucleusLists(request, case, kind)
         of_points = nuclei.of_points
@@ -232,7 +232,7 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
     invalid-annotation, unsupported-shape, empty-polygon, invalid-coordinate, unknown-class, invalid-probability,
     missing-probability.
     """
-    with memory_told(request.where), resting_collector():
+    with resting_collector():
         tool = TOOLS[request.rules.tool]
         records = read_records(stream, key=tool.records, where=request.where, limits=request.limits, nan_is_null=True)
         reader = ContourReader(request, case, names_of_types(records.root))
@@ -407,17 +407,16 @@ def read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case) 
     Raises InputFault: too-large, invalid-annotation, invalid-coordinate, unknown-class, invalid-probability,
     missing-probability.
     """
-    with memory_told(request.where):
-        data = b"".join(plain_chunks(stream, request.where, request.limits.bytes_per_file))
-        nuclei = NucleusLists(request, case, "line")
-        for line in data.splitlines():
-            nuclei.next_annotation()
-            if words := line.split():
-                add_line(nuclei, request, words, case)
-            if nuclei.number % NUCLEI_AT_ONCE == 0:
-                nuclei.settle()
-        nuclei.settle()
-        return nuclei.annotations()
+    data = b"".join(plain_chunks(stream, request.where, request.limits.bytes_per_file))
+    nuclei = NucleusLists(request, case, "line")
+    for line in data.splitlines():
+        nuclei.next_annotation()
+        if words := line.split():
+            add_line(nuclei, request, words, case)
+        if nuclei.number % NUCLEI_AT_ONCE == 0:
+            nuclei.settle()
+    nuclei.settle()
+    return nuclei.annotations()
 
 
 def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[bytes], case: Case) -> None:

@@ -26,7 +26,6 @@ import numpy.typing as npt
 
 from evaluation.challenge.formats import RleCsvRules
 from evaluation.decoding.csv import count_rest, numbers_of
-from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import tables
@@ -388,30 +387,29 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
     ``source_id`` is the line of a row, from 1. Raises InputFault: too-large, invalid-csv, missing-column, wrong-shape,
     unknown-class, invalid-rle, too-complex-runs, invalid-probability, missing-probability.
     """
-    with damage_told(request.where, "a CSV file"):
-        table = tables.load_table(stream, request, len(cases))
-        code_column = table.need(*CODE_COLUMNS)
-        rows = tables.rows_of_cases(table, table.need(*tables.CASE_COLUMNS), cases)
-        faults = faults_of_row_sizes(rows)
-        rows = rows.take(np.array([bool(cell.strip()) for cell in rows.table.cells(code_column)], np.bool_))
-        tables.check_rows_per_case(rows, request)
-        nuclei = tables.NucleusRows(rows.table, request, tables.CLASS_COLUMNS)
-        rows = rows.take(nuclei.is_nucleus)
-        faults += nuclei.faults
-        codes = [cell.decode() for cell in rows.table.cells(code_column)]
-        rules, by_case = request.rules, dict[str, Annotations]()
-        for case, part in zip(rows.cases, rows.slices(), strict=True):
-            with noting(faults):
-                place, pixels = rows.table.take(part).place, case.height * case.width
-                runs = runs_of_pairs(codes[part], place, pixels=pixels, first_pixel=rules.first_pixel)
-                instances = instances_of_codes(
-                    runs,
-                    shape_yx=case.shape_yx,
-                    pixel_order=rules.pixel_order,
-                    where=f"{request.where}, case {quote(case.name)}",
-                    **part_of(nuclei.columns, part),
-                )
-                by_case[case.name] = Annotations((instances,))
+    table = tables.load_table(stream, request, len(cases))
+    code_column = table.need(*CODE_COLUMNS)
+    rows = tables.rows_of_cases(table, table.need(*tables.CASE_COLUMNS), cases)
+    faults = faults_of_row_sizes(rows)
+    rows = rows.take(np.array([bool(cell.strip()) for cell in rows.table.cells(code_column)], np.bool_))
+    tables.check_rows_per_case(rows, request)
+    nuclei = tables.NucleusRows(rows.table, request, tables.CLASS_COLUMNS)
+    rows = rows.take(nuclei.is_nucleus)
+    faults += nuclei.faults
+    codes = [cell.decode() for cell in rows.table.cells(code_column)]
+    rules, by_case = request.rules, dict[str, Annotations]()
+    for case, part in zip(rows.cases, rows.slices(), strict=True):
+        with noting(faults):
+            place, pixels = rows.table.take(part).place, case.height * case.width
+            runs = runs_of_pairs(codes[part], place, pixels=pixels, first_pixel=rules.first_pixel)
+            instances = instances_of_codes(
+                runs,
+                shape_yx=case.shape_yx,
+                pixel_order=rules.pixel_order,
+                where=f"{request.where}, case {quote(case.name)}",
+                **part_of(nuclei.columns, part),
+            )
+            by_case[case.name] = Annotations((instances,))
     if faults:
         raise InputFault(*count_rest(faults))
     return Collection(by_case, rows.unknown)

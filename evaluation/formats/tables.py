@@ -25,7 +25,7 @@ import numpy as np
 
 from evaluation.challenge.formats import NuclsCsvRules, PointsCsvRules
 from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
-from evaluation.decoding.streams import check_number, damage_told
+from evaluation.decoding.streams import check_number
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.classes import check_size, columns_of_classes, find_classes, missing_classes
@@ -263,11 +263,13 @@ class NucleusRows:
             for row in np.flatnonzero(np.isnan(numbers[:, k])):
                 is_filled[row, k] = bool(cells[row].strip())
 
-        def wrong(place: str, name: str, text: str) -> Finding:
-            return fault("invalid-probability", place, value=text, what=f"{name} is")
-
         is_wrong = is_filled & ~((numbers >= 0) & (numbers <= 1))
-        self.faults += cell_faults(self.table, columns, is_wrong, wrong)
+        self.faults += cell_faults(
+            self.table,
+            columns,
+            is_wrong,
+            lambda place, name, text: fault("invalid-probability", place, value=text, what=f"{name} is"),
+        )
         return numbers, is_filled
 
 
@@ -315,16 +317,17 @@ def rows_limit(request: Request, cases: int) -> int:
     return request.limits.instances_per_case * max(cases, 1)
 
 
+def no_coordinate(place: str, column: str, text: str) -> Finding:
+    return fault("invalid-coordinate", place, wording="no-coordinate", column=column, text=text)
+
+
 def read_coordinates(
     table: Table, columns: Sequence[int], units: str = "px", spacing_um: Float64 | None = None
 ) -> tuple[Float64, list[Finding]]:
     """Columns of coordinates in px, float64 (R, K), and what is wrong with them; ``spacing_um`` float64 (R, 1)."""
     numbers = to_px(np.stack([numbers_of(table.cells(column)) for column in columns], axis=1), units, spacing_um)
-
-    def wrong(place: str, name: str, text: str) -> Finding:
-        return fault("invalid-coordinate", place, wording="no-coordinate", column=name, text=text)
-
-    return numbers, cell_faults(table, columns, ~are_coordinates(numbers), wrong)
+    wrong = ~are_coordinates(numbers)
+    return numbers, cell_faults(table, columns, wrong, no_coordinate)
 
 
 # --- A point in each row ----------------------------------------------------------------------------------------------
@@ -346,12 +349,11 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
     ``source_id`` is the line of a point, from 1. Raises InputFault: too-large, invalid-csv, missing-column, other-case,
     unknown-class, invalid-coordinate, invalid-probability, missing-probability.
     """
-    with damage_told(request.where, "a CSV file"):
-        table = load_table(stream, request, 1)
-        if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
-            check_case(table, column, request, case)
-        check_one_image(table, request)
-        columns, _ = points_in_rows(table, request, np.repeat(np.array([case.spacing_um], np.float64), len(table)))
+    table = load_table(stream, request, 1)
+    if (column := table.find(NAMED_CASE_COLUMNS)) is not None:
+        check_case(table, column, request, case)
+    check_one_image(table, request)
+    columns, _ = points_in_rows(table, request, np.repeat(np.array([case.spacing_um], np.float64), len(table)))
     return Annotations((Points(**columns),))
 
 
@@ -359,12 +361,11 @@ def read_points_csv_collection(
     stream: BinaryIO, request: Request[PointsCsvRules], cases: Mapping[str, Case]
 ) -> Collection:
     """The points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
-    with damage_told(request.where, "a CSV file"):
-        table = load_table(stream, request, len(cases))
-        rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
-        check_rows_per_case(rows, request)
-        spacing_um = np.array([case.spacing_um for case in rows.cases], np.float64)
-        columns, is_nucleus = points_in_rows(rows.table, request, spacing_um[rows.case_of_row])
+    table = load_table(stream, request, len(cases))
+    rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
+    check_rows_per_case(rows, request)
+    spacing_um = np.array([case.spacing_um for case in rows.cases], np.float64)
+    columns, is_nucleus = points_in_rows(rows.table, request, spacing_um[rows.case_of_row])
     by_case = {
         case.name: Annotations((Points(**part_of(columns, part)),))
         for case, part in zip(rows.cases, rows.take(is_nucleus).slices(), strict=True)
@@ -423,11 +424,10 @@ def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case
     Raises InputFault: too-large, invalid-csv, missing-column, unknown-class, unsupported-shape, invalid-coordinate,
     invalid-probability, missing-probability.
     """
-    with damage_told(request.where, "a CSV file"):
-        rows = NucleusRows(load_table(stream, request, 1), request, [request.rules.class_column])
-        if not rows.has_class and not rows.faults:
-            rows.table.need(request.rules.class_column)
-        points_xy, size = read_shapes(rows, request)
+    rows = NucleusRows(load_table(stream, request, 1), request, [request.rules.class_column])
+    if not rows.has_class and not rows.faults:
+        rows.table.need(request.rules.class_column)
+    points_xy, size = read_shapes(rows, request)
     return Annotations((outlines_of_rings(points_xy, size, **rows.columns),))
 
 
@@ -495,8 +495,7 @@ def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
     def fault_at(index: int) -> Finding:
         row = int(np.searchsorted(stop, index, "right"))
         place = f"{table.place(row)}, vertex {index - stop[row] + lists.count[row] + 1:,}"
-        text = lists.texts[index].decode().strip()
-        return fault("invalid-coordinate", place, wording="no-coordinate", column=column, text=text)
+        return no_coordinate(place, column, lists.texts[index].decode().strip())
 
     return for_each(np.flatnonzero(~are_coordinates(lists.numbers)).tolist(), fault_at)
 
@@ -531,14 +530,13 @@ def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mappin
 
     Raises InputFault: too-large, invalid-csv, missing-column, row-count, duplicate-row, invalid-count.
     """
-    with damage_told(request.where, "a CSV file"):
-        rows_limit, bytes_limit = max(IMAGES_LIMIT, len(cases)), request.limits.bytes_per_file
-        table = read_table(stream, where=request.where, bytes_limit=bytes_limit, rows_limit=rows_limit)
-        columns, faults = class_columns(table, request)
-        if faults:
-            raise InputFault(*count_rest(faults))
-        rows = case_rows(table, request, cases)
-        counts = read_counts(rows.table, columns)
+    rows_limit, bytes_limit = max(IMAGES_LIMIT, len(cases)), request.limits.bytes_per_file
+    table = read_table(stream, where=request.where, bytes_limit=bytes_limit, rows_limit=rows_limit)
+    columns, faults = class_columns(table, request)
+    if faults:
+        raise InputFault(*count_rest(faults))
+    rows = case_rows(table, request, cases)
+    counts = read_counts(rows.table, columns)
     by_case = {case.name: Annotations((Counts(row),)) for case, row in zip(rows.cases, counts, strict=True)}
     return Collection(by_case, rows.unknown)
 
@@ -556,12 +554,11 @@ def read_counts(table: Table, columns: Sequence[int]) -> Int64:
     """The numbers in the columns, int64 (R, C). Raises InputFault ("invalid-count")."""
     numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
     is_count = (numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers)
-
-    def wrong(place: str, name: str, text: str) -> Finding:
-        return fault("invalid-count", place, column=name, text=text)
-
-    if faults := cell_faults(table, columns, ~is_count, wrong):
-        raise InputFault(*faults)
+    told = cell_faults(
+        table, columns, ~is_count, lambda place, name, text: fault("invalid-count", place, column=name, text=text)
+    )
+    if told:
+        raise InputFault(*told)
     return numbers.astype(np.int64)
 
 
