@@ -354,3 +354,16 @@ def test_a_value_beyond_the_worst_of_its_metric_is_an_error() -> None:
     with pytest.raises(InputFault) as error:
         places_with_gaps(np.array([[[0.5, -0.1]], [[0.4, 0.2]]]), np.arange(2), KINDS[:1], "", method="mean_of_ranks")
     assert "'-0.1'; expected at least 0, the worst value of 'f1'" in str(error.value)
+
+
+def test_a_team_that_is_not_ranked_changes_no_digit_of_the_others(tmp_path: Path) -> None:
+    """Sums depend on how numbers lie in memory: of many teams some difference would have another last digit."""
+    random, boards = np.random.default_rng(1), []
+    lines = [f"t{team},c{case},m,{random.random():.4f}" for team in range(60) for case in range(8)]
+    for number, (rows, settings) in enumerate(((lines, ["unranked=['t1']"]), (lines[:8] + lines[16:], []))):
+        path = tmp_path / f"{number}.csv"
+        path.write_text("\n".join(["team,case,metric,value", *rows, ""]))
+        ranked = rank_given(None, results=None, scores=path, columns=["m:descending"], settings=settings, unit="case")
+        boards.append(leaderboard_document(ranked))
+    assert boards[0]["columns"] == boards[1]["columns"]
+    assert boards[0]["teams"] == boards[1]["teams"]

@@ -107,7 +107,8 @@ def read_scores(path: Path, rules: RankingRules, *, unit: UnitKind, challenge: C
 def without_teams(scores: ScoresOfCases, teams: Collection[str]) -> ScoresOfCases:
     """Leave out the scores of some teams, and cases and groups that only these have.
 
-    Raises WrongUsage ("no-teams") if no team is left.
+    The values are copied in the order of a table without these teams, on which the last digit of sums depends. Raises
+    WrongUsage ("no-teams") if no team is left.
     """
     is_left = np.array([name not in teams for name in scores.teams], np.bool_)
     if is_left.all():
