@@ -18,9 +18,10 @@ import scipy.io
 import scipy.ndimage
 import shapely
 import tifffile
-from formats import check_lines, lines_of, masks_of, picture, read, read_part, shown
+from formats import check_lines, lines_of, picture, read, read_part, shown
 from formats.coco import MIDOG
 from formats.pixels import TWO, mat_7_3, mat_file
+from literal import masks_of
 from PIL import Image
 
 from evaluation.instances.labels import instances_from_label_image

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from literal import masks_of
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.challenge.formats import FORMATS
@@ -25,7 +26,7 @@ from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.format import image_bytes
 from evaluation.formats.guarded import begin_annotations
 from evaluation.instances.labels import instances_from_label_image
-from evaluation.model import Annotations, Case, ClassTable, Collection, Instances, LabelImage, LabelRuns
+from evaluation.model import Annotations, Case, ClassTable, Collection, LabelImage, LabelRuns
 
 RULES = {"vertices": "exact", "vanished": "drop", "origin": "pixel_centre", "units": "px"}  # of formats that have them
 CRASHING = (".mat", ".nii", ".nii.gz", ".nrrd")  # scipy.io, HDF5 and SimpleITK do not survive every file
@@ -35,13 +36,12 @@ CRASHING = (".mat", ".nii", ".nii.gz", ".nrrd")  # scipy.io, HDF5 and SimpleITK 
 class Table:
     """The rows of a family of formats.
 
-    options  of ``read``, which a row adds to
-    read     why, content, options, and what is expected: the columns of the only part, or of each of the ``parts``; of
-             a collection that for each case, in the order of the file, and ``unknown``; and how ``findings`` begin
-    refused  content, options, and how the lines begin, each of a list, or the first ones of a text; a text behind "…"
-             stands somewhere. What is refused by a limit of nuclei or vertices is read if the limit is one higher
-    counted  content, options, the number of findings, and the faults that these count
-    little_memory  whether what is refused may not take more than 8 MB at a time
+    options        what ``read`` is called with; the options of a row are added to these
+    read           rows of a sentence, the content of a file, options, and what ``check`` compares the result with
+    refused        rows of a content, options, and what ``check_lines`` compares the lines with. A file that a limit of
+                   nuclei or vertices refuses is read if the limit is one higher
+    counted        rows of a content, options, the number of findings, and the number of faults that these count
+    little_memory  refusing a file takes at most 8 MB at a time
     """
 
     options: Mapping[str, Any]
@@ -164,14 +164,6 @@ def picture(runs: LabelRuns | None) -> Any:
     return plane.reshape(runs.shape_yx)
 
 
-def masks_of(instances: Instances) -> Any:
-    """The pixels of each instance, bool (N, H, W)."""
-    masks = np.zeros((len(instances), instances.shape_yx[0] * instances.shape_yx[1]), np.bool_)
-    for start, stop, index in zip(instances.run_start, instances.run_stop, instances.run_instance, strict=True):
-        masks[index, start:stop] = True
-    return masks.reshape(-1, *instances.shape_yx)
-
-
 def shown(part: Any, key: str) -> Any:
     """A column of a part as a row of a table has it, or what is made of it."""
     if key == "type":
@@ -191,7 +183,12 @@ def shown(part: Any, key: str) -> Any:
 
 
 def check(found: Annotations | Collection, expected: Mapping[str, Any]) -> None:
-    """Compare what was read with what a row says of it; nothing is found fault with if the row says nothing of that."""
+    """Compare the annotations of a file with what a row says of them.
+
+    expected  columns of the only part as ``shown`` gives them; or ``parts``, a list of such; of a collection one or the
+              other for each case, in the order of the file, and ``unknown``. ``findings`` are the beginnings of the
+              warnings; there are none if the row has none
+    """
     expected = dict(expected)
     check_lines([without_name(str(finding)) for finding in found.findings], expected.pop("findings", []))
     if isinstance(found, Collection):
@@ -210,7 +207,10 @@ def check(found: Annotations | Collection, expected: Mapping[str, Any]) -> None:
 
 
 def check_lines(said: Sequence[str], expected: str | Sequence[str]) -> None:
-    """Compare lines with how they must begin, or with what must stand in them."""
+    """Compare lines with their beginnings: of every line in a list, of the first ones in a text.
+
+    A text behind "…" may stand anywhere in them.
+    """
     if not isinstance(expected, str):
         assert len(said) == len(expected), said
     for line, begin in [("\n".join(said), expected)] if isinstance(expected, str) else zip(said, expected, strict=True):
