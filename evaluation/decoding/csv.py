@@ -65,7 +65,7 @@ class Table:
         return next((columns[name.casefold()] for name in names if name.casefold() in columns), None)
 
     def need(self, *names: str, fix: str = "") -> int:
-        """The same. Raises InputFault ("missing-column") if none of them occurs."""
+        """As ``find``, for a column that must be there. Raises InputFault ("missing-column") otherwise."""
         if (column := self.find(names)) is not None:
             return column
         headers = [name for name in self.names if name]

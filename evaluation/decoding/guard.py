@@ -84,7 +84,7 @@ def bounds_of(file_bytes: int, pixels: int, bytes_limit: int) -> Bounds:
 
 
 class Died(Exception):
-    """A decoder ended without an answer, by this signal."""
+    """A decoder ended by a signal before it answered."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)
@@ -103,7 +103,7 @@ class DecoderFault(Exception):
 
 
 def receive_exactly(connection: socket.socket, size: int, deadline: float | None = None) -> bytearray:
-    """So many bytes, up to a time of the monotonic clock. Raises EOFError if the other side is gone, TimeoutError."""
+    """Receive so many bytes before a monotonic time. Raises EOFError if the other side is gone, TimeoutError."""
     data = bytearray(size)
     fill(connection, memoryview(data), deadline)
     return data
@@ -364,7 +364,7 @@ class Decoder:
         self.connection.close()
 
     def ask(self, request: bytes, descriptors: Sequence[int], bounds: Bounds) -> Iterator[Any]:
-        """None as soon as a request is sent, then its results.
+        """Yield None as soon as a request is sent, then its results.
 
         Raises InputFault, OutOfBounds, TimeoutError, Died, DecoderFault, OSError.
         """
@@ -512,7 +512,7 @@ def decode(
     yielded = 0
 
     def results() -> Iterator[Any]:
-        """None when the request is sent, then its results."""
+        """Yield None when the request is sent, then its results."""
         nonlocal is_sent, was_killed, yielded
         while True:
             decoder = of_thread.take(owner, writes=writes)

@@ -131,7 +131,7 @@ class RecordText:
         yield from chunks
 
     def slices(self, bounds: list[int]) -> Iterator[tuple[int, bytearray]]:
-        """What lies between each bound and the next one, with the bound before it."""
+        """Give each bound, and the text from there to the next one."""
         text, begin = bytearray(), 0
         chunks = self.chunks()
         for start, stop in pairwise(bounds):
@@ -263,7 +263,7 @@ class BracketScan:
         self.held = b""  # a backslash whose other half comes with the next block
 
     def find(self, block: bytes) -> tuple[Int64, Int64]:
-        """Where they are in the text, and how deep one is behind each of them."""
+        """The positions in the text of the brackets of the next block, and how many are open behind each of them."""
         if self.held or b"\\" in block:
             block = self.held + block
             self.held = b"\\" * ((len(block) - len(block.rstrip(b"\\"))) % 2)
@@ -391,13 +391,13 @@ def check_part(size: int, where: str) -> None:
 
 
 def line_and_column(text: bytes | bytearray, position: int) -> tuple[int, int]:
-    """Of a position in a text, both from 1."""
+    """The line and the column of a position in a text, both counted from 1."""
     return text.count(b"\n", 0, position) + 1, position - text.rfind(b"\n", 0, max(position, 0))
 
 
 @contextmanager
 def resting_collector() -> Iterator[None]:
-    """Without the garbage collector, which finds nothing in what a parser makes."""
+    """Stop the garbage collector for a while: it finds nothing in what a parser makes."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -408,7 +408,7 @@ def resting_collector() -> Iterator[None]:
 
 
 def check_nesting(text: bytes | bytearray, depth: int, where: str, limits: LimitRules) -> None:
-    """Refuse a text that lies so deep already, if brackets in it are too deep."""
+    """Refuse a text inside of ``depth`` brackets if those in it are nested too deep."""
     scan = BracketScan()
     scan.depth = depth
     for block in blocks_of([text]):
@@ -416,7 +416,7 @@ def check_nesting(text: bytes | bytearray, depth: int, where: str, limits: Limit
 
 
 def check_depth(depth: Int64, where: str, limits: LimitRules) -> None:
-    """Refuse a text with brackets at these depths, if one is too deep."""
+    """Refuse a text if one of its brackets lies too deep."""
     if depth.max(initial=0) > limits.json_depth:
         raise refused("too-deep", where, limit=limits.json_depth)
 

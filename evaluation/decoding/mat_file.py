@@ -224,7 +224,7 @@ def read_variable(stream: BinaryIO, name: str) -> npt.NDArray[Any]:
 
 @contextmanager
 def scipy_faults() -> Iterator[None]:
-    """What scipy.io raises and warns of, as CutOff or NotMatlab."""
+    """Turn what scipy.io raises and warns of into CutOff or NotMatlab."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -414,7 +414,7 @@ def check_size_of_chunk(dataset: Any, info: Any, filters: list[int], chunk_bytes
 
 @contextmanager
 def hdf5_damage() -> Iterator[None]:
-    """What h5py raises, as CutOff or Damaged."""
+    """Turn what h5py raises into CutOff or Damaged."""
     try:
         yield
     except HDF5_FAULTS as error:

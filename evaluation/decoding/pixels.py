@@ -126,7 +126,7 @@ def peek_npz(stream: BinaryIO, where: str, bytes_limit: int, *, names: Sequence[
 
 @contextmanager
 def zip_damage_told() -> Iterator[None]:
-    """What zipfile raises, as CutOff."""
+    """Turn what zipfile raises into CutOff."""
     try:
         yield
     except ZIP_FAULTS:

@@ -193,7 +193,7 @@ def cut_strip(layout: Layout, segments: Int64) -> tuple[Layout, Int64]:
 
 
 def empty_rows(layout: Layout, rows: int) -> npt.NDArray[Any]:
-    """Room for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
+    """An array for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
 
     (An axis of one number would slow down every copy.)
     """
@@ -359,7 +359,7 @@ class TiffPage:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the image as an array; axes of one sample and one plane are left out."""
+        """The shape of the image as an array, without axes for a single sample or plane."""
         shape: tuple[int, ...] = (self.height, self.width)
         if self.samples != 1:
             shape = (self.samples, *shape) if self.is_separate else (*shape, self.samples)
@@ -407,7 +407,7 @@ class TiffFile:
         return Plain(self.stream).read(size)
 
     def number_at(self, position: int) -> int:
-        """An offset, or a number as long as one."""
+        """The number at a place; it has as many bytes as an offset."""
         return int(struct.unpack(self.number, self.read(position, self.number_bytes))[0])
 
     def pages(self) -> list[TiffPage]:

@@ -68,7 +68,7 @@ class Vertices:
         return self.converted + len(self.texts) // len(self.columns)
 
     def add(self, numbers: Float64) -> None:
-        """Vertices that come next, float64 (V, C)."""
+        """Add the vertices that come next, float64 (V, C)."""
         if self.texts:
             self.convert()
         self.numbers.append(numbers)
@@ -93,11 +93,11 @@ class Vertices:
         self.texts.clear()
 
     def points_xy(self) -> Float64:
-        """Float64 (V, 2)."""
+        """X and Y of all vertices, float64 (V, 2); NaN for what is no number."""
         return np.concatenate([np.empty((0, 2)), *(numbers[:, -2:] for numbers in self.numbers)])
 
     def column(self, name: str) -> Float64:
-        """Float64 (V,); NaN for what is no number."""
+        """The values of one column for all vertices, float64 (V,); NaN for what is no number."""
         index = self.columns.index(name)
         return np.concatenate([np.empty(0), *(numbers[:, index] for numbers in self.numbers)])
 

@@ -54,7 +54,7 @@ WORDS_OF_FORMATS = {  # of each family: its formats, and what participants hand 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format, as its functions in the module of its family say. ``docs/development.md`` says how to add one.
+    """The functions of a format, which the module of its family has. ``docs/development.md`` says how to add one.
 
     words     what participants hand in
     example   ``example_of_NAME`` writes a valid file for an ``Example``, its cases (one, unless the file holds all)
@@ -114,5 +114,5 @@ def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case
 
 
 def memory_told(request: Request) -> AbstractContextManager[None]:
-    """Where a reader of text needs more memory than there is, that is a finding; those of pixels tell it themselves."""
+    """Turn MemoryError of a reader of text into a finding; readers of pixels do that themselves."""
     return nullcontext() if request.rules.dense else damage_told(request.where, "a text", fix="Split the file.")

@@ -63,7 +63,7 @@ class ClassProbabilities:
         self.sheet = sheet
         self.waiting: list[Any] = []  # objects of the nuclei of the piece at hand; None for those without
         self.rows: list[Float64] = [np.empty((0, len(self.classes.names)), np.float64)]
-        self.given = 0  # how many nuclei have them
+        self.nuclei = 0  # how many have them
         self.lacking: list[int] = []  # numbers of the annotations of those that do not
         self.keys: tuple[str, ...] = ()  # of the last object
         self.chosen: list[str] = []  # the key of each class among them, in the order of the classes
@@ -71,7 +71,7 @@ class ClassProbabilities:
         self.missing: list[str] = []  # classes that none of them names
 
     def add(self, values: Sequence[object]) -> None:
-        """The object of each nucleus, None if it has none."""
+        """Take the objects of nuclei that come next, None for a nucleus without one."""
         if self.classes.names:
             self.waiting += values
 
@@ -88,13 +88,13 @@ class ClassProbabilities:
         numbered = list(zip(numbers, waiting, strict=True))
         self.lacking += [number for number, value in numbered if value is None]
         numbered = [(number, value) for number, value in numbered if value is not None]
-        self.given += len(numbered)
-        check_size(self.given, len(self.classes.names), self.where)
+        self.nuclei += len(numbered)
+        check_size(self.nuclei, len(self.classes.names), self.where)
         for begin in range(0, len(numbered), NUCLEI_AT_ONCE):
             self.add_rows(numbered[begin : begin + NUCLEI_AT_ONCE])
 
     def add_rows(self, rows: Sequence[tuple[int, Any]]) -> None:
-        """The numbers of some annotations, as rows; what is wrong with them is noted."""
+        """Make a row of numbers of the object of each annotation; what is wrong with an object is noted."""
         values: list[Any] = []
         number_of_row: list[int] = []
         for number, value in rows:
@@ -131,8 +131,8 @@ class ClassProbabilities:
             self.rows.append(numbers.reshape(-1, len(self.classes.names)).astype(np.float64))
 
     def array(self) -> Float64 | None:
-        """Of all nuclei, float64 (N, C) in the order of the classes; None if none has any."""
-        if not self.given:
+        """The class probabilities of all nuclei, float64 (N, C) in the order of the classes; None if there are none."""
+        if not self.nuclei:
             return None
         for number in self.sheet.faults.first("missing-probability", self.lacking):
             self.sheet.fault("missing-probability", number, wording="no-class-probabilities")
@@ -359,7 +359,7 @@ class NucleusLists(Sheet):
         check_number(self.vertices, "vertices", "vertices_per_file", self.request.where, self.request.limits)
 
     def keep(self, points: Float64, size: Int64) -> None:
-        """Keep the vertices of rings, in px."""
+        """Add the vertices of rings, in px, to those of the file."""
         if self.closed:
             points, size = without_closing_vertices(points, size)
         self.points_xy.append(points)
@@ -415,7 +415,7 @@ def xy_or_nan(position: object) -> tuple[float, float]:
 
 
 def without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int64]:
-    """The vertices, and the number of each ring's, without the last one of rings where it repeats the first."""
+    """Drop the last vertex of each ring that repeats the first one; gives the vertices and the size of each ring."""
     stop = np.cumsum(size)
     last = stop[size > 1] - 1
     first = (stop - size)[size > 1]

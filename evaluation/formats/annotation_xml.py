@@ -97,13 +97,13 @@ class Regions:
         is_classed   bool (N,): the regions that need a class
         """
         wrong, name = np.flatnonzero(is_classed & (self.class_id == UNKNOWN)), self.name_of_owner[self.owner]
-        told = [
+        faults_of_file = [
             *self.vertices.faults(self.place_of_vertex, self.vertex),
             *faults,
             *unknown_classes(self.names, name, wrong, self.place, self.request.classes, nameless=nameless),
         ]
-        if told:
-            raise InputFault(*told)
+        if faults_of_file:
+            raise InputFault(*faults_of_file)
 
     def rings(self, ring: Int64) -> tuple[Float64, Int64]:
         """The vertices of the chosen regions, one ring after the other, and how many each of them has."""
@@ -221,7 +221,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
 
 
 def outlines_with_holes(regions: Regions, is_hole: Bool, is_kept: Bool) -> Annotations:
-    """The regions that are kept as Outlines, holes put to the outlines that contain them."""
+    """Make Outlines of the regions that are kept; a hole is a ring of the outline that contains it."""
     owner = np.where(is_kept, np.arange(len(is_hole)), -1)
     hole = np.flatnonzero(is_hole & is_kept)
     if len(hole):

@@ -114,7 +114,7 @@ def one_image(
     class_map: LabelRuns | None = None,
     of_instance: Int16 | None = None,
 ) -> Annotations:
-    """A label image as what is said of a case; its class is that of the path, or of all nuclei if it has no classes."""
+    """The annotations of a case with one label image; without classes in the file it has that of the challenge."""
     class_id = request.file_class
     if class_map is None and of_instance is None:
         class_id = class_id or request.classes.of_nameless
@@ -320,9 +320,9 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
 
 
 def variable_of(mat: MatFile, *names: str) -> Variable | None:
-    """The variable of plain numbers that has the first of these names that there is; None if there is none.
+    """The variable with the first of these names that the file has; None if it has none of them.
 
-    Raises InputFault.
+    Raises InputFault if it holds no plain numbers, or is there twice.
     """
     name = next((name for name in names if any(variable.name == name for variable in mat.variables)), "")
     named = [variable for variable in mat.variables if variable.name == name]

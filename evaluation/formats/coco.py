@@ -198,7 +198,7 @@ class Places:
         return self.number_of_image[image]
 
     def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
-        """The number of the case of an annotation, or NO_CASE, which is counted or noting."""
+        """The number of the case of an annotation, or NO_CASE: then its image is counted, or its id is a fault."""
         image = id_of(entry, "image_id")
         if entry.get("image_id") is None and self.nameless is not None:
             if not self.cases:
@@ -226,7 +226,7 @@ class Places:
 # --- annotations ------------------------------------------------------------------------------------------------------
 
 
-def read_one(kind: type[Nuclei], stream: BinaryIO, request: Request, case: Case) -> Annotations:
+def read_one(kind: type[AnnotatedNuclei], stream: BinaryIO, request: Request, case: Case) -> Annotations:
     """What a document says of the case that its file is for: its only image, or the one that is named like the case.
 
     Raises InputFault with all that is wrong, "other-case" if no image is the case.
@@ -251,7 +251,7 @@ def read_one(kind: type[Nuclei], stream: BinaryIO, request: Request, case: Case)
     return Annotations(collection.cases[case.name].parts if case.name in collection.cases else (), findings)
 
 
-def read_all(kind: type[Nuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+def read_all(kind: type[AnnotatedNuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
     """What a document says of all cases. Raises InputFault with all that is wrong."""
     document = read_coco(stream, request)
     # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
@@ -260,7 +260,7 @@ def read_all(kind: type[Nuclei], stream: BinaryIO, request: Request, cases: Mapp
     return collect_nuclei(kind(document, places, request))
 
 
-def collect_nuclei(nuclei: Nuclei) -> Collection:
+def collect_nuclei(nuclei: AnnotatedNuclei) -> Collection:
     """What a document says of the images that are cases. Raises InputFault with all that is wrong."""
     places = nuclei.places
     number = 0
@@ -276,7 +276,7 @@ def collect_nuclei(nuclei: Nuclei) -> Collection:
     return Collection(cases, dict(places.unknown), tuple(nuclei.left_out.findings()))
 
 
-class Nuclei(Sheet, ABC):
+class AnnotatedNuclei(Sheet, ABC):
     """The annotations that are nuclei of cases; ``case`` has the number of the case of each."""
 
     def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
@@ -324,7 +324,7 @@ class Nuclei(Sheet, ABC):
         self.fault("invalid-annotation", expected=expected, of=f"{quote(key)} is", value=entry.get(key))
 
     def class_of_entry(self, entry: Mapping[str, Any]) -> int:
-        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noting."""
+        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
@@ -419,7 +419,7 @@ def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping
     return read_all(SegmentedNuclei, stream, request, cases)
 
 
-class SegmentedNuclei(Nuclei):
+class SegmentedNuclei(AnnotatedNuclei):
     """Nuclei with polygons or run-length codes."""
 
     def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
@@ -494,7 +494,7 @@ class SegmentedNuclei(Nuclei):
         self.polygons.clear()
 
     def settle_codes(self) -> None:
-        """Codes without a pixel are left out, or noting as faults."""
+        """Make runs of the codes that have come. A code without a pixel is left out, or a fault if the rules say so."""
         fresh, codes, self.code_rows, self.codes = self.code_rows, self.codes, [], []
         shapes = [self.places.cases[self.case[row]].shape_yx for row in fresh]
         pixels = np.array([height * width for height, width in shapes], np.int64)
@@ -516,7 +516,7 @@ class SegmentedNuclei(Nuclei):
             self.coded += [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
 
     def parts(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Part]]:
-        """Outlines first. Raises InputFault ("too-complex-runs")."""
+        """The nuclei with polygons as Outlines, then those with codes as Instances. Raises InputFault."""
         rows, ring_count, ring_size, numbers = map(np.concatenate, zip(*self.outlines, strict=True))
         points = numbers.reshape(-1, 2)
         stop_ring, stop = np.cumsum(ring_count), np.cumsum(ring_size)
@@ -592,7 +592,7 @@ def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mappin
     return read_all(BoxedNuclei, stream, request, cases)
 
 
-class BoxedNuclei(Nuclei):
+class BoxedNuclei(AnnotatedNuclei):
     """Nuclei with boxes of two corners."""
 
     def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:

@@ -58,7 +58,7 @@ UM_PER_UNIT = {"um": 1.0, "mm": 1000.0}
 
 
 def are_coordinates(numbers: Float64) -> Bool:
-    """Which numbers are coordinates: between -1e9 and 1e9 px; NaN is none. The shape stays."""
+    """Tell which numbers are coordinates, between -1e9 and 1e9 px; NaN is none. The result has the same shape."""
     return np.asarray(np.abs(numbers) <= COORDINATE_LIMIT)
 
 
@@ -222,7 +222,7 @@ class Example(Generic[RulesT]):
         return [(name, x, y) for name, (x, y) in zip(names, points.points_xy.tolist(), strict=True)]
 
     def in_file(self, points_xy: Float64, case: Case) -> Float64:
-        """Points of the image, in px, as the rules have them in files: from the corner of a slide, in their unit."""
+        """Convert points of the image, in px, to the origin and the unit of coordinates in files of these rules."""
         corner_xy = case.offset_xy if self.rules.coordinates == "slide" else (0.0, 0.0)
         units = self.rules.value("units")
         unit = 1.0 if units in (None, "px") or case.spacing_um is None else case.spacing_um / UM_PER_UNIT[units]

@@ -342,7 +342,7 @@ class FeatureReader:
         return self.flat_class_name(properties) if name is None or name == "" else name
 
     def flat_class_name(self, properties: dict[str, Any]) -> str | None:
-        """The name of the class where there is no classification; one that is unknown if there must be some name."""
+        """The name in ``objectType`` or ``type`` of a feature without a classification; None if it needs no name."""
         classes, name = self.nuclei.names.classes, None
         for key in ("objectType", "type"):
             kind = properties.get(key)
@@ -416,7 +416,7 @@ ROWS = (list, Ring)
 
 
 def list_of_lists(coordinates: Any, kind: str) -> list[Any]:
-    """Coordinates that are lists of lists of lists; a level too few is a mistake often made. Raises Malformed."""
+    """Check that coordinates are lists of lists of lists: a level too few is a frequent mistake. Raises Malformed."""
     if type(coordinates) is list:
         for ring in coordinates:
             if type(ring) not in ROWS or (type(ring) is list and ring and type(ring[0]) not in ROWS):
@@ -500,7 +500,7 @@ def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Seque
 
 
 def closed_rings(points_xy: Float64, ring_start: Int64) -> list[Float64 | Int64]:
-    """The vertices of each ring, with the first as the last one and at least four unless there is none.
+    """Close each ring with its first vertex, which is repeated until there are four; an empty ring stays empty.
 
     Whole numbers, if all are whole, are integers, which take less room in a file.
     """

@@ -43,7 +43,7 @@ def begin_annotations(
 
 
 def checked(annotations: Any, request: Request, case: Case) -> Annotations:
-    """What a decoder said of a case, if a reader can say it: the size of the image, and classes that there are.
+    """Check that a decoder's answer is one that a reader can give: images of the right size, and classes that exist.
 
     Raises InputFault.
     """

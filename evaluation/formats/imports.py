@@ -120,7 +120,7 @@ def read_import(streams: Sequence[BinaryIO], kind: str, name: str, dataset: str 
 
 @contextmanager
 def faults_told(where: str, words: str) -> Iterator[None]:
-    """What a library raises, as a finding with its words."""
+    """Turn what a library raises into a finding that has its words."""
     try:
         with damage_told(where, words):
             try:
@@ -296,7 +296,7 @@ class PickledName:
 
 
 class Inert(pickle._Unpickler):
-    """Pickle's stack machine, in which nothing has a meaning: what a pickle names is not imported, its calls are kept.
+    """An unpickler that runs nothing: what a pickle names is not imported, its calls are kept.
 
     The one in Python, whose memory grows with the file alone.
     """
@@ -406,7 +406,7 @@ SCALARS = (str, int, float, bool)
 
 
 def read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
-    """The rows, with their columns as properties."""
+    """Make a feature of each row, whose other columns are its properties."""
     pyarrow, parquet = library("pyarrow", asked.where), library("pyarrow.parquet", asked.where)
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # others reserve much address space
     try:

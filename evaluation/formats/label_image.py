@@ -106,7 +106,7 @@ def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case)
 
 
 def wanted(request: Request, case: Case, where: str) -> dict[str, Any]:
-    """What the image of a case must be, for ``open_image``."""
+    """The arguments of ``open_image`` that say what the image of a case must be."""
     limit = request.limits.bytes_per_file
     return {"where": where, "shape_yx": case.shape_yx, "bytes_limit": limit, "spacing_um": case.spacing_um}
 
@@ -216,7 +216,7 @@ def unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassTa
 
 
 def for_values(values: Integers, counts: Int64, finding: Callable[[int, int], Finding]) -> list[Finding]:
-    """A finding for each of the first values, from the value and how often it occurs; all values are counted."""
+    """Make a finding of each of the first values and its number of pixels or nuclei; all values are counted."""
     pairs = zip(values[:VALUES_NAMED].tolist(), counts.tolist(), strict=False)
     return with_rest([finding(*pair) for pair in pairs], len(values))
 
@@ -436,7 +436,7 @@ def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tu
 
 
 def dilate_labels(labels: Int32) -> Int32:
-    """Labels that grow by one pixel to each side, the larger one over the smaller.
+    """Let labels grow by one pixel to each side; where two meet, the larger one wins.
 
     Those that touch have the same label, so that no nucleus grows over another one.
     """

@@ -151,7 +151,7 @@ def join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: CodeFau
 
 
 def runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64, faults: CodeFaults) -> CodeRuns:
-    """Runs of counts, code after code (``sizes`` counts each, numbered from ``begin``)."""
+    """The runs of joined codes; each has ``sizes`` of the counts, and the first code has the number ``begin``."""
     code = np.repeat(np.arange(len(sizes)), sizes)
     bad = (counts < 0) | (counts > pixels[code])
     faults.add_first(begin + code, bad, "run-length", counts)
@@ -340,7 +340,7 @@ def rows_of_column_codes(
 
 
 def rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
-    """Pixels counted down columns, ``span`` for each instance, as positions."""
+    """The positions, as ``row_runs`` takes them, of pixels counted down columns; an instance has ``span`` numbers."""
     height, width = shape_yx
     instance, flat = np.divmod(pixel, span)
     column, row = np.divmod(flat, height)
@@ -348,9 +348,10 @@ def rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
 
 
 def row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRuns:
-    """Runs of single rows, sorted by instance, then by start, in pixels along rows.
+    """Runs of single rows, sorted by instance, then by start, whose pixels count along rows.
 
-    They are given as positions ``(instance * H + row) * (W + 1) + column``, with a gap of one behind every row.
+    start, stop  positions ``(instance * H + row) * (W + 1) + column``: behind every row one position stays empty, so
+                 that runs of two rows never meet
     """
     height, width = shape_yx
     line, column = np.divmod(start, width + 1)
@@ -360,7 +361,7 @@ def row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRun
 
 
 def ranges(sizes: npt.NDArray[np.integer[Any]], limit: int) -> Iterator[tuple[int, int]]:
-    """Ranges of items that come to about ``limit`` together (an item may be larger), and are ``limit`` at most."""
+    """Split items into ranges whose sizes add up to about ``limit``; a single item may be larger."""
     weight = np.maximum(sizes, 1)
     batch = (np.cumsum(weight) - weight) // limit
     edges = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(sizes)]

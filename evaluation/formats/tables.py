@@ -192,12 +192,12 @@ def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[lis
 
 
 class NucleusRows:
-    """The rows of a table that are nuclei, what such tables say of each, and what is wrong with them.
+    """The rows of a table that are nuclei, with their classes and probabilities, and what is wrong with these.
 
     classes     the headers of the class, the likeliest first; without such a column, and where a path does not tell it,
                 a nucleus has its most probable class
-    table       the rows that are left when those of skipped classes are not
-    is_nucleus  bool, which rows of the table before these are
+    table       the rows whose class is not skipped
+    is_nucleus  bool, which rows of the whole table these are
     has_class   whether there is a column for the class, or the path tells it, or class probabilities do
     columns     class_id, source_id, probability and class_probability, as in ``Points``
     """
@@ -489,7 +489,7 @@ def read_lists(table: Table, column: str, request: Request[NuclsCsvRules]) -> Li
 
 
 def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
-    """Numbers that are no coordinates."""
+    """A finding for each number of the lists that is no coordinate."""
     stop = np.cumsum(lists.count)
 
     def fault_at(index: int) -> Finding:
@@ -554,11 +554,11 @@ def read_counts(table: Table, columns: Sequence[int]) -> Int64:
     """The numbers in the columns, int64 (R, C). Raises InputFault ("invalid-count")."""
     numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
     is_count = (numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers)
-    told = cell_faults(
+    faults = cell_faults(
         table, columns, ~is_count, lambda place, name, text: fault("invalid-count", place, column=name, text=text)
     )
-    if told:
-        raise InputFault(*told)
+    if faults:
+        raise InputFault(*faults)
     return numbers.astype(np.int64)
 
 
