@@ -137,10 +137,10 @@ def test_class_scores_are_those_of_exact_fractions(made):
         spurious = sum(i == 0 and j == class_id for i, j, _ in nuclei)
         if predicted or spurious:
             shares.append(Fraction(right, len(predicted) + spurious))
-    compare(every_nucleus.class_recall(units).at(0), literal_mean(recalls))
+    compare(every_nucleus.recall_with_guesses(units).at(0), literal_mean(recalls))
     compare(every_nucleus.class_mean_accuracy(units).at(0), literal_mean(shares))
     right = sum(i == j for i, j, _ in nuclei)
-    compare(every_nucleus.accuracy(units).at(0), Fraction(right, len(nuclei)) if nuclei else None)
+    compare(every_nucleus.share_named_right(units).at(0), Fraction(right, len(nuclei)) if nuclei else None)
 
 
 def test_many_samples_of_the_same_cases_are_counted_as_few_are():
@@ -190,7 +190,7 @@ def test_there_is_no_curve_without_the_family():
 
 
 def test_one_class_has_no_recall_of_classes():
-    assert every_nucleus.class_recall(units_of(counts_of([[0, 1], [1, 4]]))).at(0).undefined == "one-class"
+    assert every_nucleus.recall_with_guesses(units_of(counts_of([[0, 1], [1, 4]]))).at(0).undefined == "one-class"
 
 
 def test_missing_spacing_is_a_reason():

@@ -1,4 +1,4 @@
-"""Who keeps the pixels that several outlines cover."""
+"""The overlap rules: they decide which nucleus keeps the pixels that several outlines cover."""
 
 from __future__ import annotations
 

@@ -309,7 +309,7 @@ def match_in_file_order(
 
 
 def in_order(placed: Placed) -> Placed:
-    """Instances in the order of their file."""
+    """Put the instances back into the order of their file."""
     order = np.argsort(placed.index)
     return Placed(placed.index[order], placed.class_id[order], placed.at[order])
 
@@ -837,7 +837,7 @@ def outweighs_rivals(left: Int64, right: Int64, value: Float64) -> Bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class CompetingGroups:
     """Pairs that compete with each other, directly or through others.
 
     of_pair      int64 (P,), the group of each pair
@@ -851,14 +851,14 @@ class Groups:
     right: Int64
 
 
-def find_groups(left: Int64, right: Int64) -> Groups:
+def find_groups(left: Int64, right: Int64) -> CompetingGroups:
     left, right = (np.unique(side, return_inverse=True)[1] for side in (left, right))
     lefts, rights = int(left.max()) + 1, int(right.max()) + 1
     nodes = lefts + rights
     edges = scipy.sparse.coo_array((np.ones(len(left), np.int8), (left, lefts + right)), (nodes, nodes))
     count, group = scipy.sparse.csgraph.connected_components(edges, directed=False)
     sizes = [np.bincount(side, minlength=count) for side in (group[:lefts], group[lefts:])]
-    return Groups(
+    return CompetingGroups(
         of_pair=group[left].astype(np.int64),
         is_star=np.minimum(*sizes) == 1,
         left=number_inside(group[:lefts], sizes[0])[left],

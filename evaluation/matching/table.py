@@ -234,12 +234,12 @@ def matches_of(
     intersection = union = np.zeros(len(left), np.int64)
     if reference.point_yx is None and prediction.point_yx is None:
         table = overlap_table(reference, prediction) if table is None else table
-        intersection = shared_px(table, left, right)
+        intersection = intersections_px(table, left, right)
         union = table.reference_area_px[left] + table.prediction_area_px[right] - intersection
     return Matches(left.astype(np.int32), right.astype(np.int32), intersection, union)
 
 
-def shared_px(table: OverlapTable, reference_index: Int64, prediction_index: Int64) -> Int64:
+def intersections_px(table: OverlapTable, reference_index: Int64, prediction_index: Int64) -> Int64:
     """Pixels that each pair shares, int64 (T,); 0 for pairs that are not in the table."""
     span = len(table.prediction_area_px)
     key = table.reference_index.astype(np.int64) * span + table.prediction_index

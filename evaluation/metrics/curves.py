@@ -68,7 +68,7 @@ def mean_average_precision(units: Units, formula: Callable[[Units, int], Scores]
 
     A class counts if it has reference nuclei. Undefined if none has, and without probabilities.
     """
-    return mean_over_classes(units, [formula(units, class_id) for class_id in class_ids(units)])
+    return mean_over_referenced(units, [formula(units, class_id) for class_id in class_ids(units)])
 
 
 def coco_average_precision(units: Units, index: int) -> Scores:
@@ -80,7 +80,7 @@ def coco_average_precision(units: Units, index: int) -> Scores:
     Recalls are compared as floats (7 of 10 do not reach 0.70). A class counts if it has reference nuclei. Undefined if
     none has, without probabilities, and for points. Lin et al., ECCV 2014.
     """
-    return mean_over_classes(units, [coco_at(units, class_id, index) for class_id in class_ids(units)])
+    return mean_over_referenced(units, [coco_at(units, class_id, index) for class_id in class_ids(units)])
 
 
 def coco_mean_average_precision(units: Units) -> Scores:
@@ -89,7 +89,7 @@ def coco_mean_average_precision(units: Units) -> Scores:
     A class counts if it has reference nuclei. Undefined if none has, without probabilities, and for points. As
     pycocotools computes it without a limit to the number of predictions (maxDets).
     """
-    return mean_over_classes(units, [coco_class_average_precision(units, class_id) for class_id in class_ids(units)])
+    return mean_over_referenced(units, [coco_class_average_precision(units, class_id) for class_id in class_ids(units)])
 
 
 def coco_average_recall(units: Units) -> Scores:
@@ -108,7 +108,7 @@ def coco_average_recall(units: Units) -> Scores:
         for hit in predictions.hits.T:
             by_case = np.bincount(predictions.case[of_class & hit], minlength=len(units.table))
             parts.append(ratio(units.weights @ by_case, counts.references, counts.undefined))
-    return mean_over_classes(units, parts)
+    return mean_over_referenced(units, parts)
 
 
 def coco_class_average_precision(units: Units, class_id: int) -> Scores:
@@ -233,7 +233,7 @@ def best_from_here(steps: Steps) -> Float64:
 
 
 def sensitivities(units: Units, class_id: int, false_positives: Sequence[float], per: Per) -> list[Scores]:
-    """Points of the FROC curve of all predictions (class 0) or of one class."""
+    """Read the FROC curve of all predictions (class 0), or of one class, at several numbers of false positives."""
     probability, counts = probabilities(units), hits(units, class_id)
     if probability is None:
         return [undefined(len(units), "no-probability")] * len(false_positives)
@@ -241,7 +241,10 @@ def sensitivities(units: Units, class_id: int, false_positives: Sequence[float],
     names = [f"curves/froc/{class_id}/{per}/{rate!r}" for rate in false_positives]
     if any(name not in units.cache for name in names):
         chosen, hit = predictions_of(units, class_id)
-        right, wrong = side_of(units, chosen[hit], probability), side_of(units, chosen[~hit], probability)
+        right, wrong = (
+            sorted_predictions(units, chosen[hit], probability),
+            sorted_predictions(units, chosen[~hit], probability),
+        )
         for name, rate in zip(names, false_positives, strict=True):
             units.cache[name] = found_within(right, wrong, np.round(rate * np.nan_to_num(extent), 9))
     defined = (counts.references > 0) & ~np.isnan(extent)
@@ -250,7 +253,7 @@ def sensitivities(units: Units, class_id: int, false_positives: Sequence[float],
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class SortedPredictions:
     """The true positives, or the false positives, sorted from the most to the least confident.
 
     below_zero  float64 (M,), minus their probabilities, so that they rise
@@ -269,14 +272,14 @@ class Side:
         return self.ranking.before(np.searchsorted(self.below_zero, below_zero, side="right"))
 
 
-def side_of(units: Units, chosen: Int64, probability: Float64) -> Side:
+def sorted_predictions(units: Units, chosen: Int64, probability: Float64) -> SortedPredictions:
     """The predictions with the chosen indices, sorted by confidence."""
     order = np.argsort(-probability[chosen])
     chosen = chosen[order]
-    return Side(-probability[chosen], rank(units.table.predictions.case[chosen], units))
+    return SortedPredictions(-probability[chosen], rank(units.table.predictions.case[chosen], units))
 
 
-def found_within(right: Side, wrong: Side, limit: Float64) -> Float64:
+def found_within(right: SortedPredictions, wrong: SortedPredictions, limit: Float64) -> Float64:
     """Number of true positives of each unit at the threshold where the false positives reach ``limit``, (B,)."""
     every, spare = right.ranking.number, wrong.ranking.number <= limit
     if spare.all():
@@ -303,7 +306,7 @@ def probabilities(units: Units) -> Float64 | None:
     return predictions.probability if len(predictions.case) else np.empty(0, np.float64)
 
 
-def mean_over_classes(units: Units, parts: Sequence[Scores]) -> Scores:
+def mean_over_referenced(units: Units, parts: Sequence[Scores]) -> Scores:
     """Mean over the classes that have reference nuclei; undefined if none has, and without probabilities."""
     lacking = any((part.reason == code("no-probability")).any() for part in parts)
     return mean_of(parts, code("no-probability") if lacking else hits(units).undefined)

@@ -157,10 +157,10 @@ def best_class_mean(units: Units, measure: Measure, coverage: float, cap: float 
     nuclei count, whatever class was predicted. So it does not look at large nuclei most. Undefined "no-reference"
     without reference nuclei ("no-instances" if there is no prediction either).
     """
-    return mean_of_parts(units, [best_mean(units, measure, coverage, cap, class_id) for class_id in class_ids(units)])
+    return mean_of_classes(units, [best_mean(units, measure, coverage, cap, class_id) for class_id in class_ids(units)])
 
 
-def class_recall(units: Units, guessed: int | None = None) -> Scores:
+def recall_with_guesses(units: Units, guessed: int | None = None) -> Scores:
     """Mean over classes of their recall, a missed nucleus counting as a guess, in [0, 1].
 
     Of a class with R reference nuclei, r of them found and named right and m missed: (r + m / C) / R, with the C
@@ -180,7 +180,7 @@ def class_recall(units: Units, guessed: int | None = None) -> Scores:
         )
         for class_id in class_ids(units)
     ]
-    return mean_of_parts(units, parts)
+    return mean_of_classes(units, parts)
 
 
 def coverage_curve(
@@ -265,7 +265,7 @@ def best_sums(units: Units, quality: Int64, case: Int64, wanted: Int64) -> Float
     return np.asarray(total + (wanted - number) * last.astype(np.float64))
 
 
-def mean_of_parts(units: Units, parts: Sequence[Scores]) -> Scores:
+def mean_of_classes(units: Units, parts: Sequence[Scores]) -> Scores:
     """Mean over the classes that the reference of a unit has; without a reference nucleus the reason why there is none.
 
     Where a class has no value for another reason (points, no spacing), neither has the mean.
@@ -297,7 +297,7 @@ COVERED = (
     ),
     metric.Metric(
         path=("covered", "class_recall"),
-        evaluate=class_recall,
+        evaluate=recall_with_guesses,
         each=(among_classes,),
         missed="either",
         counts_missing=True,
@@ -350,7 +350,7 @@ def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> 
     predicting a rare class raises it. Undefined "no-instances" if both sides are empty.
     """
     total, reason = sums_of_classes(units, measure, cap), metric.code("no-instances")
-    return mean_of_parts(
+    return mean_of_classes(
         units,
         [
             mean_quality(units, total[:, class_id - 1], all_of_class(units, class_id), measure, cap, reason)
@@ -359,7 +359,7 @@ def all_class_mean(units: Units, measure: Measure, cap: float | None = None) -> 
     )
 
 
-def accuracy(units: Units) -> Scores:
+def share_named_right(units: Units) -> Scores:
     """Share of all nuclei that were found and named right: right pairs / (pairs + fn + fp), in [0, 1].
 
     Undefined "no-instances" if both sides are empty.
@@ -379,7 +379,7 @@ def class_mean_accuracy(units: Units) -> Scores:
         metric.ratio(hits(units, class_id).tp, all_of_class(units, class_id), metric.code("no-instances"))
         for class_id in class_ids(units)
     ]
-    return mean_of_parts(units, parts)
+    return mean_of_classes(units, parts)
 
 
 def all_of_class(units: Units, class_id: int) -> Int64:
@@ -409,6 +409,6 @@ OVERALL = (
             symmetric=name == "accuracy",
             empty=metric.OF_ALL,
         )
-        for name, formula in (("accuracy", accuracy), ("accuracy_class_mean", class_mean_accuracy))
+        for name, formula in (("accuracy", share_named_right), ("accuracy_class_mean", class_mean_accuracy))
     ),
 )

@@ -24,7 +24,7 @@ LARGEST_TABLE = 2**22  # numbers in an array of which one side is all cases
 LARGEST_KERNEL = 2**11  # cases
 LARGEST_SHARE = 32  # of a table with kinds of cases and steps, times the entries: beyond it running sums are faster
 
-Numbers = Int64 | Float64
+WholeOrFloat = Int64 | Float64
 
 
 def median_of_units(values: Float64, case: Int64, units: Units) -> Float64:
@@ -88,10 +88,10 @@ class Steps:
     first: int
     stop: int
     start: Int64
-    right: Numbers
-    all: Numbers
+    right: WholeOrFloat
+    all: WholeOrFloat
 
-    def gain(self, number: Numbers) -> Numbers:
+    def gain(self, number: WholeOrFloat) -> WholeOrFloat:
         """How much each step adds to a number (P,) that rises with the steps of a unit."""
         gain = np.diff(number, prepend=0)
         begin = self.start[:-1][np.diff(self.start) > 0]

@@ -298,11 +298,11 @@ def object_hausdorff(units: Units) -> Scores:
 
 
 OF_OBJECTS: dict[str, Any] = {"outlines": True, "by_rule": False}
-OF_BOTH: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": OF_ALL, **OF_OBJECTS}
+OF_OBJECT_SCORES: dict[str, Any] = {"missed": "worse", "spurious": "worse", "empty": OF_ALL, **OF_OBJECTS}
 
 OBJECTS = (
-    Metric(path=("objects", "f1"), evaluate=object_f1, **OF_BOTH),
-    Metric(path=("objects", "dice"), evaluate=object_dice, symmetric=True, **OF_BOTH),
+    Metric(path=("objects", "f1"), evaluate=object_f1, **OF_OBJECT_SCORES),
+    Metric(path=("objects", "dice"), evaluate=object_dice, symmetric=True, **OF_OBJECT_SCORES),
     Metric(
         path=("objects", "hausdorff_px"),
         evaluate=object_hausdorff,
@@ -629,7 +629,7 @@ def farthest_squared(
     Most pixels need no measuring: a run of the target gives an upper bound to the distance of any pixel. In each source
     the piece with the highest bound is measured; what has no higher bound than that is then out.
     """
-    pieces = runs_of(shapes, sources, targets)
+    pieces = pieces_of_sources(shapes, sources, targets)
     upper = upper_bounds(shapes, pieces, (0,))
     for offsets in (COARSE, FINE):
         pieces, upper = contenders(pieces, upper, squared, enough)
@@ -663,8 +663,8 @@ def choose(pieces: Pieces, chosen: Int64) -> Pieces:
     return Pieces(*(getattr(pieces, field.name)[chosen] for field in fields(Pieces)))
 
 
-def runs_of(shapes: Shapes, sources: Int64, targets: Int64) -> Pieces:
-    """All runs of the sources."""
+def pieces_of_sources(shapes: Shapes, sources: Int64, targets: Int64) -> Pieces:
+    """Take all runs of the sources as the first pieces."""
     begin, end = shapes.bound[sources], shapes.bound[sources + 1]
     runs = expand(begin, end)
     task = np.repeat(np.arange(len(sources)), end - begin)
@@ -744,7 +744,7 @@ def raise_by_ends(
 
 
 def every_pixel(pieces: Pieces, upper: WholeNumbers) -> tuple[Pieces, WholeNumbers]:
-    """Cut each piece into single pixels, which keep the bound of their piece."""
+    """Cut each piece into its single pixels; each pixel keeps the upper bound of its piece."""
     number = (pieces.last - pieces.first).astype(np.int64) + 1
     of_piece = np.repeat(np.arange(len(number)), number)
     column = (expand(np.zeros_like(number), number) + pieces.first[of_piece]).astype(pieces.first.dtype)

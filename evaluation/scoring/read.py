@@ -241,7 +241,7 @@ def add_shared_case(shared: SharedCases, name: str, collection: Collection) -> N
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadPrediction:
-    """The prediction of a case: its instances, warnings, and what is told of all cases together.
+    """The prediction of a case: its instances, its warnings, and the counts for warnings about the whole submission.
 
     class_counts      nuclei of each class, int64 (C,), if its file holds nothing but their numbers; then there are no
                       instances. None: they are counted from the instances

@@ -170,7 +170,7 @@ class CaseInput:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What a worker sends back about a case: a result, or what is at fault, and what is told of all cases together."""
+    """What a worker sends back about a case: its result or faults, warnings, and counts for the whole submission."""
 
     result: CaseResult | None = None
     reference_faults: tuple[Finding, ...] = ()
