@@ -346,7 +346,7 @@ def copy_trick(chosen: str, change: str, as_class: str, number: int) -> Trick:
     words, choose = CHOSEN[chosen]
 
     def apply(nuclei: Instances, case: TrickCase) -> Instances:
-        copies = [choose(nuclei, case)]
+        copies = [select_instances(nuclei, choose(nuclei, case))]
         for _ in range(number):
             copy = CHANGES[change](copies[-1])
             copies.append(renamed(copy, CLASSES_OF_COPIES[as_class](copy, case.classes)))

@@ -14,18 +14,9 @@ import scipy
 
 from evaluation.model import Float64, Int64
 from evaluation.model.arrays import blocks
+from evaluation.ranking import significance
 from evaluation.ranking.methods import SCORE_ROUNDING
-from evaluation.ranking.significance import (
-    AT_LEVEL,
-    TEAMS,
-    UNITS,
-    PairwiseTest,
-    Test,
-    critical_difference,
-    rank_in_units,
-    rank_sums,
-    rounding_of,
-)
+from evaluation.ranking.significance import PairwiseTest, Test
 
 Float32 = npt.NDArray[np.float32]
 Wins = Callable[[Int64], Int64]
@@ -266,7 +257,7 @@ def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, leve
     if len(compared) < 2 or len(used) == 0:
         return wins
     if test == "friedman_nemenyi":
-        of_compared: Wins = partial(nemenyi_wins, rank_in_units(cost), level)
+        of_compared: Wins = partial(nemenyi_wins, significance.rank_in_units(cost), level)
     else:
         of_compared = WilcoxonWins(cost, level, keep=len(compared) ** 2 * len(used) * 4 * columns <= 2 * BYTES_KEPT)
     return wins
@@ -279,20 +270,22 @@ def nemenyi_wins(doubled: Int64, level: float, weights: Int64) -> Int64:
     spread = ((sums - (number * (teams + 1))[:, None]) ** 2).astype(np.float64).sum(axis=1)
     possible = weights @ ((doubled - (teams + 1)) ** 2).sum(axis=1)
     statistic = np.where(possible > 0, (teams - 1) * spread / np.maximum(possible, 1), 0.0)
-    differs = scipy.special.chdtrc(teams - 1, statistic) <= level * AT_LEVEL
-    if teams == 2 or (teams <= TEAMS and len(doubled) <= UNITS):
+    differs = scipy.special.chdtrc(teams - 1, statistic) <= level * significance.AT_LEVEL
+    if teams == 2 or (teams <= significance.TEAMS and len(doubled) <= significance.UNITS):
         width = np.empty(len(weights))
         for index, times in enumerate(weights):
-            chance = rank_sums(np.repeat(doubled, times, axis=0), draws=ORDERS_DRAWN)
+            chance = significance.rank_sums(np.repeat(doubled, times, axis=0), draws=ORDERS_DRAWN)
             if chance is None:  # more units are drawn than are permuted
-                width[index] = 2 * number[index] * critical_difference(teams, int(number[index]), level)
+                width[index] = 2 * number[index] * significance.critical_difference(teams, int(number[index]), level)
                 continue
             critical = chance.critical_width(level)
             width[index] = np.inf if critical is None else critical
             of_sample = int(((sums[index] - number[index] * (teams + 1)) ** 2).sum())
-            differs[index] = chance.spread_tail(of_sample) <= level * AT_LEVEL
+            differs[index] = chance.spread_tail(of_sample) <= level * significance.AT_LEVEL
     else:
-        width = np.array([2 * units * critical_difference(teams, units, level) for units in number.tolist()])
+        width = np.array(
+            [2 * units * significance.critical_difference(teams, units, level) for units in number.tolist()]
+        )
     return np.asarray(behind(sums, width) * differs[:, None])
 
 
@@ -320,9 +313,9 @@ class WilcoxonWins:
     """
 
     def __init__(self, cost: Float64, level: float, *, keep: bool) -> None:
-        self.cost, self.level, self.is_small = cost, level, cost.shape[1] <= UNITS
+        self.cost, self.level, self.is_small = cost, level, cost.shape[1] <= significance.UNITS
         self.first, self.second = np.triu_indices(len(cost), 1)
-        self.rounding = rounding_of(cost)
+        self.rounding = significance.rounding_of(cost)
         size = max(1, 2**20 // cost.shape[1] ** 2) if self.is_small else TEAM_PAIRS_AT_ONCE
         self.blocks = blocks(len(self.first), size)
         self.kept = [self.linear(block) for block in self.blocks] if keep and not self.is_small else []

@@ -7,18 +7,9 @@ from operator import itemgetter
 
 from evaluation.findings import counted, percent
 from evaluation.leaderboard.verdict import metric_title
+from evaluation.report import tables
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page
 from evaluation.report.result import Document
-from evaluation.report.tables import (
-    name_some,
-    rank_cell,
-    rank_range,
-    rank_text,
-    share_cell,
-    show_rest,
-    table_of,
-    write_name,
-)
 from evaluation.study.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
 
 # --- the audit: does the first rank hold under other rules, and which rule changes it? --------------------------------
@@ -59,13 +50,14 @@ def team_table(document: Document) -> Table:
     teams = []
     for team in document["teams"]:
         among = [entry["place"] for entry in team["places"]]
-        ranks = Cell(among[0], rank_range(among[0], among[-1])) if among else Cell(None)
-        teams.append([team["name"], rank_cell(team["published"]), ranks, share_cell((team["first"], variants)),
+        ranks = Cell(among[0], tables.rank_range(among[0], among[-1])) if among else Cell(None)
+        teams.append([team["name"], tables.rank_cell(team["published"]), ranks,
+                      tables.share_cell((team["first"], variants)),
                       team["first_share"], team["first_alone"], team["not_ranked"]])  # fmt: skip
     titles = ["team", "rank", "ranks", "first", "part", "alone", "not ranked"]
     caption = f"Ranks in {counted(variants, 'variant')}"
     note = "Rank: by the challenge’s own rules. First: alone or with others."
-    return table_of("audit-teams", caption, titles, teams, rest="teams of audit.json", note=note)
+    return tables.table_of("audit-teams", caption, titles, teams, rest="teams of audit.json", note=note)
 
 
 def rule_section(document: Document) -> Section:
@@ -75,7 +67,7 @@ def rule_section(document: Document) -> Section:
     effects.sort(key=lambda effect: (-effect["pairs_changed"], -effect["first_changes"] / effect["comparisons"]))
     rows = [{**effect, "change_of_first": (effect["first_changes"], effect["comparisons"])} for effect in effects]
     caption = "Rules, the one that moves the order most first"
-    table = table_of("effects", caption, ("dimension", "change_of_first", "pairs_changed"), rows)
+    table = tables.table_of("effects", caption, ("dimension", "change_of_first", "pairs_changed"), rows)
     lead = "All pairs of variants are compared that differ in this only."
     return Section("rules", "What one rule changes", (table,), lead)
 
@@ -86,14 +78,15 @@ def method_section(document: Document) -> Section:
     for dimension in document["dimensions"]:
         alike: dict[str, list[Document]] = {}
         for entry in dimension["values"]:
-            first = [f"{write_name(team['team'])} {percent(team['share'])}" for team in entry["first"]]
-            alike.setdefault(name_some(first) or "nobody", []).append(entry)
+            first = [f"{tables.write_name(team['team'])} {percent(team['share'])}" for team in entry["first"]]
+            alike.setdefault(tables.name_some(first) or "nobody", []).append(entry)
         for names, entries in alike.items():
             values = [f"{entry['value']}{' (own)' * (entry['value'] == dimension['published'])}" for entry in entries]
             variants = sum(entry["variants"] for entry in entries)
-            rows.append([dimension["name"], name_some(values, VALUES_NAMED_UP_TO), variants, names])
+            rows.append([dimension["name"], tables.name_some(values, VALUES_NAMED_UP_TO), variants, names])
     caption = "What was varied, and the share of the first ranks under each value"
-    blocks: list[Block] = [table_of("varied", caption, ["rule", "values", "variants", "first"], rows, sortable=False)]
+    titles = ["rule", "values", "variants", "first"]
+    blocks: list[Block] = [tables.table_of("varied", caption, titles, rows, sortable=False)]
     blocks += [unranked_table(document["not_ranked"])] if document["not_ranked"] else []
     blocks += [Text(tuple(document["notes"]))] if document["notes"] else []
     lead = (
@@ -106,7 +99,7 @@ def method_section(document: Document) -> Section:
 def unranked_table(teams: Sequence[Document]) -> Table:
     """Teams without a rank, and why."""
     keys = ("name", "code", "reason")
-    return table_of("unranked", "Teams that are not ranked", keys, teams, rest="teams of the JSON")
+    return tables.table_of("unranked", "Teams that are not ranked", keys, teams, rest="teams of the JSON")
 
 
 # --- sensitivity: what a pixel costs, and which rules break -----------------------------------------------------------
@@ -190,7 +183,7 @@ def advice_section(document: Document) -> Section:
         rows.append([name_of(stratum), Cell(cost, f"{cost:.2f}", shade=cost), *ious, *sizes])
     changes = [f"IoU, {PERTURBATIONS[change].replace('by ', '')}" for change in IN_BARS]
     titles = ["nuclei of", "IoU lost for a pixel", *changes, "nuclei", "median diameter, px"]
-    table = table_of("classes", "What a pixel costs each class and each size", titles, rows)
+    table = tables.table_of("classes", "What a pixel costs each class and each size", titles, rows)
     return Section("advice", "What to do", (*blocks, table))
 
 
@@ -204,7 +197,7 @@ def matching_section(document: Document) -> Section:
     caption = "Share of nuclei that a rule does not find again"
     note = "Not paired with their changed copy, by matching rule and by change."
     titles = ["matching rule", *PERTURBATIONS.values()]
-    table = table_of("lost", caption, titles, rows, note=note, sortable=False)
+    table = tables.table_of("lost", caption, titles, rows, note=note, sortable=False)
     lead = "The changed reference as a submission: every nucleus is there, and a rule should find each again."
     return Section("rules", "Which matching rules break", (table,), lead)
 
@@ -218,13 +211,13 @@ def number_section(document: Document) -> Section:
         for change in PERTURBATIONS
     ]  # fmt: skip
     classes = sum(stratum["size_px"] is None and stratum["class"] is not None for stratum in document["strata"])
-    table = table_of(
+    table = tables.table_of(
         "measures",
         "Median (10 % to 90 % quantile) of every measure",
         ["nuclei of", "change", "vanished", *map(metric_title, MEASURES)],
         rows,
         rest="rows of sensitivity.json",
-        note=show_rest(classes, CLASSES_UP_TO, "classes of sensitivity.json"),
+        note=tables.show_rest(classes, CLASSES_UP_TO, "classes of sensitivity.json"),
     )
     return Section("numbers", "All numbers", (table,), folded=True)
 
@@ -259,13 +252,15 @@ def trick_section(document: Document) -> Section:
     for trick in sorted(document["tricks"], key=lambda trick: -len(paying[trick["name"]])):
         if plays := paying[trick["name"]]:
             best = max(plays, key=lambda play: float(play["before"] - play["after"]))
-            words = f"{write_name(best['team'])}, {rank_text(best['before'])} to {rank_text(best['after'])}"
+            before, after = (tables.rank_text(best[when]) for when in ("before", "after"))
+            words = f"{tables.write_name(best['team'])}, {before} to {after}"
             who = "only with the reference" if trick["by_reference"] else "anybody"
             climb = Cell(best["before"] - best["after"], words)
-            rows.append([trick["words"], who, name_some([play["team"] for play in plays]), climb])
+            rows.append([trick["words"], who, tables.name_some([play["team"] for play in plays]), climb])
     blocks: list[Block] = [Text((" ".join(document["verdict"]),), "bad" if rows else "good")]
     blocks += [Text(tuple(document["findings"]), "warning")] if document["findings"] else []
-    blocks += [table_of("works", "", ["what is done", "who could", "works for", "largest climb"], rows)] if rows else []
+    titles = ["what is done", "who could", "works for", "largest climb"]
+    blocks += [tables.table_of("works", "", titles, rows)] if rows else []
     lead = (
         "Each was played on the nuclei of every team, one team at a time, and all teams were ranked again. It works if "
         "the team ranks higher although its pooled F1 or its pooled class score fell by more than 0.005."
@@ -278,7 +273,7 @@ def entry_section(document: Document) -> Section:
     keys = ("first_without_it", "first_if_it_is_there_twice", "shares_outlines_with")
     entries = [entry for entry in document["entries"] if any(entry[key] for key in keys)]
     caption = "Entries that matter to others"
-    table = table_of("entry-table", caption, ("team", *keys), entries, rest="entries of tricks.json")
+    table = tables.table_of("entry-table", caption, ("team", *keys), entries, rest="entries of tricks.json")
     none = "No team's absence or second entry gives the first rank to another team; no two share their outlines."
     lead = "No sum of ranks stops a second entry from turning the order of others: rank one entry for each team."
     return Section(
@@ -294,6 +289,6 @@ def play_section(document: Document) -> Section:
     moved = [{**play, "trick": words[play["trick"]]} for play in moved]
     keys = ("trick", "team", "before", "after", "f1_change", "class_score_change", "pays")
     caption = "Every play, the largest climbs first: ranks before and after, and what became of the pooled scores"
-    table = table_of("plays", caption, keys, moved, rest="plays of tricks.json")
-    left_out = tuple(f"{write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
+    table = tables.table_of("plays", caption, keys, moved, rest="plays of tricks.json")
+    left_out = tuple(f"{tables.write_name(name)} is left out: {why}" for name, why in document["left_out"].items())
     return Section("all-plays", "All plays", (table, *([Text(left_out, "warning")] if left_out else [])), folded=True)

@@ -23,15 +23,8 @@ from evaluation.challenge.matching_rules import MatchingRules, Sides
 from evaluation.execution.workers import Progress, run_job
 from evaluation.findings import Finding, counted, fault, percent, quote
 from evaluation.findings.errors import InputFault, WrongUsage
+from evaluation.instances import runs
 from evaluation.instances.prepare import PreparedReference, apply_ignore_region
-from evaluation.instances.runs import (
-    dilate_instances,
-    double_instances,
-    erode_instances,
-    halve_instances,
-    shared_px,
-    shift_instances,
-)
 from evaluation.matching import overlap_table
 from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
@@ -164,14 +157,14 @@ def changed_references(instances: Instances) -> Iterator[Instances]:
 
     Nuclei go on beyond the image border: who draws them a pixel tighter still draws them up to the border.
     """
-    eroded, dilated = erode_instances(instances, border="open"), dilate_instances(instances)
+    eroded, dilated = runs.erode_instances(instances, border="open"), runs.dilate_instances(instances)
     yield eroded
-    yield erode_instances(eroded, border="open")
+    yield runs.erode_instances(eroded, border="open")
     yield dilated
-    yield dilate_instances(dilated)
-    yield shift_instances(instances, 1, 0)
-    yield shift_instances(instances, 2, 0)
-    yield double_instances(halve_instances(instances), instances.shape_yx)
+    yield runs.dilate_instances(dilated)
+    yield runs.shift_instances(instances, 1, 0)
+    yield runs.shift_instances(instances, 2, 0)
+    yield runs.double_instances(runs.halve_instances(instances), instances.shape_yx)
 
 
 def compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
@@ -180,7 +173,7 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
     One that is gone shares nothing: IoU, Dice and surface Dice are 0, distances are undefined (NaN).
     """
     index = np.searchsorted(before.source_id, after.source_id)
-    intersection = shared_px(before, after, index)
+    intersection = runs.shared_px(before, after, index)
     union = before.areas_px()[index] + after.areas_px() - intersection
     pairs = Matches(index.astype(np.int32), np.arange(len(after), dtype=np.int32), intersection, union)
     image = outlined_image(before, after, [pairs])

@@ -18,22 +18,11 @@ import numpy as np
 import scipy
 
 from evaluation.challenge import Challenge
-from evaluation.challenge.definition import tuples_for_lists
-from evaluation.challenge.documents import resolve_preset
-from evaluation.challenge.rules import RankingRules
 from evaluation.findings import fault, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
+from evaluation.instances import runs
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import (
-    dilate_instances,
-    erode_instances,
-    flat_indices,
-    positions,
-    select_instances,
-    shift_instances,
-    with_runs,
-)
 from evaluation.leaderboard import ranked_table, team_scores
 from evaluation.leaderboard.matched_nuclei import Alike, MatchedOutlines, compare_outlines
 from evaluation.leaderboard.rules import against_tricks, gameable_ranking, load_ranked, ranking_of
@@ -116,7 +105,7 @@ def each(change: ChangeOfNuclei) -> Apply:
 
 
 def only_if(test: Callable[[Instances, TrickCase], Bool]) -> Apply:
-    return each(lambda nuclei, case: select_instances(nuclei, test(nuclei, case)))
+    return each(lambda nuclei, case: runs.select_instances(nuclei, test(nuclei, case)))
 
 
 def keep(value: ValueOfNuclei, share: float) -> Apply:
@@ -180,6 +169,10 @@ def number_predicted(case: TrickCase) -> float:
     return len(case.prediction or ())
 
 
+def few_predicted(case: TrickCase) -> float:
+    return -number_predicted(case)
+
+
 def error_rate(case: TrickCase) -> float:
     """1 - F1 at an IoU of 1/2; 0 for a case without nuclei."""
     if case.prediction is None or not len(case.prediction) + len(case.reference):
@@ -204,23 +197,17 @@ def shifted_copies(nuclei: Instances, case: TrickCase) -> Instances:
     """Add seven copies of every nucleus, each a pixel or two away."""
     shifts_yx = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1), (2, 0))
     if nuclei.point_yx is None:
-        return united(nuclei, *(shift_instances(nuclei, dy, dx) for dy, dx in shifts_yx))
+        return united(nuclei, *(runs.shift_instances(nuclei, dy, dx) for dy, dx in shifts_yx))
     last_yx = np.subtract(nuclei.shape_yx, 1)
     return united(
         nuclei, *(replace(nuclei, point_yx=np.clip(nuclei.point_yx + np.array(by), 0, last_yx)) for by in shifts_yx)
     )
 
 
-CHOSEN: Mapping[str, tuple[str, ChangeOfNuclei]] = {
-    "": ("every nucleus", lambda nuclei, case: nuclei),
-    "_surest": (
-        "the most confident half of each image",
-        lambda nuclei, case: select_instances(nuclei, highest_share(confidence(nuclei, case), 0.5)),
-    ),
-    "_rare": (
-        "all but the commonest class",
-        lambda nuclei, case: select_instances(nuclei, nuclei.class_id != case.common),
-    ),
+CHOSEN: Mapping[str, tuple[str, Callable[[Instances, TrickCase], Bool]]] = {
+    "": ("every nucleus", lambda nuclei, case: np.ones(len(nuclei), np.bool_)),
+    "_surest": ("the most confident half of each image", lambda *sides: highest_share(confidence(*sides), 0.5)),
+    "_rare": ("all but the commonest class", lambda nuclei, case: nuclei.class_id != case.common),
 }
 
 
@@ -229,7 +216,8 @@ def copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
     words, choose = CHOSEN[chosen]
 
     def change(nuclei: Instances, case: TrickCase) -> Instances:
-        copy = (dilate_instances if size == "larger" else erode_instances)(choose(nuclei, case))
+        copy = runs.select_instances(nuclei, choose(nuclei, case))
+        copy = runs.dilate_instances(copy) if size == "larger" else runs.erode_instances(copy)
         if other:
             copy = renamed(copy, copy.class_id.astype(np.int64) % case.classes + 1)
         if surer and copy.probability is not None:
@@ -239,6 +227,22 @@ def copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
     words += f" once more, a pixel {size}" + ", as another class" * bool(other)
     words += ", with a higher confidence" * bool(surer)
     return Trick(f"{size}_copies{chosen}{other}{surer}", words, each(change))
+
+
+def three_sizes(nuclei: Instances, case: TrickCase) -> Instances:
+    return united(nuclei, runs.erode_instances(nuclei), runs.dilate_instances(nuclei))
+
+
+def is_common(nuclei: Instances, case: TrickCase) -> Bool:
+    return np.asarray(nuclei.class_id == case.common)
+
+
+def not_rare(nuclei: Instances, case: TrickCase) -> Bool:
+    return np.asarray(nuclei.class_id != case.rare)
+
+
+def all_common(nuclei: Instances, case: TrickCase) -> Instances:
+    return renamed(nuclei, np.full(len(nuclei), case.common))
 
 
 def often_rare(nuclei: Instances, case: TrickCase) -> Instances:
@@ -262,10 +266,10 @@ def split_largest(nuclei: Instances, case: TrickCase) -> Instances:
     right_start = np.where(chosen[run], np.maximum(nuclei.run_start, edge), nuclei.run_stop)
     left, right = left_stop > nuclei.run_start, nuclei.run_stop > right_start
     parts = [
-        with_runs(nuclei, nuclei.run_start[left], left_stop[left], run[left]),
-        with_runs(nuclei, right_start[right], nuclei.run_stop[right], run[right]),
+        runs.with_runs(nuclei, nuclei.run_start[left], left_stop[left], run[left]),
+        runs.with_runs(nuclei, right_start[right], nuclei.run_stop[right], run[right]),
     ]
-    return united(*(select_instances(part, part.areas_px() > 0) for part in parts))
+    return united(*(runs.select_instances(part, part.areas_px() > 0) for part in parts))
 
 
 def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
@@ -278,11 +282,12 @@ def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
     mutual = (other[other] == owner) & (other < owner)
     owner[mutual] = other[mutual]
     height, width = nuclei.shape_yx
-    line = owner[nuclei.run_instance] * (height * (width + 1)) + positions(nuclei.run_start, width)
+    line = owner[nuclei.run_instance] * (height * (width + 1)) + runs.positions(nuclei.run_start, width)
     start, stop = merge_runs(line, line + nuclei.run_stop - nuclei.run_start)
     instance, position = np.divmod(start, height * (width + 1))
-    first = flat_indices(position, width)
-    return select_instances(with_runs(nuclei, first, first + stop - start, instance.astype(np.int32)), ~mutual)
+    first = runs.flat_indices(position, width)
+    merged = runs.with_runs(nuclei, first, first + stop - start, instance.astype(np.int32))
+    return runs.select_instances(merged, ~mutual)
 
 
 def inside_border(nuclei: Instances, case: TrickCase) -> Bool:
@@ -331,45 +336,21 @@ TRICKS: tuple[Trick, ...] = (
     Trick("no_small_20", "drop the smallest fifth of all nuclei", cut_smallest(0.2)),
     Trick("no_small_50", "drop the smaller half of all nuclei", cut_smallest(0.5)),
     Trick("no_border", "drop nuclei that touch the border of the image", only_if(inside_border)),
-    Trick(
-        "empty_few",
-        "empty the 30 % of the images with the fewest nuclei",
-        silence(lambda case: -number_predicted(case)),
-        points=True,
-    ),
+    Trick("empty_few", "empty the 30 % of the images with the fewest nuclei", silence(few_predicted), points=True),
     Trick("empty_many", "empty the 30 % of the images with the most nuclei", silence(number_predicted), points=True),
-    Trick(
-        "only_common",
-        "keep the commonest class only",
-        only_if(lambda nuclei, case: nuclei.class_id == case.common),
-        points=True,
-    ),
-    Trick(
-        "all_as_common",
-        "give every nucleus the commonest class",
-        each(lambda nuclei, case: renamed(nuclei, np.full(len(nuclei), case.common))),
-        points=True,
-    ),
-    Trick(
-        "no_rare",
-        "drop the nuclei named as the rarest class",
-        only_if(lambda nuclei, case: nuclei.class_id != case.rare),
-        points=True,
-    ),
+    Trick("only_common", "keep the commonest class only", only_if(is_common), points=True),
+    Trick("all_as_common", "give every nucleus the commonest class", each(all_common), points=True),
+    Trick("no_rare", "drop the nuclei named as the rarest class", only_if(not_rare), points=True),
     Trick("copies_shifted_8", "every nucleus and seven copies a pixel or two away", each(shifted_copies), points=True),
-    Trick(
-        "three_sizes",
-        "every nucleus as it is, a pixel smaller and a pixel larger",
-        each(lambda nuclei, _: united(nuclei, erode_instances(nuclei), dilate_instances(nuclei))),
-    ),
+    Trick("three_sizes", "every nucleus as it is, a pixel smaller and a pixel larger", each(three_sizes)),
     *(copies_of(*what) for what in product(CHOSEN, ["larger"], ["", "_other"], ["", "_surer"])),
     *(copies_of("", "smaller", "", surer) for surer in ("", "_surer")),
     Trick("often_rare", "name a tenth of the commonest class as the rarest", each(often_rare)),
     Trick("whole_image", "one more nucleus, as large as the image", each(whole_image)),
     Trick("split_largest_10", "cut the largest tenth in two", each(split_largest)),
     Trick("merge", "make one nucleus of every two neighbours", each(merge_neighbours)),
-    Trick("larger", "make every nucleus a pixel larger", each(lambda nuclei, _: dilate_instances(nuclei))),
-    Trick("smaller", "make every nucleus a pixel smaller", each(lambda nuclei, _: erode_instances(nuclei))),
+    Trick("larger", "make every nucleus a pixel larger", each(lambda nuclei, _: runs.dilate_instances(nuclei))),
+    Trick("smaller", "make every nucleus a pixel smaller", each(lambda nuclei, _: runs.erode_instances(nuclei))),
     Trick("best_50", "keep the 50 % of each image with the best IoU", keep(best_iou, 0.5), by_reference=True),
     Trick("best_25", "keep the 25 % of each image with the best IoU", keep(best_iou, 0.25), by_reference=True),
     Trick("best_one", "keep the nucleus with the best IoU of each image", keep(best_iou, FIRST), by_reference=True),
@@ -515,19 +496,22 @@ def as_recommended(challenge: Challenge) -> Challenge:
 
     Of points and of one class there are fewer columns.
     """
-    preset = resolve_preset({"preset": "recommended"})
-    rules = RankingRules.model_validate(tuples_for_lists(preset["ranking"]))
-    columns = [column for column in rules.columns if not (compares_points(challenge) and "class_mean" in column.path)]
-    columns = [column for column in columns if len(challenge.classes) > 1 or "macro_f1" not in column.path]
-    of_outlines = {"measures": ("iou", "hausdorff_px"), "distance_cap_px": preset["metrics"]["distance_cap_px"]}
-    changed: dict[str, dict[str, Any]] = {
-        "metrics": {"coverage": preset["metrics"]["coverage"], **({} if compares_points(challenge) else of_outlines)},
-        "aggregation": {"undefined": preset["aggregation"]["undefined"]},
-        "submission": {"duplicates": preset["submission"]["duplicates"]},
+    preset = Challenge.from_preset("recommended", name="recommended")
+    rules = ranking_of(preset)
+    metrics: dict[str, Any] = {"coverage": preset.metrics.coverage}
+    without = [] if len(challenge.classes) > 1 else ["macro_f1"]
+    if compares_points(challenge):
+        without.append("class_mean")
+    else:
+        metrics |= {"measures": ("iou", "hausdorff_px"), "distance_cap_px": preset.metrics.distance_cap_px}
+    columns = tuple(column for column in rules.columns if not any(part in column.path for part in without))
+    changed = {
+        "metrics": challenge.metrics.model_copy(update=metrics),
+        "aggregation": challenge.aggregation.model_copy(update={"undefined": preset.aggregation.undefined}),
+        "submission": challenge.submission.model_copy(update={"duplicates": preset.submission.duplicates}),
+        "ranking": rules.model_copy(update={"columns": columns}),
     }
-    tables = {name: getattr(challenge, name).model_copy(update=update) for name, update in changed.items()}
-    ranking = rules.model_copy(update={"columns": tuple(columns)})
-    return challenge.model_copy(update={**tables, "ranking": ranking})
+    return challenge.model_copy(update=changed)
 
 
 def compares_points(challenge: Challenge) -> bool:
