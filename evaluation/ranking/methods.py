@@ -51,7 +51,7 @@ def rank_values(
     return ranks
 
 
-def find_ties(ordered: Float64, tolerance: float) -> Bool:
+def find_ties(ordered: Float64 | Int64, tolerance: float) -> Bool:
     """Where a new rank begins in ascending values (..., T) with NaN at the end, bool (..., T). NaN are equal."""
     begins = np.ones(ordered.shape, np.bool_)
     lower, upper = ordered[..., :-1], ordered[..., 1:]

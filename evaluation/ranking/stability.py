@@ -19,6 +19,7 @@ import scipy
 
 from evaluation.model import Bool, Float64, Int16, Int32, Int64
 from evaluation.model.arrays import RandomIntegers, blocks
+from evaluation.ranking.methods import find_ties, number_ties, rank_values
 
 RankSamples = Callable[[Int64], Float64]
 RankValues = Callable[[Float64], Float64]
@@ -159,21 +160,16 @@ def bootstrap_ranks(rank: RankSamples, position: Float64, *, units: int, samples
 
 def undrawn(position: Float64, reason: str) -> Stability:
     """The result where nothing can be drawn, such as for fewer than two units."""
-    nothing = np.full(len(position), np.nan)
+    no_units = LeftOut(np.empty((0, len(position))), np.empty(0, np.int64), np.empty(0, np.bool_))
     return Stability(
         samples=0,
         reason=reason,
-        low=nothing,
-        high=nothing,
         ranks=np.empty(0),
         frequency=np.empty((len(position), 0)),
-        unranked=nothing,
-        first=nothing,
-        alone=nothing,
-        shared=nothing,
-        tau=TauDistribution(math.nan, math.nan, math.nan, math.nan, math.nan),
+        tau=TauDistribution(*[math.nan] * 5),
         of_units=position,
-        left_out=LeftOut(np.empty((0, len(position))), np.empty(0, np.int64), np.empty(0, np.bool_)),
+        left_out=no_units,
+        **dict.fromkeys(("low", "high", "unranked", "first", "alone", "shared"), np.full(len(position), np.nan)),
     )
 
 
@@ -405,11 +401,7 @@ def choose_two(number: npt.ArrayLike) -> Int64:
 
 def number_values(values: Float64) -> Int64:
     """The distinct values of each row (…, T) numbered from 0, ascending; equal values have one number, int64 (…, T)."""
-    order = np.argsort(values, axis=-1)
-    ordered = np.take_along_axis(values, order, axis=-1)
-    numbers = np.empty(values.shape, np.int64)
-    np.put_along_axis(numbers, order, np.cumsum(starts_of_ties(ordered), axis=-1) - 1, axis=-1)
-    return numbers
+    return rank_values(values, higher_is_better=False, ties="dense", missing="worst").astype(np.int64) - 1
 
 
 def count_ties(ordered: Int64) -> Int64:
@@ -418,16 +410,8 @@ def count_ties(ordered: Int64) -> Int64:
     >>> count_ties(np.array([[1, 1, 1, 4], [0, 0, 2, 2]])).tolist()
     [3, 2]
     """
-    position = np.arange(ordered.shape[-1])
-    start = np.maximum.accumulate(np.where(starts_of_ties(ordered), position, 0), axis=-1)
-    return np.asarray((position - start).sum(axis=-1))
-
-
-def starts_of_ties(ordered: npt.NDArray[np.generic]) -> Bool:
-    """Where a value differs from the one before it in sorted rows (…, T)."""
-    starts = np.ones(ordered.shape, np.bool_)
-    np.not_equal(ordered[..., 1:], ordered[..., :-1], out=starts[..., 1:])
-    return starts
+    before_it = np.arange(1, ordered.shape[-1] + 1) - number_ties(find_ties(ordered, 0), "min")
+    return np.asarray(before_it.sum(axis=-1), np.int64)
 
 
 def count_inversions(codes: Int64) -> Int64:
