@@ -23,7 +23,7 @@ from evaluation.leaderboard.ranked_table import rank_table
 from evaluation.leaderboard.score_csv import ScoresInFile, rows_of_columns, table_of_rows
 from evaluation.leaderboard.verdict import verdict_sentences
 from evaluation.model import ScoreTable
-from evaluation.study.audit import View, audit_scores_in_file, weight_views
+from evaluation.study.audit import AuditView, audit_scores_in_file, weight_views
 
 COLUMNS = ("pq:descending", "hd:ascending")
 # A leads on P1 to P3 by a little, B is ahead by far on P4; hd is in favour of B everywhere
@@ -158,7 +158,9 @@ def places(of: ScoreTable, rules: RankingRules) -> dict[str, float]:
 @pytest.mark.parametrize("method", ["sum_of_ranks", "rank_then_aggregate", "test_then_rank", "ranked_pairs"])
 def test_without_a_column_the_board_is_that_of_the_other_one(method: Any) -> None:
     of, rules = made(np.random.default_rng(2).random((3, 2, 6))), RULES.model_copy(update={"method": method})
-    (view,) = [view for view in weight_views(View(of, rules, {}), None) if view.values == {"weights": "m.x without"}]
+    (view,) = [
+        view for view in weight_views(AuditView(of, rules, {}), None) if view.values == {"weights": "m.x without"}
+    ]
     alone = ScoreTable(of.teams, ("m.y",), np.ones(1, bool), np.ones(1), of.overall[:, 1:], of.units, of.by_unit[:, 1:])  # type: ignore[index]
     assert places(view.table, view.rules) == places(alone, rules.model_copy(update={"columns": rules.columns[1:]}))
 

@@ -48,7 +48,7 @@ def bootstrap(
     *,
     strata: Int64 | None = None,
 ) -> tuple[Interval, ...]:
-    """The confidence interval of each column.
+    """Compute the confidence interval of each column.
 
     groups    group of each case, int64 (U,); every number from 0 to G - 1 occurs. Groups are numbered, and cases
               sorted, by name: the same seed then draws the same ones whatever the order of files.
@@ -79,7 +79,7 @@ def bootstrap(
     stratum = np.zeros(len(groups), np.int64) if strata is None else strata
 
     def score(samples: Iterable[Samples], of_drawn: Float64 | None = of_group) -> Float64:
-        """The columns in samples, float64 (S, K); ``of_drawn``: the metrics of the drawn groups, if they are known."""
+        """Score the columns in samples, float64 (S, K). ``of_drawn``: metrics of the drawn groups, if known."""
         return np.concatenate(
             [score_samples(table, part, of_case, columns, evaluate, stratum, of_group=of_drawn) for part in samples]
         )
@@ -117,7 +117,7 @@ def bootstrap(
 
 
 def interval_of(ends: Float64, estimate: float, often_defined: bool) -> Interval:
-    """One interval from its ends (2,), NaN if it has none."""
+    """Make an interval of its ends (2,), NaN if it has none; else say why there is none."""
     if math.isnan(estimate):
         return Interval(None, None, "undefined")
     if not often_defined:
@@ -127,7 +127,7 @@ def interval_of(ends: Float64, estimate: float, often_defined: bool) -> Interval
 
 
 def percentile_interval(replicates: Float64, level: float) -> Float64:
-    """The middle part of the samples, ``level`` of them: quantiles (1 - level) / 2 and (1 + level) / 2, float64 (K, 2).
+    """Take the middle ``level`` of the samples: quantiles (1 - level) / 2 and (1 + level) / 2, float64 (K, 2).
 
     replicates  of each column in each sample, float64 (S, K), NaN where it is undefined; those are left out
 
@@ -142,7 +142,7 @@ def percentile_interval(replicates: Float64, level: float) -> Float64:
 
 
 def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, level: float) -> Float64:
-    """The bias-corrected and accelerated interval, float64 (K, 2): other quantiles than the percentile interval.
+    """Compute the bias-corrected and accelerated interval, float64 (K, 2), by other quantiles of the samples.
 
     replicates  of each column in each sample, float64 (S, K), NaN where it is undefined; those are left out
     estimate    of each column in the data set, float64 (K,)
@@ -181,7 +181,7 @@ def bca_interval(replicates: Float64, estimate: Float64, jackknife: Float64, lev
 def studentised_interval(
     replicates: Float64, estimate: Float64, errors: Float64, own: Float64, level: float
 ) -> Float64:
-    """The bootstrap-t interval, float64 (K, 2): how many standard errors samples lie from the estimate.
+    """Compute the bootstrap-t interval, float64 (K, 2), by how many standard errors samples lie from the estimate.
 
     replicates, estimate  as in ``bca_interval``
     errors  the standard error of each column in each sample, made from that sample, float64 (S, K)
@@ -203,7 +203,7 @@ def studentised_interval(
 def standard_errors(
     weights: Int64, replicates: Float64, estimate: Float64, jackknife: Float64, alone: Float64
 ) -> Float64:
-    """The standard error of each column in each sample, from the groups of that sample, float64 (S, K).
+    """Compute the standard error of each column in each sample from the groups of that sample, float64 (S, K).
 
     weights     how often each sample has each group, int64 (S, G)
     replicates  of each column in each sample, float64 (S, K)
@@ -231,7 +231,7 @@ def standard_errors(
 
 
 def nested_jackknife(weights: Int64, groups: Int64, score: Callable[[Iterable[Samples]], Float64]) -> Float64:
-    """The standard error of each column in each sample, by the jackknife of that sample, float64 (S, K).
+    """Compute the standard error of each column in each sample by the jackknife of that sample, float64 (S, K).
 
     weights  how often each sample has each group, int64 (S, G)
     score    the columns in samples, float64 (B, K)
@@ -260,19 +260,19 @@ def nested_jackknife(weights: Int64, groups: Int64, score: Callable[[Iterable[Sa
 
 
 def each_alone(groups: Int64) -> Samples:
-    """One sample for each group, which holds that group once."""
+    """Make one sample of each group, which holds that group once."""
     units = group_units(groups)
     return Samples(scipy.sparse.eye_array(units.shape[0], dtype=np.int64, format="csr"), units)
 
 
 def drawn_groups(samples: Samples, groups: Int64) -> Int64:
-    """How often each sample has each group, int64 (S, G)."""
+    """Count how often each sample has each group, int64 (S, G)."""
     of_unit = groups[samples.units.indices[samples.units.indptr[:-1]]]
     return np.asarray((samples.drawn @ count_indices(of_unit[:, None], int(groups.max()) + 1)).toarray())
 
 
 def acceleration(jackknife: Float64) -> Float64:
-    """How fast the spread of each column changes with its value, from the jackknife (G, K), NaN left out; (K,)."""
+    """Estimate from the jackknife (G, K) how fast the spread of each column changes with its value, (K,)."""
     defined = ~np.isnan(jackknife)
     mean = np.where(defined, jackknife, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
     distance = np.where(defined, mean - jackknife, 0.0)
@@ -283,7 +283,7 @@ def acceleration(jackknife: Float64) -> Float64:
 
 
 def quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = None) -> Float64:
-    """Quantiles of each column of replicates (S, K), each column its own shares (K, Q); NaN left out; (K, Q).
+    """Compute quantiles of each column of replicates (S, K) without NaN, each at its own shares (K, Q); (K, Q).
 
     defined  which columns have any, bool (K,); if not given, those that are defined often enough. NaN for the others
 
@@ -301,7 +301,7 @@ def quantiles(replicates: Float64, shares: Float64, *, defined: Bool | None = No
 
 
 def often_defined(replicates: Float64) -> Bool:
-    """Which columns are defined in at least nine samples of ten, bool (K,)."""
+    """Mark the columns that are defined in at least nine samples of ten, bool (K,)."""
     often: Bool = np.count_nonzero(~np.isnan(replicates), axis=0) >= DEFINED_SHARE * len(replicates)
     return often
 
@@ -345,7 +345,7 @@ class Samples:
     units: Any
 
     def cases(self) -> Any:
-        """How often each sample has each case, sparse int64 (S, U)."""
+        """Count how often each sample has each case, sparse int64 (S, U)."""
         weights = self.drawn @ self.units
         weights.sort_indices()
         return weights
@@ -354,7 +354,7 @@ class Samples:
 def resample(
     groups: Int64, *, samples: int, seed: int, stages: Stages, strata: Int64 | None = None
 ) -> Iterator[Samples]:
-    """Samples of as many groups as there are, drawn with replacement; some at a time, ``samples`` in all.
+    """Draw samples of as many groups as there are, with replacement; some at a time, ``samples`` in all.
 
     groups  group of each case, int64 (U,); every number from 0 to G - 1 occurs. Number the groups in the order of their
             names, and sort the cases inside them by name: what is drawn are indices in that order.
@@ -388,7 +388,7 @@ def resample(
 
 
 def draw_in_strata(strata: Int64, samples: int, integers: RandomIntegers) -> Int64:
-    """Units drawn with replacement from their own strata, int64 (samples, N), from the stratum of each unit, (N,).
+    """Draw units with replacement from their own strata, int64 (samples, N), by the stratum of each unit, (N,).
 
     One word for each drawn unit, as without strata.
 
@@ -419,7 +419,7 @@ def draw_cases(drawn: Int64, groups: Int64, integers: RandomIntegers) -> Samples
 
 
 def count_indices(indices: Int64, number: int) -> Any:
-    """How often each of ``number`` indices occurs in each row, sparse int64 (S, number)."""
+    """Count how often each of ``number`` indices occurs in each row, sparse int64 (S, number)."""
     row = np.repeat(np.arange(len(indices)), indices.shape[1])
     return scipy.sparse.csr_array(
         (np.ones(indices.size, np.int64), (row, indices.ravel())), shape=(len(indices), number)
@@ -427,18 +427,18 @@ def count_indices(indices: Int64, number: int) -> Any:
 
 
 def group_units(groups: Int64) -> Any:
-    """The groups as unions of their cases, sparse int64 (G, U)."""
+    """Make units of the groups, each the union of its cases, sparse int64 (G, U)."""
     return count_indices(groups[:, None], int(groups.max()) + 1).T.tocsr()
 
 
 def everything(groups: Int64) -> Samples:
-    """The data set as it is, as the one sample that has every group once."""
+    """Make the one sample that has every group once: the data set as it is."""
     units = group_units(groups)
     return Samples(scipy.sparse.csr_array(np.ones((1, units.shape[0]), np.int64)), units)
 
 
 def leave_one_out(groups: Int64) -> Iterator[Samples]:
-    """The data set as it is, then without each of its groups in turn (the jackknife); some at a time, 1 + G in all.
+    """Yield the data set as it is, then without each of its groups (the jackknife); some at a time, 1 + G in all.
 
     >>> next(leave_one_out(np.array([0, 0, 1]))).cases().toarray().tolist()
     [[1, 1, 1], [0, 0, 1], [1, 1, 0]]
@@ -461,7 +461,7 @@ def score_samples(
     *,
     of_group: Float64 | None = None,
 ) -> Float64:
-    """The columns in every sample, float64 (S, K); NaN where one is undefined.
+    """Score the columns in every sample, float64 (S, K); NaN where one is undefined.
 
     of_case  the metrics of every single case, float64 (U, M), NaN where one is left out
     strata   stratum of each case, int64 (U,), from 0
@@ -474,7 +474,7 @@ def score_samples(
         of_group = evaluate_units(table, samples.units, evaluate) if has_groups else np.empty((0, 0))
 
     def within(unit: AggregationUnit, part: Bool) -> Float64:
-        """All metrics aggregated over the cases that are in a part of the data set, (S, M)."""
+        """Aggregate all metrics over the cases that are in a part of the data set, (S, M)."""
         if unit == "pooled":
             weights = keep_cases(cases, part)
             if weights.nnz == 0:  # none of these samples has a case of the stratum
@@ -496,7 +496,7 @@ def score_samples(
 
 
 def evaluate_units(table: CaseTable, weights: Any, evaluate: Evaluate) -> Float64:
-    """All metrics of units given by their weights over cases (B, U), ``UNITS_AT_ONCE`` at a time; float64 (B, M).
+    """Evaluate all metrics of units, whose weights over cases are (B, U), ``UNITS_AT_ONCE`` at a time; float64 (B, M).
 
     NaN for units without a case, which a metric is never asked for.
     """
@@ -511,7 +511,7 @@ def evaluate_units(table: CaseTable, weights: Any, evaluate: Evaluate) -> Float6
 
 
 def keep_cases(weights: Any, part: Bool) -> Any:
-    """Weights over cases (S, U) without those that are outside a part, bool (U,)."""
+    """Take from weights over cases (S, U) those of cases that are outside a part of the data set, bool (U,)."""
     if part.all():
         return weights
     inside = scipy.sparse.csr_array(
@@ -522,7 +522,7 @@ def keep_cases(weights: Any, part: Bool) -> Any:
 
 
 def weighted_mean(weights: Any, values: Float64) -> Float64:
-    """Mean of each column of values (N, M) under each row of weights (S, N), NaN left out; (S, M).
+    """Average each column of values (N, M) under each row of weights (S, N), NaN left out; (S, M).
 
     ``sum w v / sum w`` over the values that are defined; NaN where none is. Added up in the order of the values.
 
@@ -535,7 +535,7 @@ def weighted_mean(weights: Any, values: Float64) -> Float64:
 
 
 def mean_of_parts(parts: Iterator[Float64]) -> Float64:
-    """Mean over parts (strata) of values (S, M), those that are NaN left out; NaN where all are."""
+    """Average values (S, M) over parts of the data set (strata), NaN left out; NaN where all are."""
     total, number = np.zeros(1), np.zeros(1, np.int64)
     for values in parts:
         defined = ~np.isnan(values)

@@ -38,7 +38,7 @@ def stack_cases(
     measures: Sequence[str],
     areas_mm2: Sequence[float | None],
 ) -> CaseTable:
-    """A table with a row for each case, in their order; at least one.
+    """Stack the counts of cases, at least one, to a table with a row for each, in their order.
 
     shared     what no matching rule can change, of each case; empty if it is told elsewhere
     measures   those that the table is to have; where a case lacks one its sum is 0
@@ -67,7 +67,7 @@ def stack_cases(
 
 
 def is_empty(counts: MatchCounts) -> bool:
-    """Whether a case was submitted without a prediction although the reference has nuclei."""
+    """Tell whether a case was submitted without a nucleus although the reference has nuclei."""
     return not counts.missing and bool(counts.confusion[1:].any()) and not counts.confusion[:, 1:].any()
 
 
@@ -97,13 +97,13 @@ def stack_predictions(counts: Sequence[MatchCounts], shared: Sequence[SharedCoun
 
 
 def joined_if_known(arrays: Sequence[npt.NDArray[Element] | None]) -> npt.NDArray[Element] | None:
-    """The arrays of all cases, one after the other; None if there are none, or if one is not known."""
+    """Join the arrays of all cases, one after the other; None if there are none, or if one is not known."""
     known = [array for array in arrays if array is not None]
     return np.concatenate(known) if known and len(known) == len(arrays) else None
 
 
 def measure_sums(pairs: PairSamples, cases: int, classes: int) -> dict[str, Float64]:
-    """The sum of each measure by case, class of the reference, and whether the prediction has it too, (U, C, 2).
+    """Sum each measure by case, class of the reference, and whether the prediction has that class too, (U, C, 2).
 
     Each is the exact sum, rounded once (``math.fsum``), so the order of the nuclei does not change a digit.
     """
@@ -122,7 +122,7 @@ def measure_sums(pairs: PairSamples, cases: int, classes: int) -> dict[str, Floa
 
 
 def unite(table: CaseTable, members: Sequence[Sequence[int]] | Sequence[Int64]) -> Units:
-    """Units that are unions of cases: the rows of the table that belong to each, at least one."""
+    """Unite cases into units. ``members``: the rows of the table that belong to each, at least one."""
     rows = np.concatenate([np.asarray(rows, np.int64) for rows in members])
     bounds = np.concatenate([[0], np.cumsum([len(rows) for rows in members])])
     return Units(table, Unions(rows, bounds, len(table)))
@@ -149,7 +149,7 @@ class PenalisedScores:
     scores: Scores
 
     def part(self, units: slice) -> PenalisedScores:
-        """Some of the units."""
+        """Cut the scores down to some of the units."""
         scores = Scores(self.scores.value[units], self.scores.reason[units])
         return PenalisedScores(self.value[units], self.penalised[units], scores)
 
@@ -157,7 +157,7 @@ class PenalisedScores:
 def penalise(
     scores: Scores, units: Units, worst: Float64, *, undefined: UndefinedRule, counts_missed: bool
 ) -> PenalisedScores:
-    """The value of each unit that enters a mean.
+    """Decide which value of each unit enters a mean.
 
     worst          the worst value in each unit, float64 (B,), NaN if the metric has none: then nothing is penalised
     counts_missed  whether missed nuclei already make the metric worse
@@ -185,7 +185,7 @@ def penalise(
 def mean_of_units(
     penalised: PenalisedScores, strata: Sequence[Sequence[int]] | None = None, *, worst: Better | None = None
 ) -> UnitMean:
-    """Mean of a metric over units; every unit weighs the same. Summed exactly (``math.fsum``), so in any order.
+    """Average a metric over units, which weigh the same. The sum is exact (``math.fsum``), so that no order matters.
 
     strata   the units of each stratum: then the mean over strata of their means, each stratum weighing the same; one of
              which every unit is left out is left out
@@ -211,7 +211,7 @@ def mean_of_units(
 
 
 def worst_value(values: Sequence[float], better: Better) -> float:
-    """The lowest where higher is better, the highest where lower is, the farthest from 1 of ratios.
+    """Choose the worst value: the lowest if higher is better, the highest if lower is, of ratios the farthest from 1.
 
     >>> worst_value([0.5, 0.9], "higher"), worst_value([0.5, 0.9], "lower"), worst_value([0.5, 1.2], "one")
     (0.5, 0.9, 0.5)

@@ -96,13 +96,13 @@ def compare_on_common(
 
 
 def draw(groups: int, *, samples: int, seed: int) -> Any:
-    """How often each sample has each group, sparse int64 (S, G)."""
+    """Draw samples of groups: how often each has each group, sparse int64 (S, G)."""
     (weights,) = draw_units(groups, samples=samples, seed=seed, at_once=samples)
     return scipy.sparse.csr_array(weights)
 
 
 def describe(by_group: Float64, weights: Any) -> Float64:
-    """The mean over groups, float64 (P, K), and both ends of its interval in the samples, stacked to (3, P, K).
+    """Compute the mean over groups and both ends of its interval in the samples, stacked to float64 (3, P, K).
 
     by_group  float64 (P, K, G), NaN where a pair has no common nucleus in a group
     weights   sparse int64 (S, G), or None: no interval

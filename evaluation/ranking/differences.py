@@ -33,7 +33,7 @@ BYTES_KEPT = 1_000_000_000  # of what is known of all pairs of teams, over all c
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Differences:
-    """What the team of the row is ahead of the team of the column, in one column, (R, T) each; NaN where unknown.
+    """By how much the team of the row is ahead of the team of the column, for one metric, (R, T); NaN where unknown.
 
     rows     int64 (R,), which teams the rows are
     units    int64, in which both have a value
@@ -67,7 +67,7 @@ class Differences:
 def paired_differences(
     values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0, rows: Sequence[int] | None = None
 ) -> Differences:
-    """The differences of pairs of teams, from their values in units, float64 (T, G), NaN where there is none.
+    """Compare pairs of teams by their values in units, float64 (T, G), NaN where there is none.
 
     rows    teams that are compared with all others, None: every team. The level is that of all pairs nevertheless
     level   error of all intervals together, such as 0.05: each has the level divided by the number of pairs
@@ -115,12 +115,12 @@ def paired_differences(
 
 
 def negligible(values: Float64) -> float:
-    """Differences of values, float64 (T, G), up to here differ from 0 by rounding only."""
+    """Compute up to where differences of values, float64 (T, G), differ from 0 by rounding only."""
     return 1e-12 * max(float(np.nanmax(np.abs(values), initial=0.0)), 1e-300)
 
 
 def units_that_decide(effect: Float64, level: float) -> Float64:
-    """The fewest units, 5 or more, in which an interval does not hold 0 with probability 0.8, (…), as ``effect``.
+    """Compute the fewest units, 5 or more, in which an interval does not hold 0 with probability 0.8, float64 (…).
 
     effect  the mean in standard deviations; units are infinite where it is 0, NaN where it is NaN
 
@@ -150,7 +150,9 @@ def units_that_decide(effect: Float64, level: float) -> Float64:
 
 
 def half_width(units: Float64, mean: Float64, spread: Float64, level: float) -> Float64:
-    """Of the interval of a mean difference, from the standard deviation of the differences; NaN for too few units.
+    """Compute half the width of the interval of a mean difference from the standard deviation of the differences.
+
+    NaN for too few units.
 
     Where all differences are equal, as rounded values can be by chance, the sign test decides whether 0 is outside.
     """
@@ -160,7 +162,7 @@ def half_width(units: Float64, mean: Float64, spread: Float64, level: float) -> 
 
 
 def across_columns(tests: list[PairwiseTest | None]) -> list[int]:
-    """How many pairs of teams differ significantly in each column when all columns are corrected for together.
+    """Count the pairs of teams that differ significantly in each column when all columns are corrected for together.
 
     Holm's steps over columns: of K columns the one with the smallest p-value is tested at level / K, the next at
     level / (K - 1), and so on, until one has no pair that differs. The p-value of a column is the smallest of its
@@ -192,7 +194,7 @@ def across_columns(tests: list[PairwiseTest | None]) -> list[int]:
 def better_in_samples(
     values: Float64, *, higher_is_better: bool, level: float, margin: float = 0.0
 ) -> Callable[[Int64], Float64]:
-    """The function that counts in samples how many others are better than each team, float64 (S, T).
+    """Make the function that counts how many others are better than each team in samples, float64 (S, T).
 
     It takes how often each sample has each unit, int64 (S, G). "Better" is as in ``paired_differences``, of the units
     as often as they were drawn. NaN for a team that has no value in a sample.
@@ -221,7 +223,7 @@ def better_in_samples(
             mean = total / np.maximum(units, 1)
             variance = np.maximum(squares - total * mean, 0.0) / np.maximum(units - 1, 1)
             spread = np.sqrt(np.where(variance <= 1e-14 * squares, 0.0, variance))
-            mean, spread = (np.where(np.abs(of) <= least, 0.0, of) for of in (centre + mean, spread))
+            mean, spread = (np.where(np.abs(array) <= least, 0.0, array) for array in (centre + mean, spread))
             half = half_width(units, mean, spread, level / len(first))
             beyond = np.abs(mean) + half > margin  # not inside ± margin
             better += (beyond & (mean - half > 0)) @ each[other] + (beyond & (mean + half < 0)) @ each[one]
@@ -231,7 +233,7 @@ def better_in_samples(
 
 
 def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, level: float, columns: int = 1) -> Wins:
-    """The function that says how many others each team is significantly better than, int64 (S, T), in samples.
+    """Make the function that counts how many others each team is significantly better than in samples, int64 (S, T).
 
     values   float64 (T, G), NaN where a team has none
     columns  how many such functions are needed, which bounds what each may keep
@@ -264,7 +266,7 @@ def wins_in_samples(values: Float64, *, higher_is_better: bool, test: Test, leve
 
 
 def nemenyi_wins(doubled: Int64, level: float, weights: Int64) -> Int64:
-    """Friedman and Nemenyi from twice the ranks in units, (N, T), which no sample changes."""
+    """Count wins in samples by Friedman and Nemenyi, from twice the ranks in units, (N, T), which no sample changes."""
     teams, number = doubled.shape[1], weights.sum(axis=1)
     sums = weights @ doubled
     spread = ((sums - (number * (teams + 1))[:, None]) ** 2).astype(np.float64).sum(axis=1)
@@ -290,7 +292,7 @@ def nemenyi_wins(doubled: Int64, level: float, weights: Int64) -> Int64:
 
 
 def behind(sums: Int64, width: Float64) -> Int64:
-    """How many of each row of sums, (S, T), are larger than each of it by at least the width of the row, int64 (S, T).
+    """Count in each row of sums, (S, T), those that are larger than each by the width of the row or more, int64 (S, T).
 
     >>> behind(np.array([[1, 4, 6]]), np.array([2.5])).tolist()
     [[2, 0, 0]]
@@ -318,15 +320,15 @@ class WilcoxonWins:
         self.rounding = significance.rounding_of(cost)
         size = max(1, 2**20 // cost.shape[1] ** 2) if self.is_small else TEAM_PAIRS_AT_ONCE
         self.blocks = blocks(len(self.first), size)
-        self.kept = [self.linear(block) for block in self.blocks] if keep and not self.is_small else []
+        self.linear_parts = [self.linear(block) for block in self.blocks] if keep and not self.is_small else []
 
     def differences(self, block: slice) -> Float64:
-        """By how much the first team of each pair leads in each unit, (P, N); 0 for a lead of rounding."""
+        """Compute by how much the first team of each pair leads in each unit, (P, N); 0 if only by rounding."""
         difference = self.cost[self.second[block]] - self.cost[self.first[block]]
         return np.where(np.abs(difference) > self.rounding, difference, 0.0)
 
     def linear(self, block: slice) -> tuple[Float32, Float64, Any]:
-        """K 1 + d / 2, float32 (P, N), exact; 1 K 1 / 2, (P,); and whether the two are equal in a unit, sparse."""
+        """Compute K 1 + d / 2, float32 (P, N), exact; 1 K 1 / 2, (P,); and in which units the two are equal, sparse."""
         difference = self.differences(block)
         turned = np.zeros(difference.shape, np.float32)
         for row, of_pair in enumerate(difference):
@@ -341,8 +343,8 @@ class WilcoxonWins:
         return turned, constant, scipy.sparse.csr_array((difference == 0).astype(np.int64))
 
     def by_linear_part(self, index: int, drawn: Any) -> tuple[Float64, Float64]:
-        """Sum of the ranks won and how many units differ, (S, P) each; whole numbers and quarters, so exact."""
-        turned, constant, equal = self.kept[index] if self.kept else self.linear(self.blocks[index])
+        """Sum the ranks won, and count the units that differ, (S, P) each; whole numbers and quarters, so exact."""
+        turned, constant, equal = self.linear_parts[index] if self.linear_parts else self.linear(self.blocks[index])
         number = drawn.sum(axis=1)[:, None] - (equal @ drawn.T).T
         changed = scipy.sparse.csr_array(drawn - 1)
         if changed.nnz < drawn.size // 16:  # without single units
@@ -352,7 +354,7 @@ class WilcoxonWins:
         return won - constant, np.asarray(number, np.float64)
 
     def by_all_pairs(self, block: slice, drawn: Float64) -> tuple[Float64, Float64]:
-        """``by_linear_part``, but exactly, from all pairs of units."""
+        """Do what ``by_linear_part`` does without the approximation, from all pairs of units."""
         difference = self.differences(block)
         total = difference[:, :, None] + difference[:, None, :]
         both = (difference[:, :, None] != 0) & (difference[:, None, :] != 0)

@@ -23,7 +23,7 @@ SCORE_ROUNDING = 1e-9  # what may lie between two numbers that were added up in 
 def rank_values(
     values: Float64, *, higher_is_better: bool, ties: Ties, missing: Missing = "unranked", tolerance: float = 0.0
 ) -> Float64:
-    """Ranks along the last axis, float64 of the shape (..., T) of the values; 1 is best.
+    """Rank values along the last axis, float64 (..., T); 1 is best.
 
     ties       what equal values get: "min" 1, 2, 2, 4; "average" 1, 2.5, 2.5, 4; "dense" 1, 2, 2, 3
     missing    what NaN gets: "unranked" NaN, and no rank is taken from the others; "worst" the rank after all others,
@@ -52,7 +52,7 @@ def rank_values(
 
 
 def find_ties(ordered: Float64 | Int64, tolerance: float) -> Bool:
-    """Where a new rank begins in ascending values (..., T) with NaN at the end, bool (..., T). NaN are equal."""
+    """Mark where a new rank begins in ascending values (..., T) with NaN at the end, bool (..., T). NaN are equal."""
     begins = np.ones(ordered.shape, np.bool_)
     lower, upper = ordered[..., :-1], ordered[..., 1:]
     if tolerance == 0:
@@ -66,7 +66,7 @@ def find_ties(ordered: Float64 | Int64, tolerance: float) -> Bool:
 
 
 def number_ties(begins: Bool, ties: Ties) -> Float64:
-    """Ranks of entries in order, float64 (..., T), from where a new rank begins, bool (..., T).
+    """Number the entries of an order with their ranks, float64 (..., T), from where a new rank begins, bool (..., T).
 
     >>> begins = np.array([True, True, False, True])
     >>> number_ties(begins, "average").tolist(), number_ties(begins, "dense").tolist()
@@ -86,7 +86,7 @@ def number_ties(begins: Bool, ties: Ties) -> Float64:
 
 
 def weighted_median(values: Float64, weights: Float64) -> Float64:
-    """Medians along the last axis, (..., N) -> (...): half of the weight lies below, half above.
+    """Compute medians along the last axis, (..., N) -> (...): half of the weight lies below, half above.
 
     In ascending order the first value at which the weights add up to more than half of them all; if they add up to
     exactly half at a value, the mean of that one and the next. With equal weights the median as it is known, and with
@@ -117,7 +117,7 @@ EQUAL = 1e-9  # margins that differ by less are equal: they are sums of weights
 
 
 def majority_margins(ranks: Float64, weights: Float64) -> Float64:
-    """Ballots on which the team of the row is ahead, less those on which it is behind, weighted; float64 (T, T).
+    """Count the ballots on which the team of the row is ahead, less those on which it is behind; float64 (T, T).
 
     ranks    float64 (T, K, G), of the teams on each ballot, 1 is best; NaN: the ballot says nothing about the team
     weights  float64 (K,), of the ballots of each column
@@ -132,7 +132,7 @@ def majority_margins(ranks: Float64, weights: Float64) -> Float64:
 
 
 def lock_pairs(margins: Float64) -> Bool:
-    """Which team stands before which, bool (T, T), a partial order: of a margin of 0, or in a cycle, neither may.
+    """Order teams by their duels: which stands before which, bool (T, T). Neither may, of a margin of 0 or in a cycle.
 
     margins  float64 (T, T), antisymmetric
 
@@ -159,7 +159,7 @@ def lock_pairs(margins: Float64) -> Bool:
 
 
 def on_cycles(edges: Bool) -> Bool:
-    """Which edges of a graph lie on a cycle: both ends can be reached from each other."""
+    """Mark the edges of a graph that lie on a cycle: both ends can be reached from each other."""
     _, part = scipy.sparse.csgraph.connected_components(
         scipy.sparse.csr_array(edges), directed=True, connection="strong"
     )
@@ -167,7 +167,7 @@ def on_cycles(edges: Bool) -> Bool:
 
 
 def reach(edges: Bool) -> Bool:
-    """Which team can be reached from which along edges."""
+    """Mark which team can be reached from which along edges, bool (T, T)."""
     reached = edges
     while True:
         further = reached | (reached.astype(np.float32) @ reached.astype(np.float32) > 0)
@@ -255,7 +255,7 @@ def rank_behind(table: ScoreTable, rank: Callable[[ScoreTable], Ranking]) -> Ran
 
 
 def select_teams(table: ScoreTable, chosen: Bool) -> ScoreTable:
-    """The table of some of the teams."""
+    """Cut a table down to some of its teams."""
     if chosen.all():
         return table
     gaps = table.gaps
@@ -352,7 +352,7 @@ def rank_teams(
         rank_by_column=ranks,
         combined=combined,
         position=position,
-        why=explain(table, values, position, gaps if by_gap else gaps[..., :0]),
+        why=reasons_unranked(table, values, position, gaps if by_gap else gaps[..., :0]),
         left_out=gaps.sum(axis=-1),
         is_sum=method == "sum_of_ranks",
     )
@@ -368,7 +368,7 @@ def positions_of(
     missing: Missing,
     tolerance: float = SCORE_ROUNDING,
 ) -> Float64:
-    """Positions of the teams, float64 (..., T), from values in columns (..., T, K); NaN for teams not ranked.
+    """Rank the teams by their values in columns, (..., T, K): positions, float64 (..., T); NaN for teams not ranked.
 
     The part that all methods share; ``higher_is_better`` and ``weights`` are (K,). ``tolerance`` is that of the values.
 
@@ -385,7 +385,7 @@ def positions_of(
 
 
 def rank_combined(combined: Float64, columns: int, *, method: RankingMethod, ties: Ties) -> Float64:
-    """The rank of the combined number; of better_teams in one column it is the rank already, a whole number."""
+    """Rank the combined numbers. Of better_teams in one column they are ranks already, whole numbers."""
     if method == "better_teams" and columns == 1:
         return np.round(combined)
     return rank_values(combined, higher_is_better=False, ties=ties, tolerance=SCORE_ROUNDING)
@@ -400,7 +400,7 @@ class UnitValues:
 
 
 def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing: Missing) -> UnitValues:
-    """The values of units that a method aggregates: those of the table, or the ranks in each unit.
+    """Return the values of units that a method aggregates: those of the table, or the ranks in each unit.
 
     Ranks are those of rank_then_aggregate and ranked_pairs: NaN where no team has a value; and everywhere for a team
     that lacks a value where another has one, if such teams are not ranked. Raises ``ValueError`` if the table has no
@@ -425,7 +425,7 @@ def unit_values(table: ScoreTable, *, method: RankingMethod, ties: Ties, missing
 
 
 def aggregate_units(by_unit: Float64, aggregate: Aggregate) -> Float64:
-    """Mean or median along the last axis, (..., G) -> (...): over the units that have a value; NaN if none has.
+    """Take the mean or median along the last axis, (..., G) -> (...), of the units that have a value; NaN if none has.
 
     >>> by_unit = np.array([[0.25, 0.5, np.nan, 1.5], [np.nan] * 4])
     >>> aggregate_units(by_unit, "mean").tolist(), aggregate_units(by_unit, "median").tolist()
@@ -440,7 +440,7 @@ def aggregate_units(by_unit: Float64, aggregate: Aggregate) -> Float64:
 
 
 def number_of_wins(matrix: npt.NDArray[np.int8], known: Bool, others: Bool) -> Float64:
-    """How many others each team is significantly better than, float64 (T, K); NaN where not ``known``.
+    """Count the others that each team is significantly better than, float64 (T, K); NaN where not ``known``.
 
     matrix  int8 (K, T, T), 1 where the row is better
     known   bool (T, K), whether a team has a value in a column
@@ -456,7 +456,7 @@ def number_of_wins(matrix: npt.NDArray[np.int8], known: Bool, others: Bool) -> F
 def rank_columns(
     values: Float64, method: RankingMethod, *, higher_is_better: Bool, ties: Ties, missing: Missing, tolerance: float
 ) -> Float64:
-    """Ranks of the teams in each column, float64 (..., T, K) as the values; NaN for teams that are not ranked.
+    """Rank the teams in each column, float64 (..., T, K) as the values; NaN for teams that are not ranked.
 
     Of better_teams, whose values are numbers of better teams, they are one more than these; of a ranked team without a
     value all that have one are better.
@@ -477,7 +477,7 @@ def rank_columns(
 
 
 def combine_ranks(ranks: Float64, *, method: RankingMethod, weights: Float64) -> Float64:
-    """One number for each team, float64 (...), from its ranks in columns (..., K); NaN from NaN. Lower is better."""
+    """Combine the ranks of each team in columns, (..., K), into one number, float64 (...); NaN from NaN."""
     if method == "absolute":
         return ranks[..., 0].copy()
     if method == "median_of_ranks":
@@ -494,15 +494,15 @@ def has_value(table: ScoreTable) -> Bool:
 
 
 def find_gaps(table: ScoreTable) -> Bool:
-    """Where a team has no value in a unit although another team has one, bool (T, K, G); G is 0 without units."""
+    """Mark where a team has no value in a unit although another team has one, bool (T, K, G); G is 0 without units."""
     if table.by_unit is None:
         return np.zeros((len(table.teams), len(table.columns), 0), np.bool_)
     absent = np.isnan(table.by_unit)
     return np.asarray(absent & ~absent.all(axis=0))
 
 
-def explain(table: ScoreTable, values: Float64, position: Float64, gaps: Bool) -> dict[str, str]:
-    """Why teams have no position. Units are counted, not named: their names may be hidden from participants.
+def reasons_unranked(table: ScoreTable, values: Float64, position: Float64, gaps: Bool) -> dict[str, str]:
+    """Say why teams have no position. Units are counted, not named: their names may be hidden from participants.
 
     gaps  bool (T, K, G), units whose lack was enough; G is 0 where only columns count
     """
@@ -526,7 +526,7 @@ def explain(table: ScoreTable, values: Float64, position: Float64, gaps: Bool) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """Values without gaps.
+    """Values of teams in columns and units after their gaps were settled.
 
     values    float64 (T, K, G), what ranks
     own       float64 (T, K, G), what is evidence: the same without values that stand in the place of missing ones
@@ -586,7 +586,7 @@ def has_replaced(table: ScoreTable) -> bool:
 
 
 def keep_complete_units(table: ScoreTable) -> ScoreTable:
-    """The table with those units only, column by column, in which every team has a value that has any.
+    """Cut a table down to the units, column by column, in which every team has a value that has any.
 
     A column that loses a unit is the mean over the others: what it was over all units is not known of them.
     """

@@ -80,7 +80,7 @@ class PairwiseTest:
 
 @dataclass(frozen=True, slots=True)
 class Friedman:
-    """A statistic with its p-value, and where that comes from."""
+    """Friedman's statistic with its p-value, and where that comes from."""
 
     statistic: float
     p_value: float
@@ -89,7 +89,7 @@ class Friedman:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairTests:
-    """All pairs of T teams.
+    """The tests of all pairs of T teams.
 
     p_values  float64 (T, T)
     ahead     int8 (T, T): 1 if the row did better than the column, -1 if worse
@@ -206,7 +206,7 @@ def compare_teams(
 
 
 def why_no_test(cost: Float64) -> NoTest | None:
-    """Why teams cannot be tested by their values in the units that all of them have, (T, N)."""
+    """Say why teams cannot be tested by their values in the units that all of them have, (T, N); None if they can."""
     teams, units = cost.shape
     if teams < 2:
         return "one-team"
@@ -214,7 +214,7 @@ def why_no_test(cost: Float64) -> NoTest | None:
 
 
 def ex_aequo_positions(comparison: PairwiseTest) -> Float64:
-    """Positions in which teams that cannot be told apart may share a place, float64 (T,); NaN for teams not compared.
+    """Rank teams so that those which cannot be told apart may share a place, float64 (T,); NaN if not compared.
 
     Competition ranks ("1, 1, 3") of the number of teams that are significantly better; all are 1 if nothing was tested.
     Teams of different places need not differ: below, the second and the third do not. Teams of one place never differ
@@ -231,7 +231,7 @@ def ex_aequo_positions(comparison: PairwiseTest) -> Float64:
 
 
 def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ...]:
-    """The bars of a critical-difference diagram: see ``PairwiseTest.cliques``. Teams without a mean rank are in none.
+    """Find the bars of a critical-difference diagram, ``PairwiseTest.cliques``. Teams without a mean rank are in none.
 
     Under Nemenyi these are all maximal groups of teams that do not differ, since only the difference of mean ranks
     decides. Under Wilcoxon there may be further groups, of teams that do not stand together. Teams with the same mean
@@ -251,7 +251,7 @@ def find_cliques(mean_ranks: Float64, better: Int8) -> tuple[tuple[int, ...], ..
 
 
 def rank_in_units(cost: Float64) -> Int64:
-    """Twice the ranks of teams in every unit, int64 (N, T), from their values, float64 (T, N), the lowest first.
+    """Rank teams in every unit by their values, float64 (T, N), the lowest first: twice the ranks, int64 (N, T).
 
     Equal values get their average rank.
     """
@@ -263,7 +263,7 @@ def rank_in_units(cost: Float64) -> Int64:
 
 
 def friedman_test(doubled: Int64, chance: RankSums | None = None) -> Friedman:
-    """Friedman's chi-square, corrected for ties, of k teams in N units; statistic 0 and p 1 if all values are equal.
+    """Test k teams in N units by Friedman's chi-square, corrected for ties: 0, and p 1, if all values are equal.
 
     doubled  int64 (N, k), twice the ranks in each unit
 
@@ -290,7 +290,7 @@ def friedman_test(doubled: Int64, chance: RankSums | None = None) -> Friedman:
 
 
 def nemenyi(doubled: Int64, chance: RankSums | None = None) -> PairTests:
-    """Nemenyi's test of all pairs of k teams in N units, from the difference of their sums of ranks.
+    """Test all pairs of k teams in N units as Nemenyi does, by the difference of their sums of ranks.
 
     p is the probability that the largest difference of two sums is as large: that of ``chance``. Without it, that the
     range of k independent normal values is above |difference of mean ranks| divided by sqrt(k (k + 1) / (12 N)), where
@@ -310,7 +310,7 @@ def nemenyi(doubled: Int64, chance: RankSums | None = None) -> PairTests:
 
 @lru_cache(maxsize=1024)
 def critical_difference(teams: int, units: int, level: float) -> float:
-    """The difference of mean ranks from which on Nemenyi's p <= level. Demsar 2006: q sqrt(k (k + 1) / (6 N)).
+    """Compute the difference of mean ranks from which on Nemenyi's p <= level. Demsar 2006: q sqrt(k (k + 1) / (6 N)).
 
     >>> round(critical_difference(4, 14, 0.05), 2), round(critical_difference(4, 14, 0.10), 2)
     (1.25, 1.12)
@@ -320,7 +320,7 @@ def critical_difference(teams: int, units: int, level: float) -> float:
 
 
 def range_tail(width: Float64, number: int) -> Float64:
-    """Probability that the range of k independent standard normal values is above each width, float64 (W,).
+    """Compute the probability that the range of k independent normal values is above each width, float64 (W,).
 
     1 - k int phi(z) (Phi(z) - Phi(z - w))^(k - 1) dz, where z is the largest value: the tail of the studentised range
     with infinitely many degrees of freedom. The trapezoidal rule in steps of 1/16 is within 1e-12 of it for 2 to 10,000
@@ -347,7 +347,7 @@ def range_tail(width: Float64, number: int) -> Float64:
 
 
 def wilcoxon_holm(cost: Float64) -> PairTests:
-    """Wilcoxon's signed-rank test of all pairs of teams, float64 (T, N), two-sided, with Holm's correction."""
+    """Test all pairs of teams, float64 (T, N), by Wilcoxon's signed ranks, two-sided, with Holm's correction."""
     signed = rank_pairs(cost)
     p_values = correct_holm(two_sided(signed))
     how: Distribution = "exact" if (signed.differing <= EXACT_UNITS).all() else "approximation"
@@ -355,7 +355,7 @@ def wilcoxon_holm(cost: Float64) -> PairTests:
 
 
 def wilcoxon_one_sided(cost: Float64) -> PairTests:
-    """Wilcoxon's test of "the row is better than the column" for all pairs, normal with continuity correction."""
+    """Test all pairs by Wilcoxon's signed ranks for "the row is better than the column": normal, with continuity."""
     signed = rank_pairs(cost)
     more = signed.doubled_won / 2 - signed.doubled_sum / 4
     spread = standard_deviation(signed)
@@ -371,7 +371,7 @@ SIGNED_RANK_TESTS: dict[Test, Callable[[Float64], PairTests]] = {
 
 
 def rank_pairs(cost: Float64) -> SignedRanks:
-    """Signed ranks of all pairs of teams, float64 (T, N); a unit is won by the lower cost."""
+    """Rank the differences of all pairs of teams, float64 (T, N); a unit is won by the lower cost."""
     teams, units = cost.shape
     rounding, at_once = rounding_of(cost), max(1, SORTED_AT_ONCE // units)
     return concatenated(
@@ -384,7 +384,7 @@ def rank_pairs(cost: Float64) -> SignedRanks:
 
 
 def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
-    """Signed ranks of pairs from the lead of the first team over the second in each unit, float64 (P, N).
+    """Rank the leads of the first team of each pair over the second in each unit, float64 (P, N).
 
     One sort does it: the lowest bit of |difference| holds who won. Units in which the two are equal get no rank.
 
@@ -415,7 +415,7 @@ def rank_differences(difference: Float64, rounding: float) -> SignedRanks:
 
 
 def rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> SignedRanks:
-    """Signed ranks where differences are tied or 0: (P, N), which are won, how large they are, and where ties begin."""
+    """Rank differences of which some are tied or 0, (P, N): which are won, how large they are, where ties begin."""
     pairs, units = won.shape
     start = np.flatnonzero(begins)
     size = np.diff(start, append=begins.size)
@@ -436,7 +436,7 @@ def rank_tied(won: Int64, ordered: Float64, begins: Bool, rounding: float) -> Si
 
 
 def two_sided(signed: SignedRanks) -> Float64:
-    """Two-sided p-values of pairs, float64 (P,): exact where ``compare_teams`` says so, else normal."""
+    """Compute two-sided p-values of pairs, float64 (P,): exact where ``compare_teams`` says so, else normal."""
     won, lost = signed.doubled_won, signed.doubled_sum - signed.doubled_won
     p_values: Float64 = 2 * scipy.special.ndtr(-np.abs(won - lost) / 4 / standard_deviation(signed))
     exact = np.flatnonzero(signed.differing <= EXACT_UNITS)
@@ -451,14 +451,14 @@ def two_sided(signed: SignedRanks) -> Float64:
 
 
 def standard_deviation(signed: SignedRanks) -> Float64:
-    """Of the sum of the ranks won, sqrt(n (n + 1) (2 n + 1) / 24 - ties / 48), float64 (P,); 1 without ranks."""
+    """Compute that of the ranks won, sqrt(n (n + 1) (2 n + 1) / 24 - ties / 48), float64 (P,); 1 without ranks."""
     number = signed.differing
     variance = number * (number + 1) * (2 * number + 1) / 24 - signed.ties / 48
     return np.sqrt(np.where(number > 0, variance, 1.0))
 
 
 def exact_tail(pattern: int, number: int) -> Float64:
-    """Probability that twice the sum of ranks won is at most 0, 1, 2, …, if each rank is won or lost evenly.
+    """Compute how probable twice the sum of ranks won is at most 0, 1, 2, …, if each rank is won or lost evenly.
 
     number  of ranks; bit n of ``pattern`` is set where the n-th is above the one before it
 
@@ -477,13 +477,13 @@ def exact_tail(pattern: int, number: int) -> Float64:
 
 
 def who_is_ahead(signed: SignedRanks) -> Int8:
-    """Who of each pair has won more than half of the sum of ranks; ``PairTests.ahead``."""
+    """Say who of each pair has won more than half of the sum of ranks, as in ``PairTests.ahead``."""
     ahead = np.sign(2 * signed.doubled_won - signed.doubled_sum)
     return fill_pairs(ahead, -ahead, 0.0).astype(np.int8)
 
 
 def fill_pairs(above: npt.NDArray[Any], below: npt.NDArray[Any], diagonal: float) -> Float64:
-    """A table of teams against teams, float64 (T, T), from the values above its diagonal, (P,), and those below.
+    """Fill a table of teams against teams, float64 (T, T), with values above its diagonal, (P,), and below it.
 
     >>> fill_pairs(np.array([1, 2, 3]), np.array([4, 5, 6]), 0).tolist()
     [[0.0, 1.0, 2.0], [4.0, 0.0, 3.0], [5.0, 6.0, 0.0]]
@@ -496,7 +496,7 @@ def fill_pairs(above: npt.NDArray[Any], below: npt.NDArray[Any], diagonal: float
 
 
 def correct_holm(p_values: Float64) -> Float64:
-    """Holm's correction of M p-values, float64 (M,): the smallest times M, the next times M - 1, …; never descending.
+    """Correct M p-values by Holm, float64 (M,): the smallest times M, the next times M - 1, …; never descending.
 
     >>> correct_holm(np.array([0.25, 0.0625, 0.5])).tolist()
     [0.5, 0.1875, 0.5]
@@ -511,12 +511,12 @@ def correct_holm(p_values: Float64) -> Float64:
 
 
 def rounding_of(cost: Float64) -> float:
-    """By how much equal values, or equal differences of values, may differ."""
+    """Compute by how much equal values, or equal differences of values, may differ."""
     return VALUE_ROUNDING * float(np.abs(cost).max())
 
 
 def begin_groups(ordered: Float64, rounding: float) -> Bool:
-    """Where groups of equal values begin in ascending rows, bool of the same shape (N, M)."""
+    """Mark where groups of equal values begin in ascending rows, bool of the same shape (N, M)."""
     begins = np.ones(ordered.shape, np.bool_)
     np.greater(np.diff(ordered, axis=1), rounding, out=begins[:, 1:])
     return begins
@@ -561,7 +561,7 @@ LARGEST_INT64 = np.iinfo(np.int64).max
 
 
 def tails(outcomes: Int64, probability: Float64, values: Int64) -> Float64:
-    """Probability of an outcome that is at least each value, float64."""
+    """Compute the probability of an outcome that is at least each value, float64."""
     order = np.argsort(outcomes)
     above = np.append(np.cumsum(probability[order][::-1])[::-1], 0.0)
     tail = above[np.searchsorted(outcomes[order], values)]
@@ -569,7 +569,7 @@ def tails(outcomes: Int64, probability: Float64, values: Int64) -> Float64:
 
 
 def rank_sums(doubled: Int64, *, draws: int = DRAWS) -> RankSums | None:
-    """The distribution of sums of ranks in units with these ties; None where the approximations are used.
+    """Find the distribution of sums of ranks in units with these ties; None where the approximations are used.
 
     doubled  int64 (N, k), twice the ranks of k teams in each unit, average ranks where values are equal
 
@@ -592,7 +592,7 @@ def rank_sums(doubled: Int64, *, draws: int = DRAWS) -> RankSums | None:
 
 @lru_cache(maxsize=32)
 def distribution_of(patterns: bytes, units: int, teams: int, draws: int) -> RankSums:
-    """The distribution for units whose ranks, ascending, are ``patterns``, int64 (units, teams)."""
+    """Find the distribution for units whose ranks, ascending, are ``patterns``, int64 (units, teams)."""
     ranks = np.frombuffer(patterns, np.int64).reshape(units, teams)
     if units == 0:  # all teams are equal in every unit: there is no order to count, however many teams
         return described("exact", np.zeros((1, teams), np.int64), np.ones(1))
@@ -612,7 +612,7 @@ def distribution_of(patterns: bytes, units: int, teams: int, draws: int) -> Rank
 
 
 def sign_test(units: int) -> RankSums:
-    """Two teams that differ in some units: each is won or lost evenly."""
+    """Find the distribution of two teams that differ in some units, each of which is won or lost evenly."""
     won = np.arange(units + 1)
     ahead = np.abs(2 * won - units)
     ways = scipy.special.gammaln(units + 1) - scipy.special.gammaln(won + 1) - scipy.special.gammaln(units - won + 1)
@@ -620,14 +620,14 @@ def sign_test(units: int) -> RankSums:
 
 
 def described(how: Distribution, sums: Int64, probability: Float64) -> RankSums:
-    """From doubled sums of ranks, int64 (S, k), which add up to the same in each row."""
+    """Describe outcomes by their doubled sums of ranks, int64 (S, k), which add up to the same in each row."""
     teams = sums.shape[1]
     spread = ((sums - sums.sum(axis=1, keepdims=True) // teams) ** 2).sum(axis=1)
     return RankSums(how, spread, sums.max(axis=1) - sums.min(axis=1), probability)
 
 
 def all_sums(ranks: Int64) -> tuple[Int64, Float64]:
-    """All sums of doubled ranks with their probabilities, (S, k) and (S,).
+    """List all sums of doubled ranks with their probabilities, (S, k) and (S,).
 
     Unit by unit, from the sums so far. Which team has which sum does not matter, so sums are kept in ascending order.
     """
@@ -646,7 +646,7 @@ def all_sums(ranks: Int64) -> tuple[Int64, Float64]:
 
 
 def drawn_sums(ranks: Int64, draws: int) -> Int64:
-    """Doubled sums of ranks when the order in each unit is drawn, int64 (draws, k)."""
+    """Draw the order in each unit, and sum the doubled ranks, int64 (draws, k)."""
     units, teams = ranks.shape
     sums = np.zeros((draws, teams), np.int64)
     for unit, orders in zip(ranks, drawn_orders(units, teams, draws), strict=True):
@@ -656,7 +656,7 @@ def drawn_sums(ranks: Int64, draws: int) -> Int64:
 
 @lru_cache(maxsize=2)
 def drawn_orders(units: int, teams: int, draws: int) -> npt.NDArray[np.uint8]:
-    """Orders of the teams, uint8 (units, draws, teams)."""
+    """Draw orders of the teams, uint8 (units, draws, teams)."""
     words = RandomIntegers(seed=SEED, stream=STREAM)
     bounds = np.full((draws, teams), 2**32)
     return np.stack([np.argsort(words.below(bounds), axis=1, kind="stable").astype(np.uint8) for _ in range(units)])

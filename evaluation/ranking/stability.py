@@ -174,12 +174,12 @@ def undrawn(position: Float64, reason: str) -> Stability:
 
 
 def at_once(entries: int) -> int:
-    """How many samples are worked on at once if each of them has so many entries."""
+    """Say how many samples are worked on at once if each of them has so many entries."""
     return max(1, SAMPLE_ENTRIES_AT_ONCE // max(entries, 1))
 
 
 def draw_units(units: int, *, samples: int, seed: int, at_once: int) -> Iterator[Int64]:
-    """How often each unit is in each sample, int64 (S, units), some samples at a time.
+    """Draw samples, some at a time: how often each has each unit, int64 (S, units).
 
     >>> next(draw_units(2, samples=2, seed=1, at_once=8)).tolist()
     [[0, 2], [1, 1]]
@@ -193,7 +193,7 @@ def draw_units(units: int, *, samples: int, seed: int, at_once: int) -> Iterator
 
 @lru_cache(maxsize=2)
 def sample_weights(units: int, samples: int, seed: int) -> Int16:
-    """How often each unit is in all of them, without each of them in turn, and in each sample, int16 (R, units).
+    """List weights of units: once each, without each in turn, and as often as each sample has them, int16 (R, units).
 
     >>> sample_weights(2, samples=1, seed=1).tolist()
     [[1, 1], [0, 1], [1, 0], [0, 2]]
@@ -206,7 +206,7 @@ def sample_weights(units: int, samples: int, seed: int) -> Int16:
 
 
 def leave_one_unit_out(rank: RankSamples, of_units: Float64, units: int) -> LeftOut:
-    """The ranking without each unit, beside that by all units, float64 (T,)."""
+    """Rank the teams without each unit, and compare with the ranking by all units, float64 (T,)."""
     parts, every_unit = blocks(units, at_once(max(len(of_units), units))), np.arange(units)
     positions = np.concatenate([rank((every_unit != every_unit[part, None]).astype(np.int64)) for part in parts])
     changed = np.concatenate([unranked_last(of_units, positions[part]).changed() for part in parts])
@@ -214,24 +214,24 @@ def leave_one_unit_out(rank: RankSamples, of_units: Float64, units: int) -> Left
 
 
 def find_first(positions: Float64) -> Bool:
-    """Which teams are first in each ranking, bool (S, T); none where no team is ranked."""
+    """Mark the teams that are first in each ranking, bool (S, T); none where no team is ranked."""
     best = np.where(np.isnan(positions), np.inf, positions).min(axis=1, initial=np.inf)
     return np.asarray(positions == best[:, None])
 
 
 def unranked_last(first: Float64, second: Float64) -> PairCounts:
-    """Pairs of two rankings (…, T), of all teams: those that are not ranked stand behind all others."""
+    """Count pairs of all teams in two rankings (…, T). Teams that are not ranked stand behind all others."""
     return count_pairs(*(np.where(np.isnan(positions), np.inf, positions) for positions in (first, second)))
 
 
 def stand_as(position: Float64, positions: Float64) -> Bool:
-    """In which rankings (S, T) the same teams are ranked, and every pair of them stands as in one, (T,); bool (S,)."""
+    """Mark the rankings (S, T) in which the same teams are ranked as in one, (T,), and every pair stands as there."""
     same_teams = (np.isnan(positions) == np.isnan(position)).all(axis=1)
     return np.asarray(same_teams & (unranked_last(position, positions).changed() == 0))
 
 
 def rank_intervals(ranks: Float64, counts: Int32 | Int64) -> tuple[Float64, Float64]:
-    """Both ends of each team's rank interval, float64 (T,) each, from how often it has each rank, (T, P); ranks ascend.
+    """Find both ends of each team's rank interval, float64 (T,), from how often it has each rank, ascending, (T, P).
 
     The narrowest interval with at most 2.5 % of the counts below it, and at most 2.5 % above.
 
@@ -250,7 +250,7 @@ def rank_intervals(ranks: Float64, counts: Int32 | Int64) -> tuple[Float64, Floa
 
 
 def describe_taus(taus: Float64, same_order: float) -> TauDistribution:
-    """The distribution of the values (S,) that are not NaN."""
+    """Describe the distribution of Kendall's tau in the samples, (S,), that are not NaN."""
     ordered = np.sort(taus[~np.isnan(taus)])
     defined = len(ordered) / len(taus)
     if len(ordered) == 0:
@@ -281,7 +281,7 @@ def rank_by_values(by_unit: Float64, rank: RankValues, *, aggregate: Literal["me
 
 
 def sample_means(by_unit: Float64, weights: Int16 | Int64) -> Float64:
-    """Mean of each column over the units of each sample, NaN left out, float64 (S, T, K); NaN where nothing is left.
+    """Average each column over the units of each sample without NaN, float64 (S, T, K); NaN where nothing is left.
 
     by_unit  float64 (T, K, G)
     weights  how often each sample has each unit, whole numbers (S, G); may be sparse
@@ -303,7 +303,7 @@ def sample_means(by_unit: Float64, weights: Int16 | Int64) -> Float64:
 
 
 def sample_medians(by_unit: Float64, weights: Int64) -> Float64:
-    """Median of each column over the units of each sample, NaN left out, float64 (S, T, K); NaN where nothing is left.
+    """Take the median of each column over the units of each sample without NaN, float64 (S, T, K); NaN of nothing.
 
     A unit counts as often as it is in the sample; of an even number the mean of the two in the middle. Arguments as in
     ``sample_means``; all samples have the same number of units, at least one.
@@ -329,7 +329,7 @@ SMALL = 16  # teams of which all pairs are compared sooner than sorted
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCounts:
-    """Pairs of teams in two rankings, int64 of one shape each.
+    """How many pairs of teams stand alike in two rankings, int64 of one shape each.
 
     pairs       all of them
     tied_first, tied_second, tied_both   tied in the first ranking, in the second, in both
@@ -356,7 +356,7 @@ class PairCounts:
 
 
 def kendall_tau(first: npt.ArrayLike, second: npt.ArrayLike) -> Float64:
-    """Kendall's tau-b of two rankings, in [-1, 1]: 1 for the same order, -1 for the reversed one.
+    """Compute Kendall's tau-b of two rankings, in [-1, 1]: 1 for the same order, -1 for the reversed one.
 
     ``(C - D) / sqrt((n - n1) (n - n2))`` over all n pairs of teams: C of them stand the same way in both rankings, D
     the other way round, n1 are tied in the first, n2 in the second. Kendall, Biometrika 33, 1945.
@@ -375,7 +375,7 @@ def kendall_tau(first: npt.ArrayLike, second: npt.ArrayLike) -> Float64:
 
 
 def count_pairs(first: Float64, second: Float64) -> PairCounts:
-    """Pairs of teams in two rankings (…, T), of the teams that are ranked in both (not NaN).
+    """Count pairs of the teams that are ranked (not NaN) in both of two rankings (…, T).
 
     After sorting by the first ranking, and by the second one where that is tied, the discordant pairs are the
     inversions of the second. Knight, JASA 61, 1966.
@@ -400,12 +400,12 @@ def choose_two(number: npt.ArrayLike) -> Int64:
 
 
 def number_values(values: Float64) -> Int64:
-    """The distinct values of each row (…, T) numbered from 0, ascending; equal values have one number, int64 (…, T)."""
+    """Number the distinct values of each row (…, T) from 0, ascending, int64 (…, T)."""
     return rank_values(values, higher_is_better=False, ties="dense", missing="worst").astype(np.int64) - 1
 
 
 def count_ties(ordered: Int64) -> Int64:
-    """Pairs of equal values in each row of sorted values (…, T), int64 (…).
+    """Count the pairs of equal values in each row of sorted values (…, T), int64 (…).
 
     >>> count_ties(np.array([[1, 1, 1, 4], [0, 0, 2, 2]])).tolist()
     [3, 2]
@@ -415,7 +415,7 @@ def count_ties(ordered: Int64) -> Int64:
 
 
 def count_inversions(codes: Int64) -> Int64:
-    """Pairs of positions of which the earlier one has the larger value, in each row (…, T), int64 (…).
+    """Count the pairs of positions of which the earlier one has the larger value, in each row (…, T), int64 (…).
 
     codes  int64, 0 … T
 

@@ -48,7 +48,7 @@ WITHOUT_NUCLEI = (
     "scores."
 )
 
-T = TypeVar("T")
+Choice = TypeVar("Choice")
 Matching = tuple[str, str]  # a rule and a threshold: ``AS_WRITTEN`` or a number
 
 
@@ -56,7 +56,7 @@ Matching = tuple[str, str]  # a rule and a threshold: ``AS_WRITTEN`` or a number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class AuditView:
     """A table of scores and the rules to rank it; ``values``: what is not as published, by the dimension."""
 
     table: ScoreTable
@@ -64,7 +64,7 @@ class View:
     values: Mapping[str, str]
 
 
-def audit_views(views: Sequence[View], audit: AuditRules) -> Audit:
+def audit_views(views: Sequence[AuditView], audit: AuditRules) -> Audit:
     """Rank the teams of every view by every method, and audit the places. The first view is the published one.
 
     Its weights are varied, too.
@@ -106,14 +106,14 @@ def audit_views(views: Sequence[View], audit: AuditRules) -> Audit:
     )
 
 
-def rank_view(view: View, method: RankingMethod) -> tuple[Float64, Float64]:
+def rank_view(view: AuditView, method: RankingMethod) -> tuple[Float64, Float64]:
     return ranked_table.rank_table(view.table, view.rules.model_copy(update={"method": method}))
 
 
 def methods_of(
-    own: View, audit: AuditRules, tests: Sequence[PairwiseTest | None], notes: list[str]
+    own: AuditView, audit: AuditRules, tests: Sequence[PairwiseTest | None], notes: list[str]
 ) -> tuple[RankingMethod, ...]:
-    """The methods of [audit], else all that ``rank`` names; the published one first."""
+    """List the methods that [audit] names, else all that ``rank`` names; the published one is the first."""
     rules, several = own.rules, len(own.rules.columns) > 1
     if audit.methods is not None:
         if several and "absolute" in audit.methods:
@@ -130,7 +130,7 @@ def methods_of(
 def different_methods(
     ranked: Sequence[Mapping[RankingMethod, tuple[Float64, Float64]]], notes: list[str]
 ) -> list[RankingMethod]:
-    """The first of the methods that give the same places in every view: names of one ranking count once."""
+    """Keep one method, the first, of those that give the same places in every view."""
     groups: dict[bytes, list[RankingMethod]] = {}
     for method in ranked[0]:
         places = np.stack([places[method][0] for places in ranked])
@@ -141,7 +141,7 @@ def different_methods(
 
 
 def better_pairs(teams: Sequence[str], tests: Sequence[PairwiseTest | None]) -> set[tuple[str, str]] | None:
-    """Pairs of teams of which the first is significantly better in a column, also for the number of columns.
+    """Find the pairs of teams of which the first is significantly better in a column, corrected for all columns.
 
     None if nothing could be tested.
     """
@@ -154,8 +154,8 @@ def better_pairs(teams: Sequence[str], tests: Sequence[PairwiseTest | None]) -> 
     return pairs if tested else None
 
 
-def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
-    """The view with each column left out, and with multiples of its weight; nothing for one column."""
+def weight_views(own: AuditView, factors: Sequence[float] | None) -> Iterator[AuditView]:
+    """Yield the view without each column, and with each weight multiplied. A single column has no such views."""
     table, gaps, columns = own.table, own.table.gaps, own.rules.columns
     tried = [factor for factor in (WEIGHT_FACTORS if factors is None else factors) if factor != 1]
     for index, factor in product(range(len(columns)) if len(columns) > 1 else (), tried):
@@ -179,7 +179,7 @@ def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
         )
         rules = own.rules.model_copy(update={"columns": tuple(columns[place] for place in remaining)})
         name = f"{columns[index].path} {f'x {factor:g}' if factor else 'without'}"
-        yield View(changed, rules, {**own.values, "weights": name})
+        yield AuditView(changed, rules, {**own.values, "weights": name})
 
 
 # --- scores from elsewhere --------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def weight_views(own: View, factors: Sequence[float] | None) -> Iterator[View]:
 def audit_scores_in_file(
     challenge_folder: Path | None, scores: Path, *, columns: Sequence[str], settings: Sequence[str], unit: UnitKind
 ) -> Audit:
-    """The audit of the teams of a CSV file, which is read and ranked as ``rank_given`` does.
+    """Audit the teams of a CSV file, which is read and ranked as the command ``rank`` does.
 
     Varied are the method, the rule for missing values if any are missing, whether cases or groups count the same, the
     weights of columns, and the patients. Raises WrongUsage and ChallengeBroken.
@@ -214,7 +214,7 @@ def audit_scores_in_file(
         by_rule = rules.model_copy(update={"missing": rule})
         scores_of_view = table_of_rows(rows, rules.columns, unit=unit, missing=rule, mean=mean)
         table = board.table_in_file(scores_of_view, by_rule, challenge)
-        views.append(View(table, by_rule, {"missing": rule, "unit": name}))
+        views.append(AuditView(table, by_rule, {"missing": rule, "unit": name}))
     audit = audit_views(views, challenge.audit if challenge else AuditRules())
     notes += render_findings([*findings, *own.findings])
     return replace(audit, identity=board.identity_of(challenge, rules), notes=(*audit.notes, *notes))
@@ -225,7 +225,7 @@ def audit_scores_in_file(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rules that ask for scores of their own."""
+    """The rules for which all teams are scored once: how the reference is drawn, and what is ignored."""
 
     overlap: str
     ignore: str
@@ -233,8 +233,8 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything that is varied but methods and weights, the challenge's own rules first in each.
+class AuditPlan:
+    """What an audit varies beside methods and weights. The challenge's own rule is the first of each.
 
     columns  the paths of all columns under a matching rule and a threshold, ``AS_WRITTEN`` or a number
     notes    what is left out, and why
@@ -259,8 +259,8 @@ class Plan:
         return tuple(dict.fromkeys(path for matching, unit in views for path in self.paths(matching, unit)))
 
 
-def plan_audit(challenge: Challenge, rules: RankingRules) -> Plan:
-    """What is varied: the lists of [audit], and what the challenge suggests where there are none.
+def plan_audit(challenge: Challenge, rules: RankingRules) -> AuditPlan:
+    """Decide what is varied: the lists of [audit], and what the challenge suggests where it has none.
 
     Raises ChallengeBroken for a list that contradicts the challenge, and for more than ``TABLES_UP_TO`` tables.
     """
@@ -272,7 +272,7 @@ def plan_audit(challenge: Challenge, rules: RankingRules) -> Plan:
         got = f"{tables:,} tables of scores, from {len(runs):,} runs of each team"
         fix = "List fewer values: a list with the challenge's own value alone varies nothing."
         raise contradictory("audit", got, f"at most {TABLES_UP_TO:,}", fix)
-    return Plan(challenge, rules, runs, columns, units, tuple(notes))
+    return AuditPlan(challenge, rules, runs, columns, units, tuple(notes))
 
 
 def contradictory(key: str, got: str, expected: str, fix: str = "") -> ChallengeBroken:
@@ -281,14 +281,14 @@ def contradictory(key: str, got: str, expected: str, fix: str = "") -> Challenge
     )
 
 
-def own_first(own: T, others: Sequence[T]) -> tuple[T, ...]:
+def own_first(own: Choice, others: Sequence[Choice]) -> tuple[Choice, ...]:
     return tuple(dict.fromkeys((own, *others)))
 
 
 def plan_matching(
     challenge: Challenge, rules: RankingRules, notes: list[str]
 ) -> tuple[dict[Matching, tuple[str, ...]], tuple[AnyMatchingRule, ...]]:
-    """The columns under each matching rule and threshold; and all rules of the runs, the challenge's own first."""
+    """List the columns under each matching rule and threshold, and all rules that the runs need, the own ones first."""
     own, extra = challenge.matching.rules, challenge.audit.matching
     names = [rule.name for rule in (*own, *extra)]
     if len(set(names)) < len(names):
@@ -320,7 +320,7 @@ def plan_matching(
 
 
 def other_thresholds(rule: AnyMatchingRule, wanted: Sequence[float] | None) -> list[float]:
-    """Other IoU thresholds for a rule, by default 0.1 less and 0.1 more; none for a rule without one."""
+    """List other IoU thresholds for a rule, by default 0.1 less and 0.1 more; a rule without one has none."""
     if not isinstance(rule, IouRule | ConfidenceFirst) or rule.threshold is None:
         return []
     own, least = rule.threshold, 1e-9 if wanted is None or isinstance(rule, ConfidenceFirst) else 0
@@ -329,7 +329,7 @@ def other_thresholds(rule: AnyMatchingRule, wanted: Sequence[float] | None) -> l
 
 
 def moved_path(challenge: Challenge, path: str, rule: AnyMatchingRule) -> str | None:
-    """The path of a column under another matching rule than the first; None if there is no such number.
+    """Find the path of a column under another matching rule than the first; None if there is no such number.
 
     What no matching rule can change, and what names its rule itself, stays as it is.
     """
@@ -343,7 +343,7 @@ def moved_path(challenge: Challenge, path: str, rule: AnyMatchingRule) -> str | 
 
 
 def plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
-    """The aggregations at the end of the columns. What is the same number for every team is there once only."""
+    """List the aggregations to put at the end of paths. Of those that give every team the same number one is listed."""
     written = {column.path.rpartition(".")[2] for column in rules.columns}
     own = next(iter(written)) if len(written) == 1 else AS_WRITTEN
     if challenge.audit.units is not None:
@@ -356,7 +356,7 @@ def plan_units(challenge: Challenge, rules: RankingRules) -> tuple[str, ...]:
 
 
 def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: list[str]) -> tuple[Run, ...]:
-    """The runs that need scores of their own; contradictory combinations are left out, with a note."""
+    """List the runs. Combinations of rules that contradict each other are left out, and a note says so."""
     reference, audit = challenge.reference, challenge.audit
     areas = reference.overlap is not None and not (reference.dense and "{class}" not in reference.files)
     overlaps = tried("overlap", reference.overlap, audit.overlap, ("keep", "last") if areas else ())
@@ -380,7 +380,7 @@ def plan_runs(challenge: Challenge, rules: Sequence[AnyMatchingRule], notes: lis
 
 
 def tried(key: str, own: str | None, wanted: Sequence[str] | None, suggested: Sequence[str]) -> tuple[str | None, ...]:
-    """The challenge's own value, and others: those that [audit] lists, or else those that are suggested."""
+    """List the challenge's own value, then those of [audit], or those that are suggested if it has no list."""
     if own is None and wanted:
         raise contradictory(f"audit.{key}", f"a list of {key}", f"no such key, since the reference has no {key} rule")
     return own_first(own, suggested if wanted is None else wanted)
@@ -447,7 +447,7 @@ def audit_challenge(
 
 
 def kept_of(run: Run, paths: Sequence[str]) -> Kept:
-    """What is kept of a team in a run: its numbers at the paths, in a small file."""
+    """Say that of a team in a run its numbers at the paths are kept, in a small file."""
     return Kept(
         folder=f"{KEPT}/{run.overlap}-{run.ignore}",
         key=hashlib.sha256(repr(paths).encode()).hexdigest(),
@@ -458,14 +458,16 @@ def kept_of(run: Run, paths: Sequence[str]) -> Kept:
 
 
 def scores_file(result: Result, *, paths: Sequence[str]) -> dict[str, str]:
-    """The numbers at some paths of a result, as a file."""
+    """Write the numbers at some paths of a result into the text of a file."""
     columns = team_scores.plan_columns(result.challenge, team_scores.as_columns(paths))
     scores = team_scores.team_of_documents("", result.challenge, columns, result.metrics, result.details)
     return {SCORES: as_json(team_scores.scores_entry(scores))}
 
 
-def view_of(plan: Plan, run: Run, teams: Sequence[team_scores.TeamScores], matching: Matching, unit: str) -> View:
-    """The teams of a run under a matching rule and a unit; floors are those of the run."""
+def view_of(
+    plan: AuditPlan, run: Run, teams: Sequence[team_scores.TeamScores], matching: Matching, unit: str
+) -> AuditView:
+    """Make the view of the teams of a run under a matching rule and a unit of averages."""
     every = {path: index for index, path in enumerate(plan.all_paths)}
     chosen = [every[path] for path in plan.paths(matching, unit)]
     scores = [
@@ -475,4 +477,4 @@ def view_of(plan: Plan, run: Run, teams: Sequence[team_scores.TeamScores], match
     table = team_scores.score_table(scores, plan.rules, team_scores.groups_of(plan.challenge))
     rule, threshold = matching
     values = {"matching": rule, "threshold": threshold, "unit": unit, "overlap": run.overlap, "ignore": run.ignore}
-    return View(table, plan.rules, values)
+    return AuditView(table, plan.rules, values)

@@ -152,7 +152,7 @@ CHANGES = (
 
 
 def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Finding]:
-    """Hints about a submission that was scored; a file that cannot be read any more gives none."""
+    """Look for usual mistakes in a submission that was scored. Files that cannot be read any more give no hints."""
     challenge = result.challenge
     if challenge.are_counts:
         return []
@@ -166,7 +166,7 @@ def hints_about_files(folder: Path, submission: Path, result: Result) -> list[Fi
 
 
 def hint_about_size(challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size]) -> str:
-    """How the predictions that have sizes of their own, by case, would fit; "" if none was seen to."""
+    """Say how predictions of other sizes than their images, by case, would fit; "" if nothing that was tried fits."""
     try:
         images = read_some(challenge, folder, submission, own_sizes)
     except (InputFault, OSError):
@@ -175,7 +175,7 @@ def hint_about_size(challenge: Challenge, folder: Path, submission: Path, own_si
 
 
 def hints_about(look: Callable[[], list[TriedImage]], result: Result) -> list[Finding]:
-    """Hints about a result, from some of its images if their scores call for it."""
+    """Look for usual mistakes on some images of a result, if its scores are so low that there may be one."""
     rule = next(iter(result.scores))
     counts = [case.counts[rule] for case in result.cases]
     matched = sum(each.true_positives for each in counts)
@@ -197,7 +197,7 @@ def hints_about(look: Callable[[], list[TriedImage]], result: Result) -> list[Fi
 def read_some(
     challenge: Challenge, folder: Path, submission: Path, own_sizes: Mapping[str, Size] | None = None
 ) -> list[TriedImage]:
-    """Up to four images with nuclei on both sides, all or those whose predictions have sizes of their own, px.
+    """Read up to four images with nuclei on both sides; with ``own_sizes``, px, only predictions of these sizes.
 
     Raises InputFault.
     """
@@ -234,7 +234,7 @@ Attempts = Iterable[tuple[str, str, list[Instances]]]  # what was done, what the
 
 
 def what_would_match(images: Sequence[TriedImage]) -> list[Finding]:
-    """The change under which by far the most nuclei match, as a warning; none if there is no such change."""
+    """Warn of the change of the predictions under which by far more nuclei match, if there is such a change."""
     radius_px = images[0].radius_px
     now = share(images, [image.prediction() for image in images])
     best, advice = best_of(attempts(images), images, "it is {}")
@@ -247,13 +247,13 @@ def what_would_match(images: Sequence[TriedImage]) -> list[Finding]:
 
 
 def what_would_fit(images: Sequence[TriedImage]) -> str:
-    """How predictions of another size than their images would match, in a sentence; "" if they do not."""
+    """Say how predictions of another size than their images would match; "" if they do not."""
     best, advice = best_of(fits(images), images, "IoU > 0.5 for {} of the nuclei")
     return advice if best >= CLEARLY_MORE else ""
 
 
 def best_of(tried: Attempts, images: Sequence[TriedImage], words: str) -> tuple[float, str]:
-    """The share of the nuclei that match under the best attempt, and that attempt in a sentence.
+    """Find the best attempt, and return the share of the nuclei that match under it, and a sentence about it.
 
     The best is that under which the most nuclei match, of those with as many the one under which they fit best.
     ``words``: of the share, in the place of {}.
@@ -265,7 +265,7 @@ def best_of(tried: Attempts, images: Sequence[TriedImage], words: str) -> tuple[
 
 
 def fits(images: Sequence[TriedImage]) -> Attempts:
-    """Predictions of another size as labels of the size of their images: transposed, laid on them, resized."""
+    """Yield predictions of another size than their images transposed, laid on the image, and resized."""
     labels = [painted(image.prediction()) for image in images]
     if all(image.own_yx == image.shape_yx[::-1] for image in images):
         swapped = [instances_from_labels(np.ascontiguousarray(own.T), class_id=1) for own in labels]
@@ -290,7 +290,7 @@ def fits(images: Sequence[TriedImage]) -> Attempts:
 
 
 def laid_at(labels: npt.NDArray[np.int32], at: tuple[int, int], shape_yx: Size) -> npt.NDArray[np.int32]:
-    """Labels with their first pixel at a row and a column of an image, which may lie outside it."""
+    """Lay labels on an image, their first pixel at a row and a column, which may lie outside of it."""
     laid = np.zeros(shape_yx, np.int32)
     to_y, to_x = (slice(max(first, 0), max(first + own, 0)) for first, own in zip(at, labels.shape, strict=True))
     of_y, of_x = (slice(max(-first, 0), max(size - first, 0)) for first, size in zip(at, shape_yx, strict=True))
@@ -321,7 +321,7 @@ def attempts(images: Sequence[TriedImage]) -> Attempts:
 
 
 def numbered_regions(images: Sequence[TriedImage], *, outlines: bool) -> tuple[str, str, list[Instances]]:
-    """Each region as a nucleus."""
+    """Make a nucleus of each connected region."""
     labels = max(len(image.prediction()) for image in images)
     question = "were ids stored in 8 bits, which end at 255? Save 16 or 32 bits."
     if outlines:
@@ -333,7 +333,7 @@ def numbered_regions(images: Sequence[TriedImage], *, outlines: bool) -> tuple[s
 
 
 def share(images: Sequence[TriedImage], predictions: Sequence[Instances]) -> float:
-    """The share of the reference nuclei that match at an IoU above 0.5."""
+    """Measure which share of the reference nuclei match at an IoU above 0.5, or within the radius of points."""
     matched = nuclei = 0
     for image, prediction in zip(images, predictions, strict=True):
         nuclei += len(image.reference)
@@ -342,7 +342,7 @@ def share(images: Sequence[TriedImage], predictions: Sequence[Instances]) -> flo
 
 
 def matches_that_fit(image: TriedImage, prediction: Instances) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The reference nuclei that are matched, and how they fit: their IoU, or how close they are, px, below 0."""
+    """Find the reference nuclei that match, and how well: by their IoU, of points by minus their distance, px."""
     if image.radius_px is not None:
         near = match_centroid_closest_first(image.reference, prediction, radius_px=image.radius_px, class_aware=False)
         places = image.reference.centroids_yx()[near.reference_index], prediction.centroids_yx()[near.prediction_index]
@@ -353,7 +353,7 @@ def matches_that_fit(image: TriedImage, prediction: Instances) -> tuple[npt.NDAr
 
 
 def background_hint(images: Sequence[TriedImage]) -> list[Finding]:
-    """Whether a nucleus of each image covers more than half of it, as a background that is not 0 does, and nuclei match
+    """Warn if a nucleus covers more than half of each image, as a background that is not 0 does, and nuclei match
     without it, or in its gaps. Outlines have no background.
     """
 
@@ -377,12 +377,12 @@ def without_largest(image: TriedImage) -> Instances:
 
 
 def inverted(image: TriedImage) -> Instances:
-    """The regions of what is background in a prediction."""
+    """Make nuclei of the connected regions that are background in a prediction."""
     return instances_from_labels(regions((painted(image.prediction()) == 0).astype(np.int32)), class_id=1)
 
 
 def half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
-    """Whether outlines are shifted by half a pixel, which another ``origin`` would correct."""
+    """Warn if outlines lie half a pixel aside, which another rule ``origin`` would correct."""
     if not all(image.are_outlines for image in images):
         return []
     now = mean_fit(images, [image.prediction() for image in images])
@@ -404,7 +404,7 @@ def mean_fit(images: Sequence[TriedImage], predictions: Sequence[Instances]) -> 
 
 
 def likely_shift(images: Sequence[TriedImage]) -> tuple[float, float] | None:
-    """The vector (x, y) by which most centroids of the prediction lie aside, whole px; None if there is none."""
+    """Find the vector (x, y), whole px, by which most predicted centroids would have to move; None if there is none."""
     differences = []
     for image in images:
         both = image.reference.centroids_yx(), image.prediction().centroids_yx()
@@ -427,7 +427,7 @@ def words_of_shift(shift_xy: tuple[float, float]) -> str:
 
 
 def painted(instances: Instances) -> npt.NDArray[np.int32]:
-    """Instances as a label map (H, W); where they overlap the later one stays."""
+    """Paint instances into a label map (H, W); where they overlap the later one stays."""
     labels = np.zeros(instances.shape_yx[0] * instances.shape_yx[1], np.int32)
     lengths = instances.run_stop - instances.run_start
     labels[expand(instances.run_start, instances.run_stop)] = np.repeat(instances.run_instance + 1, lengths)
@@ -435,7 +435,7 @@ def painted(instances: Instances) -> npt.NDArray[np.int32]:
 
 
 def regions(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Each connected region of a label as a label of its own, by 4 neighbours."""
+    """Give each connected region of a label (by 4 neighbours) a label of its own."""
     from skimage.measure import label  # slow to import, and few need it
 
     return np.asarray(label(labels, connectivity=1), np.int32)
@@ -445,7 +445,7 @@ def regions(labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
 
 
 def classes_hint(result: Result) -> list[Finding]:
-    """Whether other names for the predicted classes would make most of the pairs right."""
+    """Warn if other names for the predicted classes would make most of the matched pairs right."""
     names = result.challenge.class_names
     rule = next(iter(result.scores), None)
     if len(names) < 2 or rule is None or result.challenge.are_counts:

@@ -25,6 +25,7 @@ from evaluation.findings import Finding, counted, fault, percent, quote
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.instances import runs
 from evaluation.instances.prepare import PreparedReference, apply_ignore_region
+from evaluation.leaderboard.verdict import Document
 from evaluation.matching import overlap_table
 from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
@@ -63,8 +64,6 @@ COMMON_RULES: tuple[Mapping[str, Any], ...] = (
     {"name": "hausdorff_3px", "rule": "hausdorff_closest_first", "radius_px": 3},
 )
 
-Document = Mapping[str, Any]
-
 
 def study_sensitivity(
     challenge_folder: Path | str, *, workers: int | None = None, progress: Progress | None = None
@@ -83,7 +82,7 @@ def study_sensitivity(
 
 
 def rules_to_try(challenge: Challenge) -> tuple[AnyMatchingRule, ...]:
-    """The matching rules of the challenge, then the common ones that it has not, under names of their own."""
+    """List the matching rules of the challenge, then the common ones that it does not have, under other names."""
 
     def parameters(rule: AnyMatchingRule) -> dict[str, Any]:
         return rule.model_dump(exclude={"name", "class_aware", "ties"})
@@ -123,7 +122,7 @@ class CaseStudy:
 def study_case(
     rules: Sequence[AnyMatchingRule], challenge: Challenge, folder: Path, case: Case, content: Annotations | None
 ) -> CaseStudy | tuple[Finding, ...]:
-    """Change the reference of a case in every way, and compare. Faults of its files come back as data."""
+    """Read the reference of a case, change it in every way, and compare. Faults of its files are returned."""
     try:
         reference = read_reference(challenge, folder, case, content)
     except InputFault as error:
@@ -153,7 +152,7 @@ def study_reference(
 
 
 def changed_references(instances: Instances) -> Iterator[Instances]:
-    """The changed copies of the nuclei, with their ids, in the order of PERTURBATIONS.
+    """Yield the changed copies of the nuclei, with their ids, in the order of PERTURBATIONS.
 
     Nuclei go on beyond the image border: who draws them a pixel tighter still draws them up to the border.
     """
@@ -168,7 +167,7 @@ def changed_references(instances: Instances) -> Iterator[Instances]:
 
 
 def compare_with_itself(before: Instances, after: Instances, border: BorderRule) -> Float64:
-    """The measures of each nucleus and its changed copy, float64 (N, M), in the order of MEASURES.
+    """Measure each nucleus against its changed copy, float64 (N, M), in the order of MEASURES.
 
     One that is gone shares nothing: IoU, Dice and surface Dice are 0, distances are undefined (NaN).
     """
@@ -189,7 +188,7 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
 
 
 def neighbour_distances(instances: Instances) -> Float64:
-    """Distance of each centroid to the nearest other one, px, float64 (N,)."""
+    """Measure the distance of each centroid to the nearest other one, px, float64 (N,); NaN for a single nucleus."""
     if len(instances) < 2:
         return np.full(len(instances), np.nan)
     centroids = instances.centroids_yx()
@@ -202,7 +201,7 @@ def neighbour_distances(instances: Instances) -> Float64:
 def summarise_studies(
     challenge: Challenge, rules: Sequence[AnyMatchingRule], studies: Sequence[CaseStudy]
 ) -> dict[str, Any]:
-    """The content of sensitivity.json: all nuclei first, then those of each size, then the same for each class.
+    """Make the content of sensitivity.json: all nuclei first, then those of each size, then the same for each class.
 
     Names of classes are values, never keys; there are no names of cases.
     """
@@ -235,18 +234,18 @@ def summarise_studies(
 
 
 def join_studies(studies: Sequence[CaseStudy], rules: int) -> CaseStudy:
-    """The nuclei of all cases, case after case."""
+    """Join the nuclei of all cases, case after case."""
     values, lost = np.empty((0, len(PERTURBATIONS), len(MEASURES))), np.empty((0, len(PERTURBATIONS), rules), np.bool_)
     return concatenated([CaseStudy(np.empty(0, np.int16), np.empty(0, np.int64), np.empty(0), values, lost), *studies])
 
 
 def diameters_px(area_px: Int64) -> Float64:
-    """Diameter of the disc that is as large, px."""
+    """Compute the diameter, px, of the disc that is as large as each nucleus."""
     return np.asarray(np.sqrt(4 * area_px / math.pi))
 
 
 def stratum_of(nuclei: CaseStudy, chosen: Bool, rules: Sequence[str]) -> dict[str, Any]:
-    """What all changes do to the chosen nuclei.
+    """Summarise what all changes do to the chosen nuclei.
 
     vanished  how many have no pixel left
     lost      by the name of a rule: share of the nuclei with pixels left that are not paired with those; empty if none
@@ -275,14 +274,14 @@ def stratum_of(nuclei: CaseStudy, chosen: Bool, rules: Sequence[str]) -> dict[st
 
 
 def spread_of(values: Float64) -> dict[str, float | None]:
-    """The 10 % quantile, the median and the 90 % quantile; NaN are left out, None where all are."""
+    """Compute the 10 % quantile, the median and the 90 % quantile. NaN are left out; of none the quantiles are None."""
     known = values[~np.isnan(values)]
     quantiles = np.quantile(known, list(QUANTILES.values())).tolist() if len(known) else [None] * len(QUANTILES)
     return dict(zip(QUANTILES, map(rounded, quantiles), strict=True))
 
 
 def medians(effects: Sequence[Document], measure: str, perturbations: Iterable[str]) -> list[float]:
-    """The medians of a measure under some perturbations, where they are defined."""
+    """List the medians of a measure under some perturbations, as far as they are defined."""
     values = [effect["measures"][measure]["median"] for effect in effects if effect["perturbation"] in perturbations]
     return [median for median in values if median is not None]
 
@@ -342,7 +341,7 @@ def has_enough(stratum: Document) -> bool:
 
 
 def give_advice(document: Document) -> list[Advice]:
-    """What the numbers say to an organiser, the most important first."""
+    """Say what the numbers mean to an organiser, the most important first."""
     if document["nuclei"] == 0:
         return [("The reference has no nuclei, so there is nothing to advise.", True)]
     judged = judge_strata(document)
@@ -357,7 +356,7 @@ def give_advice(document: Document) -> list[Advice]:
 
 
 def advised_radius(document: Document) -> int | None:
-    """The radius in px by which nuclei of this size should be matched; None where IoU suits them, or too few are known.
+    """Advise the radius, px, by which nuclei of this size should be matched; None if IoU suits them, or for few nuclei.
 
     It is the radius that ``advise_on_size`` names.
     """
@@ -370,7 +369,7 @@ def advised_radius(document: Document) -> int | None:
 
 
 def cost_of(stratum: Document) -> float:
-    """How much IoU a pixel costs; there are some nuclei."""
+    """Return how much IoU a pixel costs the nuclei of a stratum."""
     return float(stratum["one_pixel_costs"] or 0)
 
 
@@ -379,12 +378,12 @@ def effects_of(stratum: Document, perturbations: Iterable[str]) -> list[Document
 
 
 def most_lost(stratum: Document, rule: str, perturbations: Iterable[str]) -> float:
-    """The largest share of nuclei that a rule loses under some perturbations."""
+    """Return the largest share of the nuclei that a rule loses under one of some perturbations."""
     return float(max(effect["lost"].get(rule, 0) for effect in effects_of(stratum, perturbations)))
 
 
 def advise_on_size(judged: Judged) -> Advice:
-    """What a pixel costs the nuclei that it costs most, how to match them, and how to score their outlines."""
+    """Say what a pixel costs the nuclei that it costs most, how to match them, and how to score their outlines."""
     decisive, first, safe = judged.decisive, judged.document["rules"][0], judged.safe
     cost, diameter = cost_of(decisive), decisive["diameter_px"]["median"]
     start = f"At this size ({diameter:.0f} px across)"
@@ -408,7 +407,7 @@ def advise_on_size(judged: Judged) -> Advice:
 
 
 def advised_tolerance(stratum: Document) -> int | None:
-    """The tolerance of surface Dice, px: the wider one that forgives a pixel and still sees what is an eighth off."""
+    """Choose the tolerance of surface Dice, px: the widest that forgives a pixel, but not an eighth of the diameter."""
     for tolerance in (2, 1):
         lowest = [effect["measures"][f"surface_dice_{tolerance}px"]["low"] for effect in effects_of(stratum, ONE_PIXEL)]
         if tolerance <= WIDEST * stratum["diameter_px"]["median"] and min(lowest) >= FORGIVEN:
@@ -417,7 +416,7 @@ def advised_tolerance(stratum: Document) -> int | None:
 
 
 def advise_on_rules(judged: Judged) -> Iterator[Advice]:
-    """How many nuclei the first rule of the challenge loses, and which of all others break."""
+    """Say how many nuclei the first rule of the challenge loses, and which other rules lose too many."""
     everything, (first, *others) = judged.everything, judged.document["rules"]
     if first["is_own"]:
         one, two = (most_lost(everything, first["name"], names) for names in (ONE_PIXEL, TWO_PIXELS))
@@ -434,7 +433,7 @@ def advise_on_rules(judged: Judged) -> Iterator[Advice]:
 
 
 def advise_on_classes(judged: Judged) -> Iterator[Advice]:
-    """Whether a pixel costs some classes much more than others."""
+    """Warn if a pixel costs some classes much more than others."""
     least = min(filter(has_enough, judged.classes), key=cost_of, default=judged.decisive)
     if cost_of(judged.decisive) - cost_of(least) >= UNEQUAL:
         costs = (f"{quote(stratum['class'])} {cost_of(stratum):.2f}" for stratum in (judged.decisive, least))
@@ -443,14 +442,14 @@ def advise_on_classes(judged: Judged) -> Iterator[Advice]:
 
 
 def advise_on_resolution(judged: Judged) -> Advice:
-    """What half the resolution costs."""
+    """Say what half the resolution costs."""
     cost = max((1 - median for median in medians(judged.decisive["effects"], "iou", ("halved",))), default=0.0)
     text = f"Half the resolution costs {cost:.2f} of IoU"
     return f"{text}{': annotate and score at full resolution' * (cost >= CHEAP)}.", cost >= CHEAP
 
 
 def advise_on_small_nuclei(judged: Judged) -> Iterator[Advice]:
-    """Whether there are nuclei that one pixel removes."""
+    """Warn of nuclei that vanish if they are drawn a pixel smaller."""
     (eroded,) = effects_of(judged.everything, ("eroded_1",))
     if eroded["vanished"]:
         single = judged.document["one_pixel_nuclei"]
@@ -461,7 +460,7 @@ def advise_on_small_nuclei(judged: Judged) -> Iterator[Advice]:
 
 
 def advise_on_rare_classes(judged: Judged) -> Iterator[Advice]:
-    """Which classes are too rare to say anything about."""
+    """Name the classes that are too rare to say anything about."""
     rare = [stratum for stratum in judged.classes if not has_enough(stratum)]
     if rare:
         names = [f"{quote(stratum['class'])} ({stratum['nuclei']})" for stratum in rare]
@@ -469,6 +468,6 @@ def advise_on_rare_classes(judged: Judged) -> Iterator[Advice]:
 
 
 def first_names(words: Sequence[str]) -> str:
-    """The first of many, and how many more there are."""
+    """Write the first of many names, and how many more there are."""
     more = f" and {len(words) - NAMES_UP_TO:,} more" * (len(words) > NAMES_UP_TO)
     return ", ".join(words[:NAMES_UP_TO]) + more

@@ -84,7 +84,7 @@ class Trick:
 
 
 def trick_cases(references: Sequence[Instances], predictions: Predictions, classes: int) -> list[TrickCase]:
-    """The cases of one submission, in their order. A submission without nuclei predicts the first class."""
+    """Make the cases of one submission as tricks see them. Without nuclei both classes are the first."""
     predicted = [nuclei.class_id for nuclei in predictions if nuclei is not None]
     class_ids, often = np.unique(np.concatenate([np.empty(0, np.int16), *predicted]), return_counts=True)
     common, rare = (int(class_ids[often.argmax()]), int(class_ids[often.argmin()])) if len(often) else (1, 1)
@@ -96,7 +96,7 @@ def trick_cases(references: Sequence[Instances], predictions: Predictions, class
 
 
 def each(change: ChangeOfNuclei) -> Apply:
-    """A trick that treats every case by itself; what was not submitted stays so."""
+    """Make a trick of a change of the nuclei of one case. What was not submitted is not changed."""
 
     def apply(cases: Sequence[TrickCase]) -> Predictions:
         return [None if case.prediction is None else change(case.prediction, case) for case in cases]
@@ -118,7 +118,7 @@ def highest_share(value: Float64, share: float) -> Bool:
 
 
 def among_highest(value: Float64, number: int) -> Bool:
-    """Which values are the highest ``number`` ones, the first of equal ones, bool (N,)."""
+    """Mark the ``number`` highest values, bool (N,); of equal ones the first."""
     chosen = np.zeros(len(value), np.bool_)
     chosen[np.argsort(-value, kind="stable")[:number]] = True
     return chosen
@@ -133,7 +133,7 @@ def confidence(nuclei: Instances, case: TrickCase) -> Float64:
 
 
 def best_iou(nuclei: Instances, case: TrickCase) -> Float64:
-    """The highest IoU of each prediction with a reference nucleus, float64 (N,)."""
+    """Measure the highest IoU of each prediction with a reference nucleus, float64 (N,)."""
     highest = np.zeros(len(nuclei))
     table = overlap_table(case.reference, nuclei)
     np.maximum.at(highest, table.prediction_index, table.intersection_px / table.union_px())
@@ -141,7 +141,7 @@ def best_iou(nuclei: Instances, case: TrickCase) -> Float64:
 
 
 def partner_class(nuclei: Instances, case: TrickCase) -> Int64:
-    """Class of the reference nucleus that each prediction overlaps by an IoU above 1/2, int64 (N,); 0 for none."""
+    """Find the class of the reference nucleus with an IoU above 1/2 of each prediction, int64 (N,); 0 for none."""
     classes = np.zeros(len(nuclei), np.int64)
     table = overlap_table(case.reference, nuclei)
     above = 2 * table.intersection_px > table.union_px()
@@ -150,7 +150,7 @@ def partner_class(nuclei: Instances, case: TrickCase) -> Int64:
 
 
 def loneliness(nuclei: Instances, case: TrickCase) -> Float64:
-    """Distance of the centroid of each nucleus to the nearest other one, px, float64 (N,)."""
+    """Measure the distance of each centroid to the nearest other one, px, float64 (N,); 0 for a single nucleus."""
     return np.nan_to_num(neighbour_distances(nuclei))
 
 
@@ -174,7 +174,7 @@ def few_predicted(case: TrickCase) -> float:
 
 
 def error_rate(case: TrickCase) -> float:
-    """1 - F1 at an IoU of 1/2; 0 for a case without nuclei."""
+    """Compute 1 - F1 at an IoU of 1/2; 0 for a case without nuclei."""
     if case.prediction is None or not len(case.prediction) + len(case.reference):
         return 0.0
     matched = np.count_nonzero(partner_class(case.prediction, case))
@@ -186,7 +186,7 @@ def renamed(nuclei: Instances, class_id: Int64) -> Instances:
 
 
 def united(nuclei: Instances, *more: Instances) -> Instances:
-    """Several sets of nuclei as one; they may overlap."""
+    """Unite several sets of nuclei, which may overlap."""
     parts = [nuclei, *more]
     if nuclei.class_probability is not None:
         parts = [replace(part, class_probability=None) for part in parts]
@@ -212,7 +212,11 @@ CHOSEN: Mapping[str, tuple[str, Callable[[Instances, TrickCase], Bool]]] = {
 
 
 def copies_of(chosen: str, size: str, other: str, surer: str) -> Trick:
-    """The chosen nuclei once more, a pixel larger or smaller; as the next class, with a higher confidence, if asked."""
+    """Make a trick that adds the chosen nuclei once more, a pixel larger or smaller.
+
+    other  "" or "_other": the copies are named as the next class
+    surer  "" or "_surer": they get a higher confidence
+    """
     words, choose = CHOSEN[chosen]
 
     def change(nuclei: Instances, case: TrickCase) -> Instances:
@@ -246,7 +250,7 @@ def all_common(nuclei: Instances, case: TrickCase) -> Instances:
 
 
 def often_rare(nuclei: Instances, case: TrickCase) -> Instances:
-    """Name a tenth of the commonest class as the rarest; which, has nothing to do with how good a nucleus is."""
+    """Name a tenth of the commonest class as the rarest; which tenth has nothing to do with how good a nucleus is."""
     chosen = (nuclei.class_id == case.common) & (nuclei.first_pixels() * 7919 % 1009 % 10 == 0)
     return renamed(nuclei, np.where(chosen, case.rare, nuclei.class_id))
 
@@ -291,7 +295,7 @@ def merge_neighbours(nuclei: Instances, case: TrickCase) -> Instances:
 
 
 def inside_border(nuclei: Instances, case: TrickCase) -> Bool:
-    """Which nuclei do not touch the border of the image, bool (N,)."""
+    """Mark the nuclei that do not touch the border of the image, bool (N,)."""
     height, width = nuclei.shape_yx
     row, column = np.divmod(nuclei.run_start, width)
     last = column + nuclei.run_stop - nuclei.run_start
@@ -313,13 +317,13 @@ def cut_smallest(share: float) -> Apply:
 
 
 def classified_right(nuclei: Instances, case: TrickCase) -> Bool:
-    """Which nuclei are not of a wrong class, bool (N,): spurious nuclei stay."""
+    """Mark the nuclei whose class is not wrong, bool (N,). Spurious nuclei have no wrong class."""
     partner = partner_class(nuclei, case)
     return np.asarray((partner == 0) | (partner == nuclei.class_id))
 
 
 def outlined_well(nuclei: Instances, case: TrickCase) -> Bool:
-    """Which nuclei are not outlined poorly, bool (N,): spurious nuclei stay."""
+    """Mark the nuclei that are not outlined poorly, bool (N,). Spurious nuclei are not."""
     iou = best_iou(nuclei, case)
     return np.asarray((iou <= 0.5) | (iou > 0.7))
 
@@ -365,7 +369,7 @@ TRICKS: tuple[Trick, ...] = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """Teams, and what they are compared on.
+    """The cases and references of a challenge in memory, and the predictions of all teams.
 
     references   of each case, with what is not scored
     teams        by name, the predictions of each case; None: not submitted
@@ -398,7 +402,7 @@ class Play:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
-    """A ranking, and what it reads of every team and trick; the trick "" is the submission as it is.
+    """A ranking, and the scores that it reads of every team and trick; the trick "" is the submission as it is.
 
     judged   pooled F1 and pooled class score, float64 (2,), by team and trick
     """
@@ -412,7 +416,7 @@ class Played:
         return {team: scores for (team, trick), scores in self.scores.items() if not trick}
 
     def plays(self) -> list[Play]:
-        """What every trick does to every team."""
+        """Say what every trick does to every team."""
         originals, all_plays = self.originals, []
         places = places_of(self.ranking, originals.values())
         for (team, trick), scores in self.scores.items():
@@ -454,20 +458,20 @@ def count_predictions(challenge: Challenge, field: Field, predictions: Predictio
 
 
 def asked_for(challenge: Challenge, paths: Sequence[str]) -> Challenge:
-    """The challenge without scores that nobody asks for: those at some paths of metrics.json are left."""
+    """Reduce a challenge to the scores at some paths of metrics.json, so that no other is computed."""
     parts = [path.split(".")[2 if path.startswith("alternatives.") else 0 : -1] for path in paths]
     families = tuple(dict.fromkeys(".".join(keys) for keys in parts))
     return challenge.model_copy(update={"metrics": challenge.metrics.model_copy(update={"families": families})})
 
 
 def paths_read(challenge: Challenge) -> tuple[str, ...]:
-    """What a ranking reads."""
+    """List the paths of metrics.json that a ranking reads."""
     rules = ranking_of(challenge)
     return tuple(column.path for column in rules.columns) + tuple(floor.path for floor in rules.require)
 
 
 def scores_read(challenge: Challenge, results: Sequence[CaseResult], team: str) -> team_scores.TeamScores:
-    """What a ranking reads of a counted submission, as a leaderboard reads it of its files."""
+    """Compute the scores of a submission that a ranking reads, as a leaderboard reads them from files."""
     scored, rules = summarise(challenge, results), ranking_of(challenge)
     details = scored.details if needs_units(rules.method) else None
     columns = team_scores.plan_columns(challenge, rules.columns)
@@ -475,14 +479,14 @@ def scores_read(challenge: Challenge, results: Sequence[CaseResult], team: str) 
 
 
 def places_of(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> dict[str, float]:
-    """The places of teams by their names, in ascending order; NaN for those that are not ranked."""
+    """Rank teams, and return their places by their names, in ascending order; NaN for those that are not ranked."""
     rules = ranking_of(challenge)
     table = team_scores.score_table(list(teams), rules, team_scores.groups_of(challenge))
     return dict(zip(table.teams, ranked_table.apply_method(table, rules).position.tolist(), strict=True))
 
 
 def first_teams(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -> list[str]:
-    """The names of those that are first, in ascending order."""
+    """Rank teams, and return the names of those that are first, in ascending order."""
     places = places_of(challenge, teams)
     best = min((place for place in places.values() if not math.isnan(place)), default=math.nan)
     return sorted(name for name, place in places.items() if place == best)
@@ -492,7 +496,7 @@ def first_teams(challenge: Challenge, teams: Iterable[team_scores.TeamScores]) -
 
 
 def as_recommended(challenge: Challenge) -> Challenge:
-    """The challenge with the ranking of the preset ``recommended``, and what that one reads.
+    """Give a challenge the ranking of the preset ``recommended``, and the rules that its columns depend on.
 
     Of points and of one class there are fewer columns.
     """
@@ -557,7 +561,7 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
 def read_field(
     folder: Path, challenge: Challenge, submissions: Mapping[str, Path]
 ) -> tuple[Field, Alike, dict[str, str]]:
-    """The nuclei of all teams, in memory, which share their errors, and why some are left out: they are rejected.
+    """Read the nuclei of all teams. Return them, which teams share their errors, and why teams were rejected, by name.
 
     Raises ChallengeBroken.
     """
@@ -582,7 +586,7 @@ def read_field(
 
 
 def outlines_of_cases(cases: Sequence[MatchedCase]) -> MatchedOutlines:
-    """How a team outlined the nuclei of all cases under the first matching rule."""
+    """Tell how a team outlined the nuclei of all cases under the first matching rule."""
     areas, ious = [np.empty(0)], [np.empty(0)]
     for case in cases:
         pairs = next(iter(case.matches.values()))
@@ -600,7 +604,7 @@ def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) ->
 
 
 def team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:
-    """What the presence of each team, and a second entry of it, does to the first rank.
+    """Say what the absence of each team, and a second entry of it, does to the first rank.
 
     No sum of ranks prevents that: rank one entry for each team.
     """
@@ -624,7 +628,7 @@ def team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:
 
 
 def tricks_verdict(document: Mapping[str, Any]) -> list[str]:
-    """Whether the ranking can be gamed, also that of ``recommended``, and which entries decide the first rank."""
+    """Say whether the ranking can be gamed, also that of ``recommended``, and which entries decide the first rank."""
     attempts = against_tricks(document)
     if not attempts:
         return ["No attempt to game the ranking was played."]

@@ -155,7 +155,7 @@ def audit_positions(
     published: int | None = None,
     better: Collection[tuple[str, str]] | None = None,
 ) -> Audit:
-    """The audit of the places of teams in several variants, float64 (V, T); NaN: a team is not ranked.
+    """Audit the places of teams in several variants, float64 (V, T); NaN: a team is not ranked.
 
     settings   for each variant the index of its value in each dimension, (V, D)
     published  the variant that was published; None: the first rank is that of the team which is first most often
@@ -201,7 +201,7 @@ def audit_positions(
 
 
 def neighbours(settings: Int64, dimension: int) -> Int64:
-    """All pairs of variants that differ in one dimension only, int64 (P, 2).
+    """List all pairs of variants that differ in one dimension only, int64 (P, 2).
 
     >>> neighbours(np.array([[0, 0], [0, 1], [1, 0]]), 1).tolist()
     [[0, 1]]
@@ -214,7 +214,7 @@ def neighbours(settings: Int64, dimension: int) -> Int64:
 
 
 def effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> DimensionEffect:
-    """What a dimension does alone, from pairs of variants that differ in it only. Teams without a place are last."""
+    """Measure what a dimension does alone, in pairs of variants that differ in it only. Unranked teams are last."""
     if len(pairs) == 0:
         return DimensionEffect(name, 0)
     changed: list[float] = []
@@ -226,12 +226,12 @@ def effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> Dimens
 
 
 def credits(first: Bool) -> Float64:
-    """First places in equal parts of those who share them, float64 (V, T)."""
+    """Divide each first place equally among the teams that share it, float64 (V, T)."""
     return np.asarray(first / np.maximum(first.sum(axis=1), 1)[:, None])
 
 
 def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> tuple[ValueShare, ...]:
-    """Who is first in the variants with each value of a dimension."""
+    """Count who is first in the variants with each value of a dimension."""
     values = []
     for index, name in enumerate(dimension.values):
         if len(chosen := first[value == index]):
@@ -241,7 +241,7 @@ def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first
 
 
 def team_places(teams: Sequence[str], position: Float64, first: Bool, published: int | None) -> tuple[TeamPlaces, ...]:
-    """Where every team stands, from the first rank to the last: as published, else by how often it is first."""
+    """Count the places of every team. Teams are in their published order, else in that of how often they are first."""
     rows = []
     alone, credit = first & (first.sum(axis=1) == 1)[:, None], credits(first)
     for team, name in enumerate(teams):
@@ -272,7 +272,7 @@ def team_places(teams: Sequence[str], position: Float64, first: Bool, published:
 def judge(
     places: Sequence[TeamPlaces], first: Bool, is_published: bool, better: Collection[tuple[str, str]] | None
 ) -> tuple[Verdict, list[str]]:
-    """Can the first rank be defended? The answer as a code and in sentences. ``better``: as in ``audit_positions``."""
+    """Judge if the first rank can be defended, as a code and in sentences. ``better``: as in ``audit_positions``."""
     variants, of_variants = len(first), counted(len(first), "variant")
     ranked = [team for team in places if team.places]
     if not ranked or (is_published and ranked[0].published is None):
@@ -321,7 +321,7 @@ def also_first(team: TeamPlaces, variants: int) -> str:
 def tell_changes(
     teams: Sequence[str], dimensions: Sequence[Dimension], settings: Int64, first: Bool, published: int
 ) -> list[str]:
-    """Which single changes of the published rules give another first rank."""
+    """Say which single changes of the published rules give another first rank."""
     is_own = settings == settings[published]
     single = np.flatnonzero(is_own.sum(axis=1) == len(dimensions) - 1)
     changed = single[(first[single] != first[published]).any(axis=1)]
@@ -342,7 +342,7 @@ def tell_changes(
 
 
 def audit_document(audit: Audit) -> dict[str, Any]:
-    """The content of audit.json. Names of teams and values of rules are values, never keys."""
+    """Make the content of audit.json. Names of teams and values of rules are values, never keys."""
     return encoded(  # type: ignore[no-any-return]
         {
             "first_place": {"defended": audit.verdict, "answer": audit.answer, "variants": audit.variants},
@@ -358,7 +358,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
 
 
 def audit_csv(audit: Audit) -> str:
-    """The content of audit.csv: a row for each variant and team."""
+    """Write the text of audit.csv: a row for each variant and team."""
     rows = []
     names = [dimension.name for dimension in audit.dimensions]
     for index in range(audit.variants):
