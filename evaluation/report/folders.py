@@ -89,35 +89,28 @@ def page_of_results(
     if not (folder / name).is_file():
         why = f"no metrics.json, {listed(OTHER_DOCUMENTS)}".replace("'", "")
         raise WrongUsage(fault("not-metrics", quote(folder, 120), wording="no-document", got=why))
-    if name in OTHER_DOCUMENTS:
-        if public or sources is not None:
-            option, expected = "--public" if public else "--submission", "it for the metrics.json of one submission"
-            raise WrongUsage(fault("contradictory-rules", option, got=f"given for {name}", expected=expected))
-        with reading(name):
-            return page_of_document(folder, name)
+    if name in OTHER_DOCUMENTS and (public or sources is not None):
+        option, expected = "--public" if public else "--submission", "it for the metrics.json of one submission"
+        raise WrongUsage(fault("contradictory-rules", option, got=f"given for {name}", expected=expected))
     if public and sources is not None:
         other, why = "--submission", "pictures show the reference"
         raise WrongUsage(fault("contradictory-rules", "--public", wording="only-one-option", other=other, reason=why))
-    if not public:
+    if name == "metrics.json" and not public:
         return page_of_result(read_again(folder, sources, workers=workers, progress=progress))
-    with reading("metrics.json"):
-        metrics = read_metrics(folder / "metrics.json", where="'metrics.json'")
+    with reading(name):
+        if name == "leaderboard.json":
+            document, audit = read_board(folder / name), folder / "audit.json"
+            beside = read_study(audit) if audit.is_file() else None
+            return leaderboard_page(document, audit=beside, results=read_results(folder, document))
+        if name in OTHER_DOCUMENTS:
+            return OTHER_DOCUMENTS[name](read_study(folder / name))
+        metrics = read_metrics(folder / name, where=f"'{name}'")
         rules = None if challenge is None else rules_of(metrics, challenge)
         if rules is not None and rules.published_paths is not None:
             metrics = published_metrics(metrics, rules.published_paths)
         classes = rules.class_names if rules else read_result(folder).classes  # details.json has their order
-        return submission.submission_page(
-            submission.ReadResult(ResultDocuments(without_counts(metrics), None, tuple(classes)))
-        )
-
-
-def page_of_document(folder: Path, name: str) -> Page:
-    """The page of a leaderboard or a study."""
-    if name != "leaderboard.json":
-        return OTHER_DOCUMENTS[name](read_study(folder / name))
-    document = read_board(folder / name)
-    beside = read_study(folder / "audit.json") if (folder / "audit.json").is_file() else None
-    return leaderboard_page(document, audit=beside, results=read_results(folder, document))
+        published = ResultDocuments(without_counts(metrics), None, tuple(classes))
+        return submission.submission_page(submission.ReadResult(published))
 
 
 def read_again(

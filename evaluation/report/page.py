@@ -234,27 +234,21 @@ def document_page(
 
 
 def identify_document(document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The challenge and the program as facts of a page."""
-    identity = document["challenge"] or {}
-    facts = [(key, str(identity[key])) for key in ("version", "hash") if key in identity]
-    if identity:
-        facts.insert(0, ("challenge", str(identity["name"])))
-    software = document["software"]
-    facts.append(("software", str(software["version"])))
-    if scored_with := [version for version in software.get("scored_with", ()) if version != software["version"]]:
-        facts.append(("scored with", ", ".join(map(str, scored_with))))
-    facts.append(("cite as", citation_of(document)))
-    return tuple(facts)
+    """The challenge and the program as facts of a page, and a line with them all to be cited in a paper.
 
-
-def citation_of(document: Mapping[str, Any]) -> str:
-    """One line with the versions and the hash, for a paper.
-
-    >>> citation_of({"challenge": {"name": "A", "version": "2", "hash": "0f" * 32}, "software": {"version": "0.2.0"}})
+    >>> software = {"version": "0.2.0"}
+    >>> identify_document({"challenge": {"name": "A", "version": "2", "hash": "0f" * 32}, "software": software})[-1][1]
     'nuclei-evaluation 0.2.0; A, version 2, rules and cases 0f0f0f0f0f0f'
     """
-    identity = document["challenge"] or {}
-    made_with = f"nuclei-evaluation {document['software']['version']}"
-    if not identity:
-        return made_with
-    return f"{made_with}; {identity['name']}, version {identity['version']}, rules and cases {identity['hash'][:12]}"
+    identity, software = document["challenge"] or {}, document["software"]
+    cited = f"nuclei-evaluation {software['version']}"
+    facts = [("software", str(software["version"]))]
+    if identity:
+        cited += f"; {identity['name']}, version {identity['version']}, rules and cases {identity['hash'][:12]}"
+        facts = [
+            *(("challenge" if key == "name" else key, str(identity[key])) for key in ("name", "version", "hash")),
+            *facts,
+        ]
+    if scored_with := [version for version in software.get("scored_with", ()) if version != software["version"]]:
+        facts.append(("scored with", ", ".join(map(str, scored_with))))
+    return (*facts, ("cite as", cited))

@@ -51,42 +51,27 @@ NOTE_ON_DISTANCES = (
     "Hausdorff distance: without a match an image counts with its diagonal, unless the rules leave it out."
 )
 
-COMPARED: Mapping[str, tuple[str, str]] = {  # what a comparison shows, in the field's words: a heading, and the score
-    "detection.f1": ("Detection", "F1"),
-    "detection.precision": ("Detection", "precision"),
-    "detection.recall": ("Detection", "recall"),
-    "classification.balanced_accuracy": ("Matched nuclei", "balanced accuracy"),
-    "classification.macro_f1": ("Matched nuclei", "macro F1 of classes"),
-    "segmentation.iou": ("Matched nuclei", "IoU"),
-    "segmentation.dice": ("Matched nuclei", "Dice"),
-    "panoptic.pq": ("Panoptic quality", ""),
-    "thresholds.f1_iou75": ("F1", "at IoU 0.75"),
-    "thresholds.f1_iou90": ("F1", "at IoU 0.9"),
-    "thresholds.f1_iou50_95": ("F1", "at IoU 0.5 to 0.95"),
-    "thresholds.threat_score_iou50": ("Threat score", "at IoU 0.5"),
-    "thresholds.threat_score_iou75": ("Threat score", "at IoU 0.75"),
-    "thresholds.threat_score_iou90": ("Threat score", "at IoU 0.9"),
-    "thresholds.threat_score_iou50_95": ("Threat score", "at IoU 0.5 to 0.95"),
-    "overlap.aji": ("AJI", ""),
-    "overlap.dice1": ("Dice of the foreground", ""),
-    "counting.mean_absolute_error": ("Number of nuclei", "mean absolute error"),
-    "counting.r2": ("Number of nuclei", "R²"),
+COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
+    "detection.f1": "Detection: F1",
+    "detection.precision": "Detection: precision",
+    "detection.recall": "Detection: recall",
+    "classification.balanced_accuracy": "Matched nuclei: balanced accuracy",
+    "classification.macro_f1": "Matched nuclei: macro F1 of classes",
+    "segmentation.iou": "Matched nuclei: IoU",
+    "segmentation.dice": "Matched nuclei: Dice",
+    "panoptic.pq": "Panoptic quality",
+    "thresholds.f1_iou75": "F1 at IoU 0.75",
+    "thresholds.f1_iou90": "F1 at IoU 0.9",
+    "thresholds.f1_iou50_95": "F1 at IoU 0.5 to 0.95",
+    "thresholds.threat_score_iou50": "Threat score at IoU 0.5",
+    "thresholds.threat_score_iou75": "Threat score at IoU 0.75",
+    "thresholds.threat_score_iou90": "Threat score at IoU 0.9",
+    "thresholds.threat_score_iou50_95": "Threat score at IoU 0.5 to 0.95",
+    "overlap.aji": "AJI",
+    "overlap.dice1": "Dice of the foreground",
+    "counting.mean_absolute_error": "Number of nuclei: mean absolute error",
+    "counting.r2": "Number of nuclei: R²",
 }
-
-
-def compared_titles(paths: Sequence[str]) -> list[str]:
-    """The names of scores in a column: a heading stands once, before the first score that is below it.
-
-    >>> compared_titles(["detection.recall", "segmentation.iou", "segmentation.dice", "thresholds.f1_iou75"])
-    ['Detection: recall', 'Matched nuclei: IoU', '  Dice', 'F1 at IoU 0.75']
-    """
-    titles, before = [], ""
-    for path in paths:
-        heading, name = COMPARED[path]
-        colon = " " if name.startswith("at ") else ": "
-        titles.append(f"  {name}" if heading == before else f"{heading}{colon}{name}" if name else heading)
-        before = heading
-    return titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +157,7 @@ def side_by_side(
     """
     rows = skill_rows(list(columns.values()), skills)
     paths = [row.path for row in rows]
-    names = paths if "" not in skills else [title.replace("  ", "– ") for title in compared_titles(paths)]
+    names = paths if "" not in skills else [COMPARED[path] for path in paths]
     aggregations = [aggregation for _, aggregation in columns.values()]
     alike = [index for index, name in enumerate(aggregations) if name == aggregations[0]]
     table: list[list[Value]] = []
