@@ -22,7 +22,8 @@ from made_counts import counts_of
 from scipy.io import savemat
 from test_results_files import full_after
 
-from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file
+from evaluation.authoring import convert
+from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, is_soon_looked_at
 from evaluation.commands.main import run
 from evaluation.findings.errors import ConversionRefused, WrongUsage
 from evaluation.formats.detect import Detected, detect_format
@@ -107,6 +108,24 @@ def test_of_a_submission_that_can_be_scored_no_file_is_looked_at_again(demo, mon
     monkeypatch.setattr("evaluation.authoring.convert.with_other_format", None)
     submission = str(demo.submissions["finder"])
     assert run(["validate", "--challenge", str(demo.challenge), "--submission", submission]) == 0
+
+
+def test_a_rejected_submission_is_looked_at_again_only_if_it_is_small(demo, tmp_path, monkeypatch):
+    names = [path.relative_to(demo.challenge).as_posix() for path in demo.challenge.rglob("*")]
+    whole = sum(path.stat().st_size for path in demo.challenge.rglob("*") if path.is_file())
+    packed = Path(shutil.make_archive(str(tmp_path / "packed"), "zip", demo.challenge))
+    few, single = demo.challenge, demo.challenge / "cases.csv"
+    monkeypatch.setattr(convert, "LOOKED_AT_FILES", len(names))
+    monkeypatch.setattr(convert, "LOOKED_AT_BYTES", whole)
+    assert [*map(is_soon_looked_at, (few, packed, single))] == [True] * 3
+    monkeypatch.setattr(convert, "LOOKED_AT_BYTES", whole - 1)
+    assert [*map(is_soon_looked_at, (few, packed, single))] == [True, False, True]
+    monkeypatch.setattr(convert, "LOOKED_AT_FILES", len(names) - 1)
+    assert [*map(is_soon_looked_at, (few, packed, single))] == [False, False, True]
+    asked = []
+    monkeypatch.setattr("evaluation.authoring.look.look", lambda *of: asked.append(of))
+    assert run(["validate", "--challenge", str(demo.challenge), "--submission", str(few)]) == 1
+    assert not asked
 
 
 def test_an_image_without_nuclei_is_written_in_every_format(tmp_path):

@@ -9,8 +9,9 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from shlex import quote as quote_for_shell
 from typing import Any, BinaryIO, Literal
@@ -65,6 +66,7 @@ PROBABILITY_WORDS = {
 KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table")
 DATASET = "dataset"  # the path of the array in an HDF5 file or a Zarr store
+LOOKED_AT_FILES, LOOKED_AT_BYTES = 10_000, 1 << 30  # of a rejected submission, unpacked; of a larger one nothing is told
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
 
 
@@ -519,6 +521,8 @@ def with_other_format(findings: Sequence[Finding], submission: Path, format: str
     What was found, and the call that makes the wanted format of a file, stand behind the first error and those of its
     code.
     """
+    if not is_soon_looked_at(submission):
+        return list(findings)
     with tempfile.TemporaryDirectory(prefix="evaluation-validate-") as workspace:
         try:
             source = looked.look(submission, Path(workspace), imports=True)
@@ -538,3 +542,15 @@ def with_other_format(findings: Sequence[Finding], submission: Path, format: str
             words += f" converts a file: evaluation convert {quote_for_shell(str(file))} OUTPUT --to {target}{size}"
     first = min(finding for finding in findings if finding.severity == "error")
     return [replace(one, fix=f"{one.fix} {words}".strip()) if one.code == first.code else one for one in findings]
+
+
+def is_soon_looked_at(submission: Path) -> bool:
+    """Whether a folder or a ZIP has few files, and a ZIP little to unpack."""
+    if submission.is_dir():
+        return sum(1 for _ in islice(submission.rglob("*"), LOOKED_AT_FILES + 1)) <= LOOKED_AT_FILES
+    if not zipfile.is_zipfile(submission):
+        return True
+    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(submission) as archive:
+        sizes = [member.file_size for member in archive.infolist()]
+        return len(sizes) <= LOOKED_AT_FILES and sum(sizes) <= LOOKED_AT_BYTES
+    return False
