@@ -66,7 +66,7 @@ PROBABILITY_WORDS = {
 KEEP_CLASS_PROBABILITIES: tuple[Target, ...] = ("geojson",)
 OF_CHALLENGES = ("format", "files", "case_key", "coordinates", "class_map", "class_table")
 DATASET = "dataset"  # the path of the array in an HDF5 file or a Zarr store
-LOOKED_AT_FILES, LOOKED_AT_BYTES = 10_000, 1 << 30  # of a rejected submission, unpacked; of a larger one nothing is told
+LOOKED_AT_FILES, LOOKED_AT_BYTES = 10_000, 1 << 30  # of a rejected submission that is looked at again
 WITH_CHALLENGE = "Give --challenge, whose cases.csv names the images and their sizes."
 
 
