@@ -594,7 +594,7 @@ def test_rasterise_counts_nuclei_and_names_what_did_not_happen(kind, tmp_path, c
     assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
     assert said.count(" 3  \n") == 3
-    assert "\nNone: ignore regions, " in said and ", vanished, " in said.partition("None: ")[2]
+    assert "\nIn no case: ignore regions, " in said and ", vanished, " in said.partition("In no case: ")[2]
 
 
 def test_an_image_that_the_memory_does_not_hold_is_told_with_its_size(tmp_path, capsys, monkeypatch):

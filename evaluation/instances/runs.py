@@ -232,8 +232,8 @@ def shapes_on_canvas(canvas: np.typing.NDArray[np.int32]) -> dict[str, tuple[np.
 # --- the same nuclei drawn a little differently -----------------------------------------------------------------------
 
 
-# Eroded, dilated or shifted, or coarser: how much does a score mind? A nucleus is treated by itself: its neighbours do
-# not stop it from growing, so dilated nuclei may overlap.
+# These functions show how much a score changes if nuclei are drawn a pixel larger, smaller or aside, or at half the
+# resolution. Each nucleus is changed alone: neighbours do not stop it from growing, so dilated nuclei may overlap.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -418,19 +418,13 @@ def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path 
     if details is None:
         return Checked(what, "cannot be checked", "details.json is left out")
     try:
-        stored, cases = (
-            store.read_metrics(metrics, where="'metrics.json'"),
-            store.read_details(details, where="'details.json'"),
-        )
+        stored = store.read_metrics(metrics, where="'metrics.json'")
+        cases = store.read_details(details, where="'details.json'")
         columns, every = team_scores.every_column(challenge), store.all_metrics(stored, cases)
-        tables, once = (
-            team_scores.stored_tables(challenge, cases, metrics.with_name("objects.csv")),
-            len(team_scores.groups_of(challenge)),
-        )
+        tables = team_scores.stored_tables(challenge, cases, metrics.with_name("objects.csv"))
         values = partial(team_scores.values_of_units, challenge, cases)
-        recomputed = team_scores.columns_in_samples(challenge, columns, values, tables, np.ones((1, once), np.int64))[
-            0
-        ].tolist()
+        once = np.ones((1, len(team_scores.groups_of(challenge))), np.int64)
+        recomputed = team_scores.columns_in_samples(challenge, columns, values, tables, once)[0].tolist()
         published, detailed = (
             [store.number_or_nan(document, column.path) for column in columns] for document in (stored, every)
         )

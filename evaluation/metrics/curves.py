@@ -241,10 +241,8 @@ def sensitivities(units: Units, class_id: int, false_positives: Sequence[float],
     names = [f"curves/froc/{class_id}/{per}/{rate!r}" for rate in false_positives]
     if any(name not in units.cache for name in names):
         chosen, hit = predictions_of(units, class_id)
-        right, wrong = (
-            sorted_predictions(units, chosen[hit], probability),
-            sorted_predictions(units, chosen[~hit], probability),
-        )
+        right = sorted_predictions(units, chosen[hit], probability)
+        wrong = sorted_predictions(units, chosen[~hit], probability)
         for name, rate in zip(names, false_positives, strict=True):
             units.cache[name] = found_within(right, wrong, np.round(rate * np.nan_to_num(extent), 9))
     defined = (counts.references > 0) & ~np.isnan(extent)

@@ -125,5 +125,5 @@ def rasterisation_table(reports: Mapping[str, RasterisationReport]) -> Table:
     none = [title for title, column in columns.items() if title != "nuclei" and not any(column)]
     rows = zip(reports, *(column for title, column in columns.items() if title not in none), strict=True)
     titles = ["case", *(title for title in columns if title not in none)]
-    note = f"None: {', '.join(none)}." if none else ""
+    note = f"In no case: {', '.join(none)}." if none else ""
     return table_of("", "Rasterisation of the reference", titles, rows, note=note)
