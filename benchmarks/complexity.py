@@ -43,7 +43,7 @@ from evaluation.scoring.street import check_submission, score_submission
 
 ROOT = Path(__file__).resolve().parents[1]
 Ring = list[tuple[float, float]]
-COMPUTED = "evaluation.formats.guarded.yield_annotations"
+COMPUTED = "evaluation.formats.yield_annotations"
 CLASSES = 40
 MOST_TIMES = 2.4  # what 2n may cost, where n costs 1
 OUTLINE_RULES = {"vertices": "exact", "vanished": "drop", "origin": "pixel_corner"}

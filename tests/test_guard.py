@@ -190,17 +190,17 @@ def test_what_has_no_room_beside_other_work_is_done_alone(monkeypatch, kind):
 DEADLY = """
 import os, signal, sys
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.formats import guarded
+from evaluation import formats
 from evaluation.scoring.street import score_submission
 
-plain = guarded.yield_annotations
+plain = formats.yield_annotations
 
 def deadly(streams, request, case, wheres):
     if case.name == "c2":
         os.kill(os.getpid(), signal.SIGKILL)
     yield from plain(streams, request, case, wheres)
 
-guarded.yield_annotations = deadly
+formats.yield_annotations = deadly
 try:
     score_submission(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]) or None)
 except SubmissionRejected as error:
@@ -420,7 +420,7 @@ OTHER_SIZE = "LabelRuns((9, 9), np.array([0]), np.array([1]), np.array([1]))"
 def test_annotations_that_are_not_of_this_case_are_a_finding(tmp_path, monkeypatch, answer):
     challenge, submission = write_challenge("label_image class map tif", tmp_path)
     monkeypatch.setattr(
-        "evaluation.formats.guarded.yield_annotations", lambda streams, *rest: misbehaving_readers.made(streams, answer)
+        "evaluation.formats.yield_annotations", lambda streams, *rest: misbehaving_readers.made(streams, answer)
     )
     _, findings = check_submission(challenge, submission, workers=1)
     assert {finding.code for finding in findings} == {"unreadable-file"}
@@ -608,7 +608,7 @@ def test_threads_have_decoders_of_their_own():
 
 def test_a_crash_in_one_case_leaves_the_others_unharmed(tmp_path, monkeypatch):
     challenge, submission = write_challenge("label_image class map tif", tmp_path)
-    monkeypatch.setattr("evaluation.formats.guarded.yield_annotations", crash_on_c2)
+    monkeypatch.setattr("evaluation.formats.yield_annotations", crash_on_c2)
     _, findings = check_submission(challenge, submission, workers=1)
     assert [(finding.code, finding.where) for finding in findings] == [("unreadable-file", "case 'c2', 'c2.tif'")]
 

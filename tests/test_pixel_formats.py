@@ -47,7 +47,7 @@ from evaluation.decoding.mat_file import MatFile
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations, read_collection
-from evaluation.formats.images import find_image
+from evaluation.formats.detect import find_image
 from evaluation.formats.label_image import restore_nuclei
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Case, LabelImage

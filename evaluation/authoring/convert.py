@@ -31,8 +31,8 @@ from evaluation.decoding.streams import damage_told, plain_chunks
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import ConversionRefused, InputFault, SubmissionRejected, WrongUsage, faults_as, refused
 from evaluation.formats import Request, read_annotations
+from evaluation.formats.detect import find_image
 from evaluation.formats.geojson import write_geojson
-from evaluation.formats.images import find_image
 from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import COLUMN_PREFIX

@@ -21,7 +21,7 @@ from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, 
 from evaluation.findings import Finding, counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
 from evaluation.formats import Request
-from evaluation.formats.images import COCO_FORMATS, find_image, list_images
+from evaluation.formats.detect import COCO_FORMATS, find_image, list_images
 from evaluation.leaderboard.rules import gameable_ranking
 from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically

@@ -34,8 +34,17 @@ from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refuse
 from evaluation.formats import Request, read_annotations, read_collection
 from evaluation.formats.arrays import TYPE_MAP, TYPES, CaseArray, variable_of
 from evaluation.formats.coco import read_coco
-from evaluation.formats.detect import EMPTY_LIST, Detected, detect_format, foreign_table, header_names
-from evaluation.formats.images import COCO_FORMATS, FoundImage, find_image, list_images
+from evaluation.formats.detect import (
+    COCO_FORMATS,
+    EMPTY_LIST,
+    Detected,
+    FoundImage,
+    detect_format,
+    find_image,
+    foreign_table,
+    header_names,
+    list_images,
+)
 from evaluation.formats.imports import READERS, is_store, kind_of
 from evaluation.formats.label_image import read_class_table
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS

@@ -20,7 +20,14 @@ from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.formats import filled
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats import Request, module_of, read_annotations, read_collection
+from evaluation.formats import (
+    Request,
+    begin_annotations,
+    module_of,
+    read_annotations,
+    read_collection,
+    read_collection_guarded,
+)
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.prepare import PreparedReference, convert_parts, prepare_reference
 from evaluation.instances.runs import empty_region, select_instances
@@ -135,8 +142,6 @@ class BegunFile:
             self.fault = error
 
     def begin(self, side: Side, case: Case, file: CaseFile) -> Callable[[], Annotations]:
-        from evaluation.formats.guarded import begin_annotations
-
         stream = self.opened.enter_context(side.open(file.name))
         companions = {
             key: (self.opened.enter_context(side.open(name)), where_of(case, name))
@@ -197,8 +202,6 @@ class SharedCases:
 
 def read_shared(side: Side, cases: Sequence[Case], files: Sequence[CaseFile]) -> SharedCases:
     """Read the files that hold all cases: one, or one for each class."""
-    from evaluation.formats.guarded import read_collection_guarded
-
     keys = {side.rules.key_of(case): case for case in cases}
     shared = SharedCases()
     for index, file in enumerate(files):

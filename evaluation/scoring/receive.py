@@ -12,7 +12,7 @@ from evaluation.decoding.content import HEAD_BYTES, ZARR_FOLDER, foreign_content
 from evaluation.execution.pool import CASE_BYTES
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
-from evaluation.formats.images import COCO_FORMATS, list_images
+from evaluation.formats.detect import COCO_FORMATS, list_images
 from evaluation.model import Annotations, Case, Instances
 from evaluation.scoring.read import SharedCases, read_shared, reference_files, reference_side, submission_side
 from evaluation.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission

@@ -22,9 +22,8 @@ from evaluation.challenge import LimitRules, format_rules
 from evaluation.challenge.formats import FORMATS
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
-from evaluation.formats import Request, read_annotations, read_collection
+from evaluation.formats import Request, begin_annotations, read_annotations, read_collection
 from evaluation.formats.format import image_bytes
-from evaluation.formats.guarded import begin_annotations
 from evaluation.instances.labels import instances_from_label_image
 from evaluation.model import Annotations, Case, ClassTable, Collection, LabelImage, LabelRuns
 

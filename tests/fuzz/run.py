@@ -155,7 +155,7 @@ def inputs_of(files: dict[str, bytes], kind: str, seed: int, numbers: range) -> 
 
 def fuzz(kind: str, seed: int, numbers: range) -> tuple[Counter[str], list[str]]:
     """Read the inputs; how they ended, and what must not have happened."""
-    prepare("evaluation.formats.guarded", "scipy.sparse.csgraph")  # many are started anew
+    prepare("evaluation.formats", "scipy.sparse.csgraph")  # many are started anew
     files, read = make_target(kind)
     read(files)  # and what is imported for it
     used = int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
