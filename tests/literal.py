@@ -5,13 +5,13 @@ An image is ``masks`` bool (N, H, W), one picture per instance, and ``classes`` 
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 from hypothesis import strategies as st
 
 from evaluation.instances.boundary import boundaries_of_runs, choose_runs, runs_by_instance
-from evaluation.model import Boundaries, Instances
+from evaluation.model import Boundaries, Instances, Matches
 
 
 def instance_boundaries(instances: Instances, chosen, *, border) -> Boundaries:
@@ -76,22 +76,25 @@ def iou(a: np.ndarray, b: np.ndarray) -> float:
     return (a & b).sum() / (a | b).sum()
 
 
-def best_pairing(reference: np.ndarray, prediction: np.ndarray, threshold: float, allowed) -> tuple[int, float]:
-    """Most pairs with IoU above a threshold, then the greatest sum of IoU, by trying everything."""
-    value = np.array(
-        [[iou(r, p) if allowed(i, j) else 0 for j, p in enumerate(prediction)] for i, r in enumerate(reference)]
-    )
-    best = (0, 0.0)
-    n, m = len(reference), len(prediction)
-    for k in range(min(n, m), 0, -1):
-        for rows in combinations(range(n), k):
-            for columns in permutations(range(m), k):
-                values = [value[r, c] for r, c in zip(rows, columns, strict=True)]
-                if all(v > threshold for v in values):
-                    best = max(best, (k, float(sum(values))))
-        if best[0] == k:
-            return best
-    return best
+def iou_of_all(reference: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """IoU of all against all, (R, P)."""
+    values = [[iou(r, p) for p in prediction] for r in reference]
+    return np.array(values, float).reshape(len(reference), len(prediction))
+
+
+def best_pairing(value: np.ndarray) -> tuple[int, float]:
+    """Most pairs, then the greatest sum of their values, by trying everything; -inf stands for no pair."""
+    lefts, rights = (range(size) for size in value.shape)
+    for k in range(min(value.shape), 0, -1):
+        tried = product(combinations(lefts, k), permutations(rights, k))
+        best = max(float(value[list(rows), list(columns)].sum()) for rows, columns in tried)
+        if best > -np.inf:
+            return k, best
+    return 0, 0.0
+
+
+def pairs_of(matches: Matches) -> list[tuple[int, int]]:
+    return list(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
 
 
 def centroid_pixel(mask: np.ndarray) -> tuple[int, int]:

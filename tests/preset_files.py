@@ -31,7 +31,8 @@ def start(folder: Path, preset: str, cases: Sequence[Mapping[str, Any]]) -> tupl
         writer = csv.DictWriter(file, list(cases[0]))
         writer.writeheader()
         writer.writerows(cases)
-    submission.mkdir(exist_ok=True)
+    for made in (challenge / "reference", submission):
+        made.mkdir(exist_ok=True)
     return challenge, submission
 
 

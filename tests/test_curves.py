@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from fractions import Fraction
 from functools import partial
 
@@ -11,14 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pycocotools import mask as coco_mask
-from pycocotools.coco import COCO
-from pycocotools.cocoeval import COCOeval, Params
+from literal import iou_of_all
+from pycoco import OF_PYCOCOTOOLS, coco_evaluation, coded, made_images
+from pycocotools.cocoeval import Params
 from scipy.sparse import csr_array
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
 from evaluation.metrics import curves, order_statistics
-from evaluation.metrics.metric import of_outlines
 from evaluation.model import CaseTable, Units
 from evaluation.model.counts import PairSamples, PredictionSamples
 
@@ -41,7 +38,7 @@ EVERY_POINT = (
 EVERYTHING = EVERY_AREA + EVERY_COCO + EVERY_POINT
 
 
-def table_of(predictions, missed=(), *, cases=1, classes=2, area_mm2=None, hits=None, points=False) -> CaseTable:
+def table_of(predictions, missed=(), *, cases=1, classes=2, area_mm2=None, hits=None) -> CaseTable:
     """Predictions (case, class, class of the nucleus that it found or 0, probability); missed nuclei (case, class)."""
     columns = np.array(predictions, np.float64).reshape(-1, 4).T
     case, class_id, found_class = (column.astype(np.int64) for column in columns[:3])
@@ -51,7 +48,7 @@ def table_of(predictions, missed=(), *, cases=1, classes=2, area_mm2=None, hits=
         confusion[of, lost, 0] += 1
     right = (found_class == class_id)[:, None] & np.ones(2, bool)
     return CaseTable(
-        sums={"cases": np.ones(cases, np.int64), "confusion": confusion, "points": np.full(cases, int(points))},
+        sums={"cases": np.ones(cases, np.int64), "confusion": confusion, "points": np.zeros(cases, int)},
         largest={},
         area_mm2=np.full(cases, np.nan) if area_mm2 is None else np.array(area_mm2, np.float64),
         pairs=PairSamples(np.empty(0, np.int64), np.empty((0, 2), np.int16), {}, None),
@@ -123,43 +120,15 @@ def test_without_an_area_there_is_nothing_per_mm2():
     assert value(curves.mean_sensitivity, table, false_positives=(1, 2), per="image") == 1
 
 
-WHAT_IT_SAYS = {
-    "both empty": (table_of([]), "no-instances"),
-    "no prediction": (table_of([], [(0, 1)]), 0),
-    "no reference": (table_of([(0, 1, 0, 0.9)]), "no-reference"),
-    "nothing matched": (table_of([(0, 1, 0, 0.9)], [(0, 1)]), 0),
-    "one perfect": (table_of([(0, 1, 1, 0.9)]), 1),
-    "all of probability 0": (table_of([(0, 1, 1, 0.0)]), 1),
-}
-
-
-def test_what_each_says_in_the_simple_cases():
-    for name in WHAT_IT_SAYS:
-        for metric in EVERYTHING:
-            table, expected = WHAT_IT_SAYS[name]
-            assert value(metric, table) == (
-                pytest.approx(expected, abs=1e-12) if isinstance(expected, int) else expected
-            ), (metric, name)
-
-
-def test_without_probabilities_nothing_is_defined():
+def test_without_probabilities_nothing_is_defined_and_those_of_0_are_probabilities():
+    """What each says where a side is empty or nothing matched stands in ``situations``."""
     for metric in EVERYTHING:
+        assert value(metric, table_of([(0, 1, 1, 0.0)])) == pytest.approx(1, abs=1e-12), metric
         table = table_of([(0, 1, 1, 0.9)])
         given = table.predictions
         bare = PredictionSamples(given.case, given.class_id, given.found_class, None, None)
         without = CaseTable(table.sums, table.largest, table.area_mm2, table.pairs, bare)
         assert value(metric, without) == "no-probability", metric
-
-
-def test_points_have_no_average_precision_of_coco():
-    for metric in EVERY_COCO:
-        points = table_of([(0, 1, 1, 0.9)], points=True)
-        assert value(partial(of_outlines, evaluate=metric), points) == "points-only", metric
-
-
-def test_points_have_the_other_curves():
-    for metric in EVERY_AREA + EVERY_POINT:
-        assert value(metric, table_of([(0, 1, 1, 0.9)], points=True)) == pytest.approx(1), metric
 
 
 # A literal version: one union of cases, written out
@@ -297,135 +266,46 @@ def test_the_areas_of_coco_are_those_of_its_own_hits(scene):
             assert of_class == pytest.approx((known[1, 0] + known[1, 1]) / 2)
 
 
-@given(scene=scenes, probability=st.floats(0, 1, width=32), metric=st.sampled_from(EVERY_AREA + EVERY_POINT))
-def test_one_more_spurious_or_missed_nucleus_never_raises_a_value(scene, probability, metric):
-    seed, _, number, levels, _ = scene
-    table, _ = globals()["scene"](seed, 1, number, levels, False)
-    before = value(metric, table)
-    if isinstance(before, str):
-        return
-    given = table.predictions
-    rows = np.stack([given.case, given.class_id, given.found_class, given.probability], axis=1)
-    missed = [(0, c) for c in (1, 2) for _ in range(table.sums["confusion"][0, c, 0])]
-    assert value(metric, table_of([*rows, (0, 1, 0, probability)], missed)) <= before + 1e-12
-    if missed and (0, 1) in missed:
-        assert value(metric, table_of(rows, [*missed, (0, 1)])) <= before + 1e-12
-
-
-def test_the_order_of_the_predictions_does_not_change_a_digit():
-    table, weights = scene(3, 5, 40, 5, True)
-    given, shuffled = table.predictions, np.random.default_rng(4).permutation(40)
-    again = PredictionSamples(*(getattr(given, name)[shuffled] for name in given.__slots__[:-1]))
-    other = CaseTable(table.sums, table.largest, table.area_mm2, table.pairs, again)
-    for metric in EVERYTHING:
-        ours, theirs = (metric(Units(of, csr_array(weights))) for of in (table, other))
-        np.testing.assert_array_equal(ours.value, theirs.value)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_scikit_learn_s_curve_gives_the_area_once_precision_is_made_to_fall(seed):
+def test_scikit_learn_s_curve_gives_the_area_once_precision_is_made_to_fall():
     """It knows no nuclei without a prediction, so its recall is of those that were found."""
-    table, _ = scene(seed, 1, 40, 7, False)
-    ((probability, right, references),) = unions(table, np.ones((1, 1), np.int64), 0)
-    share = right.sum() / references
-    precision, recall, _ = precision_recall_curve(right, probability)
-    best = np.maximum.accumulate(precision[:-1])
-    ours = value(curves.average_precision, table)
-    assert ours == pytest.approx(share * float((-np.diff(recall) * best).sum()))
-    assert ours >= share * average_precision_score(right, probability) - 1e-12
+    for seed in range(20):
+        table, _ = scene(seed, 1, 40, 7, False)
+        ((probability, right, references),) = unions(table, np.ones((1, 1), np.int64), 0)
+        share = right.sum() / references
+        precision, recall, _ = precision_recall_curve(right, probability)
+        best = np.maximum.accumulate(precision[:-1])
+        ours = value(curves.average_precision, table)
+        assert ours == pytest.approx(share * float((-np.diff(recall) * best).sum()))
+        assert ours >= share * average_precision_score(right, probability) - 1e-12
 
 
 # pycocotools
 
 
-def rectangles(random, number, size=40):
-    """Masks (number, size, size) of rectangles, and their class."""
-    masks = np.zeros((number, size, size), np.uint8)
-    for mask in masks:
-        y, x = random.integers(0, size - 12, 2)
-        height, width = random.integers(5, 12, 2)
-        mask[y : y + height, x : x + width] = 1
-    return masks, random.integers(1, 4, number)
-
-
-def moved(random, masks):
-    """The same shapes, each shifted by a pixel or two."""
-    return np.stack([np.roll(mask, random.integers(-2, 3, 2), axis=(0, 1)) for mask in masks])
-
-
 def literal_hits(reference, of_reference, prediction, of_prediction, probability, thresholds):
     """COCO's greedy assignment: the most confident first, each the free nucleus of its class with the highest IoU."""
     hits = np.zeros((len(prediction), len(thresholds)), bool)
+    value = np.where(of_reference[:, None] == of_prediction, iou_of_all(reference, prediction), -1)
     for column, threshold in enumerate(thresholds):
-        free = [True] * len(reference)
+        free = np.ones(len(reference), bool)
         for index in np.argsort(-probability, kind="stable"):
-            best, chosen = min(threshold, 1 - 1e-10), None
-            for other in range(len(reference)):
-                if free[other] and of_reference[other] == of_prediction[index]:
-                    both = int((prediction[index] & reference[other]).sum())
-                    iou = both / int((prediction[index] | reference[other]).sum())
-                    if iou >= best:
-                        best, chosen = iou, other
-            if chosen is not None:
-                free[chosen], hits[index, column] = False, True
+            of_free = np.where(free, value[:, index], -1)
+            if of_free.max() >= threshold:
+                free[len(free) - 1 - np.argmax(of_free[::-1])] = False  # the last of equal ones
+                hits[index, column] = True
     return hits
 
 
-def coco_evaluation(images, thresholds, areas=((0, 1e10),)):
-    """pycocotools' precision (K thresholds, 101 recalls, classes, areas) and recall (K, classes, areas).
-
-    -1 for a class without reference nuclei of the area.
-    """
-    truth, detections = [], []
-    for image, (reference, of_reference, prediction, of_prediction, probability) in enumerate(images, start=1):
-        for mask, class_id in zip(reference, of_reference, strict=True):
-            code = coco_mask.encode(np.asfortranarray(mask))
-            annotation = {"id": len(truth) + 1, "image_id": image, "category_id": int(class_id), "iscrowd": 0}
-            truth.append({**annotation, "segmentation": code, "area": int(mask.sum())})
-        for mask, class_id, score in zip(prediction, of_prediction, probability, strict=True):
-            code = coco_mask.encode(np.asfortranarray(mask))
-            detection = {"image_id": image, "category_id": int(class_id), "segmentation": code}
-            detections.append({**detection, "score": float(score)})
-    dataset = COCO()
-    dataset.dataset = {
-        "info": {},
-        "images": [{"id": image, "height": 40, "width": 40} for image in range(1, len(images) + 1)],
-        "categories": [{"id": class_id, "name": str(class_id)} for class_id in (1, 2, 3)],
-        "annotations": truth,
-    }
-    with contextlib.redirect_stdout(io.StringIO()):
-        dataset.createIndex()
-        evaluation = COCOeval(dataset, dataset.loadRes(detections), "segm")
-        evaluation.params.iouThrs = np.array(thresholds)
-        evaluation.params.maxDets = [10_000]
-        evaluation.params.areaRng = [list(area) for area in areas]
-        evaluation.params.areaRngLbl = [str(area) for area in areas]
-        evaluation.evaluate()
-        evaluation.accumulate()
-    return evaluation.eval["precision"][..., 0], evaluation.eval["recall"][..., 0]
-
-
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools
+@OF_PYCOCOTOOLS
 @pytest.mark.parametrize("seed", range(4))
 def test_pycocotools_gives_the_same_average_precisions(seed):
-    random = np.random.default_rng(seed)
     thresholds = (0.3, 0.5, 0.75)
-    images, rows, missed, hits = [], [], [], []
-    scores = random.permutation(300).astype(np.float64) / 300
-    for case in range(5):
-        reference, of_reference = rectangles(random, 30)
-        spurious, of_spurious = rectangles(random, 8)
-        prediction = np.concatenate([moved(random, reference[5:]), spurious])
-        of_prediction = np.concatenate([of_reference[5:], of_spurious])
-        of_prediction[:3] = 3
-        probability, scores = scores[: len(prediction)], scores[len(prediction) :]
-        images.append((reference, of_reference, prediction, of_prediction, probability))
-        found = literal_hits(reference, of_reference, prediction, of_prediction, probability, thresholds)
-        hits.append(found)
-        rows += [(case, c, 0, p) for c, p in zip(of_prediction, probability, strict=True)]
-        missed += [(case, c) for c in of_reference]
-    table = table_of(rows, missed, cases=5, classes=3, hits=np.concatenate(hits))
-    theirs = coco_evaluation(images, thresholds)[0][..., 0]
+    images = made_images(seed)
+    hits = np.concatenate([literal_hits(*image, thresholds) for image in images])
+    rows = [(case, c, 0, p) for case, (*_, of, chance) in enumerate(images) for c, p in zip(of, chance, strict=True)]
+    missed = [(case, c) for case, (_, of_reference, *_) in enumerate(images) for c in of_reference]
+    table = table_of(rows, missed, cases=5, classes=3, hits=hits)
+    theirs = coco_evaluation(coded(images), thresholds).eval["precision"][..., 0, 0]
     assert 0.1 < theirs.mean() < 0.9
     assert value(curves.coco_mean_average_precision, table) == pytest.approx(theirs.mean(), abs=1e-12)
     for place in range(3):

@@ -1,158 +1,100 @@
-"""Matching of nuclei, by overlap and by centroids."""
+"""Matching of nuclei: the overlap table, what holds for every rule, and each rule against a slow literal version."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
-from itertools import permutations
+from functools import cache
+from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from every_format import small_document
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from literal import best_pairing, centroid_pixel, images, instances_of, iou, masks_of, pairs_of_images, points_of
+from literal import (
+    best_pairing,
+    boundary,
+    centroid_pixel,
+    directed_distances,
+    images,
+    instance_boundaries,
+    instances_of,
+    iou_of_all,
+    pairs_of,
+    pairs_of_images,
+    points_of,
+    position,
+)
+from pycoco import OF_PYCOCOTOOLS, coco_evaluation, code_of
+from pycocotools import mask as coco_mask
 from scipy.optimize import linear_sum_assignment
 
-from evaluation.findings.errors import TooManyPairs
+from benchmarks.label_maps import draw_label_maps
+from benchmarks.synthesis import Mistakes, seeded
+from evaluation.challenge import MATCHING_RULES, Challenge
+from evaluation.challenge.matching_rules import Sides
+from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
 from evaluation.instances.labels import instances_from_labels
 from evaluation.matching import match_iou_above, overlap_table, rules
 from evaluation.matching import table as table_module
 from evaluation.matching.rules import (
-    match_best_iou_centroid_inside,
+    best_assignment,
+    boundary_boxes,
     match_centroid_assignment,
     match_centroid_closest_first,
     match_confidence_first,
+    match_confidence_first_iou,
+    match_confidence_first_iou_many,
+    match_iou_above_many,
 )
-from evaluation.model import Instances, LabelMaps, arrays
+from evaluation.model import Boundaries, Case, Instances, LabelMaps, Matches, arrays
 from evaluation.scoring.from_arrays import count_label_maps
+from evaluation.scoring.match import match
 
-
-def dense_table(reference: np.ndarray, prediction: np.ndarray) -> dict[tuple[int, int], int]:
-    return {
-        (i, j): int((r & p).sum()) for i, r in enumerate(reference) for j, p in enumerate(prediction) if (r & p).any()
-    }
-
-
-@given(pairs_of_images(overlap=True))
-def test_overlap_table_equals_dense_masks(pair):
-    (reference, classes), (prediction, prediction_classes) = pair
-    table = overlap_table(instances_of(reference, classes), instances_of(prediction, prediction_classes))
-    found = dict(
-        zip(zip(table.reference_index, table.prediction_index, strict=True), table.intersection_px, strict=True)
-    )
-    assert found == dense_table(reference, prediction)
-    assert table.reference_area_px.tolist() == [mask.sum() for mask in reference]
-    assert list(zip(table.reference_index, table.prediction_index, strict=True)) == sorted(found)
+# --- the overlap table ------------------------------------------------------------------------------------------------
 
 
 @given(pairs_of_images(overlap=True, most=8), st.sampled_from([1, 3, 1 << 20]), st.sampled_from([1, 4, 1 << 18]))
-def test_the_table_is_the_same_in_small_steps(pair, pieces, runs):
-    """With bands of one row and sums of one piece each."""
-    (reference, classes), (prediction, prediction_classes) = pair
-    sides = instances_of(reference, classes), instances_of(prediction, prediction_classes)
+def test_the_table_is_that_of_dense_masks_however_small_its_steps(pair, pieces, runs):
+    """With bands of one row and sums of one piece each, and in one go."""
+    (reference, _), (prediction, _) = pair
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_module, "PIECES_AT_ONCE", pieces)
         patch.setattr(arrays, "RUNS_AT_ONCE", runs)
-        table = overlap_table(*sides)
-    pairs = zip(table.reference_index.tolist(), table.prediction_index.tolist(), strict=True)
-    assert dict(zip(pairs, table.intersection_px.tolist(), strict=True)) == dense_table(reference, prediction)
-
-
-def shared_rows(reference: np.ndarray, prediction: np.ndarray) -> int:
-    """Pairs of runs that share a pixel, one by one."""
-    sides = [instances_of(masks, [1] * len(masks)) for masks in (reference, prediction)]
-    runs = [list(zip(side.run_start.tolist(), side.run_stop.tolist(), strict=True)) for side in sides]
-    return sum(a < d and c < b for a, b in runs[0] for c, d in runs[1])
+        table = overlap_table(*(instances_of(*side) for side in pair))
+    shared = {
+        (i, j): int((r & p).sum()) for i, r in enumerate(reference) for j, p in enumerate(prediction) if (r & p).any()
+    }
+    pairs = list(zip(table.reference_index.tolist(), table.prediction_index.tolist(), strict=True))
+    assert pairs == sorted(pairs)
+    assert dict(zip(pairs, table.intersection_px.tolist(), strict=True)) == shared
+    assert table.reference_area_px.tolist() == [mask.sum() for mask in reference]
 
 
 @given(pairs_of_images(overlap=True, most=8))
 def test_shared_rows_are_counted_without_looking_at_them(pair):
-    (reference, classes), (prediction, prediction_classes) = pair
-    sides = instances_of(reference, classes), instances_of(prediction, prediction_classes)
-    assert table_module.count_shared_rows(*sides) == shared_rows(reference, prediction)
-
-
-def stack(number: int, height: int = 2) -> Instances:
-    """So many nuclei of ``height`` rows on the same pixels."""
-    return instances_of(np.ones((number, height, 3), bool), [1] * number)
+    sides = [instances_of(*side) for side in pair]
+    runs = [list(zip(side.run_start.tolist(), side.run_stop.tolist(), strict=True)) for side in sides]
+    one_by_one = sum(a < d and c < b for a, b in runs[0] for c, d in runs[1])
+    assert table_module.count_shared_rows(*sides) == one_by_one
 
 
 def test_more_shared_rows_than_allowed_are_refused_before_they_are_looked_at():
     """Four nuclei on five, of two rows each: 40 shared rows where 18 runs are free."""
-    overlap_table(stack(4), stack(5), most=22)
+    four, five = (instances_of(np.ones((number, 2, 3), bool), [1] * number) for number in (4, 5))
+    overlap_table(four, five, most=22)
     with pytest.raises(TooManyPairs, match=r"^40 rows of pixels in a nucleus of either side; at most 39$") as caught:
-        overlap_table(stack(4), stack(5), most=21)
+        overlap_table(four, five, most=21)
     assert not caught.value.by_reference  # 32 shared rows with itself, of which 16 are free
-
-
-def test_a_reference_that_leaves_no_room_is_to_blame():
     with pytest.raises(TooManyPairs) as caught:
-        overlap_table(stack(5), stack(5), most=29)
+        overlap_table(five, five, most=29)
     assert caught.value.by_reference
-
-
-def test_sides_without_overlaps_have_no_limit():
-    single = instances_of(np.eye(4, dtype=bool)[:, None], [1] * 4)
+    single = instances_of(np.eye(4, dtype=bool)[:, None], [1] * 4)  # without overlaps there is no limit
     assert len(overlap_table(single, single, most=0).intersection_px) == 4
-
-
-@given(pairs_of_images(overlap=True, most=4), st.sampled_from([0.0, 0.2, 0.5, 0.55, 0.75]), st.booleans())
-def test_iou_above_takes_the_best_of_all_assignments(pair, threshold, class_aware):
-    (reference, classes), (prediction, prediction_classes) = pair
-    left, right = instances_of(reference, classes), instances_of(prediction, prediction_classes)
-    matches = match_iou_above(overlap_table(left, right), left, right, threshold=threshold, class_aware=class_aware)
-    pairs = list(zip(matches.reference_index, matches.prediction_index, strict=True))
-    assert len({r for r, _ in pairs}) == len({p for _, p in pairs}) == len(pairs)
-    values = [iou(reference[r], prediction[p]) for r, p in pairs]
-    assert all(value > threshold for value in values)
-    if class_aware:
-        assert all(classes[r] == prediction_classes[p] for r, p in pairs)
-    best = best_pairing(
-        reference, prediction, threshold, lambda r, p: not class_aware or classes[r] == prediction_classes[p]
-    )
-    assert (len(pairs), pytest.approx(sum(values), abs=1e-12)) == best
-
-
-@pytest.mark.parametrize(("predicted", "matched"), [(2, 0), (3, 1)])
-def test_iou_of_exactly_one_half_is_no_match(predicted, matched):
-    reference = instances_from_labels(np.array([[1, 1, 1, 1, 0]]))
-    prediction = instances_from_labels(np.array([[1] * predicted + [0] * (5 - predicted)]))
-    table = overlap_table(reference, prediction)
-    assert len(match_iou_above(table, reference, prediction, threshold=0.5, class_aware=False)) == matched
-
-
-@given(pairs_of_images(overlap=True, most=4), st.booleans())
-def test_best_iou_centroid_inside_equals_its_definition(pair, class_aware):
-    (reference, classes), (prediction, prediction_classes) = pair
-    left, right = instances_of(reference, classes), instances_of(prediction, prediction_classes)
-    matches = match_best_iou_centroid_inside(overlap_table(left, right), left, right, class_aware=class_aware)
-    found = set(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
-
-    def position(mask, of_class):
-        pixels = np.flatnonzero(mask).tolist()
-        return pixels[0], len(pixels), pixels, of_class
-
-    accepted = []
-    for r, mask in enumerate(reference):
-        candidates = [
-            (-iou(mask, other), position(other, prediction_classes[p]), p)
-            for p, other in enumerate(prediction)
-            if (mask & other).any() and (not class_aware or classes[r] == prediction_classes[p])
-        ]
-        if candidates:
-            value, _, p = min(candidates)
-            if mask[centroid_pixel(prediction[p])]:
-                accepted.append((value, position(mask, classes[r]), r, p))
-    expected = {}
-    for _, _, r, p in sorted(accepted):
-        expected.setdefault(p, r)
-    assert found == {(r, p) for p, r in expected.items()}
-
-
-@given(images(overlap=True))
-def test_centroid_pixels_are_those_of_the_masks(side):
-    instances = instances_of(*side)
-    assert instances.centroid_pixels_yx().tolist() == [list(centroid_pixel(mask)) for mask in side[0]]
 
 
 def test_images_of_different_shape_are_refused():
@@ -160,50 +102,10 @@ def test_images_of_different_shape_are_refused():
         overlap_table(instances_from_labels(np.ones((2, 3), int)), instances_from_labels(np.ones((3, 2), int)))
 
 
-@given(images(overlap=False, most=8), st.sampled_from([np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64]))
-def test_label_maps_become_the_same_masks(side, dtype):
-    masks, _ = side
-    labels = np.zeros(masks.shape[1:], dtype)
-    for index, mask in enumerate(masks):
-        labels[mask] = 100 - 7 * index
-    instances = instances_from_labels(labels)
-    assert instances.source_id.tolist() == sorted(100 - 7 * i for i in range(len(masks)))
-    assert np.array_equal(masks_of(instances), masks[::-1])
-
-
-def test_huge_labels_need_no_huge_table():
-    labels = np.array([[0, 2**62, 2**62], [5, 0, 2**31 + 3]])
-    instances = instances_from_labels(labels)
-    assert instances.source_id.tolist() == [5, 2**31 + 3, 2**62]
-    assert instances.areas_px().tolist() == [1, 1, 2]
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_memory_order_does_not_matter(order):
-    labels = np.array([[1, 1, 0, 2], [0, 1, 2, 2]], order=order)
-    assert instances_from_labels(labels).run_start.tolist() == [0, 3, 5, 6]
-
-
-def test_a_run_never_crosses_the_end_of_a_row():
-    instances = instances_from_labels(np.ones((4, 3), np.int32))
-    assert instances.run_start.tolist() == [0, 3, 6, 9]
-    assert instances.run_stop.tolist() == [3, 6, 9, 12]
-
-
-def test_blocks_of_the_pass_leave_no_trace():
-    rng = np.random.default_rng(3)
-    labels = np.repeat(rng.integers(0, 3, 90_000), 7).reshape(700, 900)
-    instances = instances_from_labels(labels)
-    assert isinstance(instances, Instances)
-    for label, area in zip(instances.source_id, instances.areas_px(), strict=True):
-        assert area == (labels == label).sum()
-
-
 @given(pairs_of_images(overlap=False, most=8), st.sampled_from([1, 1 << 17]), st.sampled_from([3, 1 << 24]))
 def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor):
-    (reference, _), (prediction, _) = pair
     pictures = []
-    for masks in (reference, prediction):
+    for masks, _ in pair:
         labels = np.zeros(masks.shape[1:], np.int64)
         for index, mask in enumerate(masks):
             labels[mask] = factor * (len(masks) - index)
@@ -219,11 +121,9 @@ def test_one_pass_over_two_label_maps_equals_runs_and_table(pair, block, factor)
     assert found is not None
     for name in ("reference_index", "prediction_index", "intersection_px", "reference_area_px", "prediction_area_px"):
         assert getattr(found.table, name).tolist() == getattr(expected, name).tolist()
-    for side, ids, runs in zip(
-        sides, (found.reference_ids, found.prediction_ids), (found.reference_runs, found.prediction_runs), strict=True
-    ):
-        assert ids.tolist() == side.source_id.tolist()
-        assert runs is not None
+    ids, all_runs = (found.reference_ids, found.prediction_ids), (found.reference_runs, found.prediction_runs)
+    assert [of_side.tolist() for of_side in ids] == [side.source_id.tolist() for side in sides]
+    for side, runs in zip(sides, all_runs, strict=True):
         expected_runs = (side.run_start, side.run_stop, side.run_instance)
         assert [part.tolist() for part in runs] == [part.tolist() for part in expected_runs]
 
@@ -235,146 +135,491 @@ def test_rows_that_are_too_long_for_the_packing_go_the_general_way():
     assert count_label_maps([maps])[0].measures["iou"].tolist() == [1.0]
 
 
-# --- matching by the distance of centroids: against slow literal versions, by hand, and on the points of a real s -----
+# --- what holds for every rule ----------------------------------------------------------------------------------------
+
+# Parameters of each rule: a rule that is missing here fails the first test.
+PARAMETERS = {
+    "iou_above": [{"threshold": 0.1}, {"threshold": 0.5}],
+    "iou_assignment": [{"threshold": 0.0}, {"threshold": 0.4}],
+    "best_iou_centroid_inside": [{}],
+    "best_iou_any_overlap": [{}],
+    "centroid_closest_first": [{"radius_px": 2.5}],
+    "centroid_assignment": [{"radius_px": 2.5, "cutoff": "before"}, {"radius_px": 2.5, "cutoff": "after"}],
+    "hausdorff_closest_first": [{"radius_px": 3.0}],
+    "confidence_first": [{"radius_px": 2.5}, {"threshold": 0.3}],
+}
+RULES = [(name, parameters) for name, choices in PARAMETERS.items() for parameters in choices]
+EVERY_RULE = pytest.mark.parametrize(
+    "rule, parameters", RULES, ids=["-".join(map(str, (name, *keys.values()))) for name, keys in RULES]
+)
+RADIUS_RULES = [name for name, rule in MATCHING_RULES.items() if "radius_px" in rule.model_fields]
+CENTROID_RULES = [
+    ("centroid_closest_first", {}),
+    ("centroid_assignment", {"cutoff": "before"}),
+    ("centroid_assignment", {"cutoff": "after"}),
+    ("confidence_first", {}),
+]
 
 
-RULES = [match_centroid_closest_first, match_centroid_assignment]
-BOTH_RULES = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def apply(rule, parameters, reference, prediction, *, class_aware=False, spacing_um=None, border="open") -> Matches:
+    """A rule as the program applies it, from the words of challenge.toml."""
+    made = MATCHING_RULES[rule](rule=rule, name="a", class_aware=class_aware, ties="first_pixel", **parameters)
+    case = Case("a", "P1", *reference.shape_yx, spacing_um=spacing_um)
+    return match(made, Sides(case, overlap_table(reference, prediction), reference, prediction, border))
 
 
-def pairs_of(matches) -> list[tuple[int, int]]:
-    return list(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
+def applied(rule, parameters, *sides, **options) -> list[tuple[int, int]]:
+    return pairs_of(apply(rule, parameters, *sides, **options))
 
+
+def with_probability(instances: Instances, probability) -> Instances:
+    return replace(instances, probability=np.array(probability, np.float64))
+
+
+def rows(*labels) -> list[Instances]:
+    """Images of one row each."""
+    return [instances_from_labels(np.array([row])) for row in labels]
+
+
+# Few values, so that predictions are equally probable.
+some_probabilities = st.lists(st.sampled_from([0.25, 0.5, 1.0]), min_size=5, max_size=5)
+
+
+def test_every_rule_is_tested_here():
+    assert set(PARAMETERS) == set(MATCHING_RULES)
+
+
+@EVERY_RULE
+@settings(max_examples=12)  # of each rule
+@given(pairs_of_images(overlap=True), some_probabilities, st.booleans())
+def test_a_nucleus_is_in_one_pair_at_the_most_and_pairs_tell_what_they_share(
+    rule, parameters, pair, probability, class_aware
+):
+    """So tp + fn are all reference nuclei, and tp + fp all predictions."""
+    (reference, classes), (prediction, prediction_classes) = pair
+    right = with_probability(instances_of(prediction, prediction_classes), probability[: len(prediction)])
+    matches = apply(rule, parameters, instances_of(reference, classes), right, class_aware=class_aware)
+    pairs = pairs_of(matches)
+    assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == len(pairs) == len(matches.union_px)
+    assert pairs == sorted(pairs)
+    assert (matches.reference_index.dtype, matches.prediction_index.dtype) == (np.int32, np.int32)
+    for (i, j), shared, union in zip(pairs, matches.intersection_px, matches.union_px, strict=True):
+        assert (shared, union) == ((reference[i] & prediction[j]).sum(), (reference[i] | prediction[j]).sum())
+        assert not class_aware or classes[i] == prediction_classes[j]
+
+
+@EVERY_RULE
+@settings(max_examples=12)  # of each rule
+@given(pairs_of_images(overlap=True), some_probabilities, st.booleans(), st.randoms(use_true_random=False))
+def test_the_order_of_nuclei_does_not_matter(rule, parameters, pair, probability, class_aware, random):
+    (reference, classes), (prediction, prediction_classes) = pair
+
+    def matched(order, other):
+        left = instances_of(reference[order], np.array(classes)[order])
+        right = instances_of(prediction[other], np.array(prediction_classes)[other])
+        right = with_probability(right, [probability[j] for j in other])
+        return sorted(
+            (
+                (reference[order[i]].tobytes(), classes[order[i]]),
+                (prediction[other[j]].tobytes(), prediction_classes[other[j]], probability[other[j]]),
+            )
+            for i, j in applied(rule, parameters, left, right, class_aware=class_aware)
+        )
+
+    plain = list(range(len(reference))), list(range(len(prediction)))
+    assert matched(*plain) == matched(*(random.sample(side, len(side)) for side in plain))
+
+
+@cache
+def crowd(seed: int) -> list[Instances]:
+    """Some 250 made nuclei, touching, and a prediction with mistakes of every kind."""
+    mistakes = Mistakes(missed=0.1, spurious=0.15, grow_spread_px=1, shift_px=3, roughen_px=1, split=0.2, merged=0.2)
+    maps = draw_label_maps(seeded(seed), (420, 500), 250, mistakes)
+    return [
+        instances_from_labels(maps.reference, maps.reference_class),
+        instances_from_labels(maps.prediction, maps.prediction_class),
+    ]
+
+
+@EVERY_RULE
+def test_a_crowd_is_paired_as_it_is_with_other_ids_and_with_swapped_sides(rule, parameters):
+    """A radius reaches several nuclei; rules that look from one side are not symmetric."""
+    left, right = crowd(3)
+    parameters = parameters | ({"radius_px": 12.0} if "radius_px" in parameters else {})
+    ids = np.random.default_rng(5).permutation(len(left)), np.random.default_rng(6).permutation(len(right))
+
+    def renumbered(side, order):
+        return replace(side, class_id=side.class_id[np.argsort(order)], run_instance=order[side.run_instance])
+
+    plain = applied(rule, parameters, left, right)
+    other = applied(rule, parameters, renumbered(left, ids[0]), renumbered(right, ids[1]))
+    assert len(plain) > 100
+    assert sorted((ids[0][i], ids[1][j]) for i, j in plain) == other
+    if not rule.startswith(("best_iou", "confidence")):
+        assert sorted((j, i) for i, j in plain) == applied(rule, parameters, right, left)
+
+
+@EVERY_RULE
+def test_small_sides(rule, parameters):
+    masks = np.ones((1, 2, 3), bool)
+    for counts in ((0, 0), (0, 1), (1, 0)):
+        nothing = apply(rule, parameters, *(instances_of(masks[:number], [1] * number) for number in counts))
+        assert (len(nothing), nothing.reference_index.dtype, nothing.union_px.dtype) == (0, np.int32, np.int64)
+    labels = np.zeros((9, 12), int)
+    labels[1, 2], labels[7, 9] = 5, 3
+    pixels = instances_from_labels(labels)
+    assert applied(rule, parameters, pixels, pixels) == [(0, 0), (1, 1)]
+    labels = np.array([[1, 1, 1, 0, 0, 2, 2, 2]])
+    sides = instances_from_labels(labels, np.array([1, 2])), instances_from_labels(labels, np.array([2, 2]))
+    assert applied(rule, parameters, *sides) == [(0, 0), (1, 1)]
+    assert applied(rule, parameters, *sides, class_aware=True) == [(1, 1)]
+
+
+# Columns of one nucleus, and of two others that lie to its left and right as the mirror shows: IoU 3/5, centroids and
+# boundaries 1 px apart. Its centroid lies between columns 4 and 5, in both of the others.
+MIDDLE, LEFT, RIGHT = slice(3, 7), slice(2, 6), slice(4, 8)
+
+
+@EVERY_RULE
+def test_of_equal_candidates_the_one_that_comes_first_is_taken(rule, parameters):
+    parameters = parameters | ({"threshold": 0.3} if "threshold" in parameters else {})
+    for order in ((LEFT, RIGHT), (RIGHT, LEFT)):
+        one, two = np.zeros((1, 1, 10), bool), np.zeros((2, 1, 10), bool)
+        one[0, :, MIDDLE] = two[0, :, order[0]] = two[1, :, order[1]] = True
+        single, both = instances_of(one, [1]), instances_of(two, [1, 1])
+        first = order.index(LEFT)
+        assert applied(rule, parameters, single, both) == [(0, first)]
+        assert applied(rule, parameters, both, single) == [(first, 0)]
+
+
+@given(
+    images(overlap=True, most=8, largest=4, classes=2), st.lists(st.sampled_from([0.5, 1.0]), min_size=8, max_size=8)
+)
+def test_positions_are_ordered_as_they_are_said_to_be(side, probability):
+    masks, classes = side
+    instances = with_probability(instances_of(masks, classes), probability[: len(masks)])
+    in_order = sorted(range(len(masks)), key=lambda i: (*position(masks[i]), classes[i], -probability[i]))
+    assert instances.position_order().tolist() == in_order
+
+
+def test_points_are_ordered_by_y_x_class_and_probabilities():
+    points = points_of([(2, 1), (1, 9), (1, 3), (1, 3), (1, 3)], [1, 1, 2, 1, 1], [0.5, 0.5, 0.9, 0.2, 0.7])
+    assert points.position_order().tolist() == [4, 3, 2, 1, 0]
+    of_classes = np.array([[0.2, 0.3], [0.5, 0.1], [0.2, 0.4]], np.float64)
+    equal = replace(points_of([(1, 1)] * 3), class_probability=of_classes)
+    assert equal.position_order().tolist() == [1, 2, 0]
+
+
+# --- rules of IoU -----------------------------------------------------------------------------------------------------
+
+Candidates = Mapping[tuple[int, int], float]  # pairs that may match, and how far they are from being the same
+
+
+def literal_closest_first(candidates: Candidates, left: Sequence, right: Sequence) -> list[tuple[int, int]]:
+    """The closest pair of all that are free, again and again; of equal ones that whose positions come first."""
+    pairs: list[tuple[int, int]] = []
+    for *_, i, j in sorted((distance, left[i], right[j], i, j) for (i, j), distance in candidates.items()):
+        if all(i != other and j != another for other, another in pairs):
+            pairs.append((i, j))
+    return sorted(pairs)
+
+
+def literal_confidence_first(candidates: Candidates, left: Sequence, order: Sequence[int]) -> list[tuple[int, int]]:
+    """Each prediction in order takes the closest reference nucleus that is free."""
+    free, pairs = set(range(len(left))), []
+    for j in order:
+        fitting = [(candidates[i, j], left[i], i) for i in free if (i, j) in candidates]
+        if fitting:
+            free.remove(min(fitting)[-1])
+            pairs.append((min(fitting)[-1], j))
+    return sorted(pairs)
+
+
+def literal_best_iou(candidates: Candidates, left: Sequence, right: Sequence, accepted) -> list[tuple[int, int]]:
+    """Each reference nucleus chooses its best prediction; of those that chose the same, the best one keeps it."""
+    chosen: dict[int, list] = {}
+    for i, place in enumerate(left):
+        fitting = [(distance, right[j], j) for (r, j), distance in candidates.items() if r == i]
+        if fitting and accepted(i, min(fitting)[-1]):
+            chosen.setdefault(min(fitting)[-1], []).append((min(fitting)[0], place, i))
+    return sorted((min(rivals)[-1], j) for j, rivals in chosen.items())
+
+
+@given(pairs_of_images(overlap=True), some_probabilities, st.sampled_from([0.1, 0.5, 1.0]), st.booleans())
+def test_the_best_iou_and_confidence_first_equal_their_definitions(pair, probability, threshold, class_aware):
+    (reference, classes), (prediction, prediction_classes) = pair
+    value = iou_of_all(reference, prediction)
+    touching = {
+        (i, j): -value[i, j]
+        for i, j in np.argwhere(value > 0).tolist()
+        if not class_aware or classes[i] == prediction_classes[j]
+    }
+    places = [[(*position(mask), of) for mask, of in zip(*side, strict=True)] for side in pair]
+    surest = sorted(range(len(prediction)), key=lambda j: (-probability[j], places[1][j]))
+    enough = {at: distance for at, distance in touching.items() if -distance >= threshold}
+
+    def is_inside(i, j):
+        return reference[i][centroid_pixel(prediction[j])]
+
+    right = with_probability(instances_of(prediction, prediction_classes), probability[: len(prediction)])
+    for rule, parameters, expected in (
+        ("best_iou_centroid_inside", {}, literal_best_iou(touching, *places, is_inside)),
+        ("best_iou_any_overlap", {}, literal_best_iou(touching, *places, lambda i, j: True)),
+        ("confidence_first", {"threshold": threshold}, literal_confidence_first(enough, places[0], surest)),
+    ):
+        found = applied(rule, parameters, instances_of(reference, classes), right, class_aware=class_aware)
+        assert found == expected, rule
+
+
+@given(
+    pairs_of_images(overlap=True, most=4),
+    st.sampled_from([0.0, 0.2, 0.5, 0.55, 0.75]),
+    st.booleans(),
+    st.sampled_from([(0, 0), (1 << 14, 4)]),
+)
+def test_iou_above_and_assignment_are_the_best_of_all(pair, threshold, class_aware, dense):
+    """The most pairs by trying everything, and the greatest total IoU by scipy's solver on all against all."""
+    (reference, classes), (prediction, prediction_classes) = pair
+    value = iou_of_all(reference, prediction)
+    allowed = value > threshold
+    if class_aware:
+        allowed &= np.array(classes, int)[:, None] == np.array(prediction_classes, int)
+    sides = [instances_of(*side) for side in pair]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rules, "DENSE_ENTRIES", dense[0])
+        patch.setattr(rules, "DENSE_SHARE", dense[1])
+        most, greatest = (
+            applied(rule, {"threshold": threshold}, *sides, class_aware=class_aware)
+            for rule in ("iou_above" if threshold else "iou_assignment", "iou_assignment")
+        )
+    assert all(allowed[at] for at in most + greatest)
+    if threshold:
+        total = pytest.approx(sum(value[at] for at in most), abs=1e-12)
+        assert (len(most), total) == best_pairing(np.where(allowed, value, -np.inf))
+    weights = np.where(allowed, value, 0)
+    best = weights[linear_sum_assignment(weights, maximize=True)].sum()
+    assert sum(value[at] for at in greatest) == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("rule, threshold, expected", [
+    ("iou_above", 0.5, [0, 1]),
+    ("iou_assignment", 0.5, [0, 1]),
+    ("confidence_first", 0.5, [1, 1]),  # as pycocotools has it
+    ("confidence_first", 1.0, [0, 0]),
+])  # fmt: skip
+def test_what_an_iou_of_exactly_the_threshold_is(rule, threshold, expected):
+    """A nucleus of 4 px, and 2 or 3 of them."""
+    sides = [rows([1, 1, 1, 1, 0], [1] * predicted + [0] * (5 - predicted)) for predicted in (2, 3)]
+    assert [len(applied(rule, {"threshold": threshold}, *pair)) for pair in sides] == expected
+
+
+def test_a_threshold_of_one_asks_for_the_same_pixels():
+    sides = rows([1, 1, 2, 2, 0], [1, 1, 2, 2, 2])
+    assert applied("confidence_first", {"threshold": 1.0}, *sides) == [(0, 0)]
+
+
+@given(pairs_of_images(overlap=True, most=4), st.booleans())
+def test_many_thresholds_give_what_each_gives(pair, class_aware):
+    left, right = (instances_of(*side) for side in pair)
+    table = overlap_table(left, right)
+    thresholds = [0.75, 0.05, 0.5, 0.2]
+    for one, many in (
+        (match_iou_above, match_iou_above_many),
+        (match_confidence_first_iou, match_confidence_first_iou_many),
+    ):
+        found = many(table, left, right, thresholds, class_aware=class_aware)
+        singles = [one(table, left, right, threshold=t, class_aware=class_aware) for t in thresholds]
+        assert [pairs_of(matches) for matches in found] == [pairs_of(matches) for matches in singles]
+        assert many(table, left, right, [], class_aware=class_aware) == []
+
+
+@pytest.mark.parametrize("most_pairs", [False, True])
+@pytest.mark.parametrize(("lefts", "rights", "density"), [(40, 60, 0.1), (60, 40, 0.1), (25, 25, 1.0), (80, 80, 0.02)])
+def test_an_assignment_is_optimal_with_and_without_a_table_of_all_pairs(
+    lefts, rights, density, most_pairs, monkeypatch
+):
+    rng = np.random.default_rng(lefts + rights)
+    value = np.where(rng.random((lefts, rights)) < density, 0.01 + rng.random((lefts, rights)), 0)
+    left, right = np.nonzero(value)
+    best_rows, best_columns = linear_sum_assignment(value + 1000 * (value > 0) * most_pairs, maximize=True)
+    used = value[best_rows, best_columns] > 0
+    for entries, share in ((0, 0), (1 << 14, 4)):
+        monkeypatch.setattr(rules, "DENSE_ENTRIES", entries)
+        monkeypatch.setattr(rules, "DENSE_SHARE", share)
+        shuffled = rng.permutation(len(left))
+        kept = best_assignment(left[shuffled], right[shuffled], value[left, right][shuffled], most_pairs=most_pairs)
+        found = zip(left[shuffled][kept].tolist(), right[shuffled][kept].tolist(), strict=True)
+        assert sorted(found) == list(zip(best_rows[used].tolist(), best_columns[used].tolist(), strict=True))
+
+
+def test_of_equal_pairs_that_share_a_nucleus_the_first_is_kept():
+    ends = np.array([4, 4, 4]), np.array([9, 2, 5])
+    for sides in (ends, ends[::-1]):
+        assert best_assignment(*sides, np.array([0.5, 0.5, 0.5]), most_pairs=True).tolist() == [False, True, False]
+        assert best_assignment(*sides, np.array([0.5, 0.5, 0.75]), most_pairs=True).tolist() == [False, False, True]
+
+
+def test_what_lies_elsewhere_decides_no_tie():
+    square, value = (np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])), np.full(4, 0.5)
+    alone = best_assignment(*square, value, most_pairs=False)
+    both = [np.concatenate([side, side + 2]) for side in square]
+    beside = best_assignment(*both, np.concatenate([value, [0.1, 0.9, 0.9, 0.1]]), most_pairs=False)
+    assert beside.tolist() == [*alone.tolist(), False, True, True, False]
+
+
+def test_six_thousand_nuclei_in_one_group_need_no_table_of_all_pairs():
+    """Nuclei of 10 px in a row, predictions moved by 4: all compete; a table of all pairs has 36 million entries."""
+    labels = np.repeat(np.arange(1, 6001), 10)[None]
+    sides = instances_from_labels(labels), instances_from_labels(np.roll(labels, 4, axis=1))
+    table = overlap_table(*sides)
+    sizes = []
+
+    def watched(make):
+        def made(*arguments, **keys):
+            array = make(*arguments, **keys)
+            sizes.append(array.size)
+            return array
+
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rules.np, "zeros", watched(np.zeros))
+        patch.setattr(rules.np, "full", watched(np.full))
+        matches = match_iou_above(table, *sides, threshold=0.1, class_aware=False)
+    assert matches.prediction_index.tolist() == list(range(6000))
+    assert max(sizes) < 100_000
+
+
+# --- rules of distance ------------------------------------------------------------------------------------------------
 
 # Few places, so that points coincide and distances are equal, in halves, so that all is exact.
 places = st.tuples(st.integers(0, 8), st.integers(0, 8)).map(lambda place: (place[0] / 2, place[1] / 2))
-nuclei = st.lists(st.tuples(places, st.integers(1, 2)), max_size=7)
 radii = st.sampled_from([0, 0.5, 1, 2.5, 30])
 
 
-def closest_first(reference, prediction, radius, class_aware) -> list[tuple[int, int]]:
-    """The definition: look for the closest pair of all that are left, again and again."""
-    left, right, pairs = dict(enumerate(reference)), dict(enumerate(prediction)), []
-    while True:
-        candidates = [
-            ((py - qy) ** 2 + (px - qx) ** 2, (py, px, c), (qy, qx, d), i, j)
-            for i, ((py, px), c) in left.items()
-            for j, ((qy, qx), d) in right.items()
-            if (py - qy) ** 2 + (px - qx) ** 2 <= radius**2 and (c == d or not class_aware)
-        ]
-        if not candidates:
-            return sorted(pairs)
-        *_, i, j = min(candidates)
-        pairs.append((i, j))
-        del left[i], right[j]
+def spots(most: int):
+    """Places, classes and probabilities."""
+    return st.lists(st.tuples(places, st.integers(1, 2), st.sampled_from([0.25, 0.5, 1.0])), max_size=most)
 
 
-def split(side):
-    return points_of([place for place, _ in side], [c for _, c in side])
+def points_at(side, told=True) -> Instances:
+    points = [place for place, *_ in side], [c for _, c, _ in side]
+    return points_of(*points, [p for *_, p in side] if told else None)
 
 
-@given(nuclei, nuclei, radii, st.booleans(), st.sampled_from([1, 1 << 21]))
-def test_closest_first_equals_its_definition(reference, prediction, radius, class_aware, at_once):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rules, "CLOSE_PAIRS_AT_ONCE", at_once)
-        matches = match_centroid_closest_first(
-            split(reference), split(prediction), radius_px=radius, class_aware=class_aware
-        )
-    assert pairs_of(matches) == closest_first(reference, prediction, radius, class_aware)
+def squares_between(reference, prediction, radius, class_aware) -> Candidates:
+    """The squared distance of each pair that may match."""
+    every = {
+        (i, j): (y - v) ** 2 + (x - u) ** 2
+        for (i, ((y, x), c, _)), (j, ((v, u), d, _)) in product(enumerate(reference), enumerate(prediction))
+        if c == d or not class_aware
+    }
+    return {pair: square for pair, square in every.items() if square <= radius**2}
 
 
-def best_assignment(reference, prediction, radius, class_aware) -> tuple[int, float]:
-    """The most pairs and their least total distance, by trying everything."""
-    if len(reference) > len(prediction):
-        reference, prediction = prediction, reference
-    cost = [
-        [np.hypot(py - qy, px - qx) if c == d or not class_aware else np.inf for (qy, qx), d in prediction]
-        for (py, px), c in reference
-    ]
-    best = (0, 0.0)
-    for chosen in permutations(range(len(prediction)), len(reference)):
-        found = [cost[i][j] for i, j in enumerate(chosen) if cost[i][j] <= radius]
-        best = max(best, (len(found), -sum(found)))
-    return best[0], -best[1]
+@given(spots(7), spots(7), radii, st.booleans(), st.booleans(), st.sampled_from([1, 1 << 21]))
+def test_closest_first_and_confidence_first_equal_their_definitions(
+    reference, prediction, radius, class_aware, told, at_once
+):
+    """Points of the same place, class and probability are the same."""
+    candidates = squares_between(reference, prediction, radius, class_aware)
+    left = [nucleus[:2] for nucleus in reference]
+    right = [(place, c, -p * told) for place, c, p in prediction]
+    surest = sorted(range(len(right)), key=lambda j: (right[j][2], right[j]))
+    for rule, expected in (
+        (match_centroid_closest_first, literal_closest_first(candidates, left, right)),
+        (match_confidence_first, literal_confidence_first(candidates, left, surest)),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rules, "CLOSE_PAIRS_AT_ONCE", at_once)
+            sides = points_at(reference, told=False), points_at(prediction, told)
+            found = pairs_of(rule(*sides, radius_px=radius, class_aware=class_aware))
+        same = [sorted((left[i], right[j]) for i, j in pairs) for pairs in (found, expected)]
+        assert same[0] == same[1], rule.__name__
 
 
-few_nuclei = st.lists(st.tuples(places, st.integers(1, 2)), max_size=5)
+def test_the_most_confident_prediction_chooses_first_and_takes_what_is_nearest_to_it():
+    left = points_of([(0, 2), (0, 4)])
+    right = points_of([(0, 0), (0, 1)], probability=[0.9, 0.8])  # the second one is nearer to the only one near both
+    assert pairs_of(match_confidence_first(left, right, radius_px=2, class_aware=False)) == [(0, 0)]
+    assert pairs_of(match_confidence_first(left, right, radius_px=4, class_aware=False)) == [(0, 0), (1, 1)]
 
 
-@given(few_nuclei, few_nuclei, radii, st.booleans(), st.sampled_from([0, 1 << 14]), st.sampled_from([1, 1 << 21]))
+@given(spots(5), spots(5), radii, st.booleans(), st.sampled_from([0, 1 << 14]), st.sampled_from([1, 1 << 21]))
 def test_assignment_is_the_best_of_all(reference, prediction, radius, class_aware, dense, at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rules, "DENSE_ENTRIES", dense)
         patch.setattr(rules, "CLOSE_PAIRS_AT_ONCE", at_once)
-        matches = match_centroid_assignment(
-            split(reference), split(prediction), radius_px=radius, class_aware=class_aware
-        )
-    pairs = pairs_of(matches)
+        sides = points_at(reference), points_at(prediction)
+        pairs = pairs_of(match_centroid_assignment(*sides, radius_px=radius, class_aware=class_aware))
+    value = np.full((len(reference), len(prediction)), -np.inf)
+    for pair, square in squares_between(reference, prediction, radius, class_aware).items():
+        value[pair] = -math.sqrt(square)
     assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == len(pairs)
-    length = [np.hypot(*np.subtract(reference[i][0], prediction[j][0])) for i, j in pairs]
-    assert all(value <= radius for value in length)
-    assert not class_aware or all(reference[i][1] == prediction[j][1] for i, j in pairs)
-    assert (len(pairs), pytest.approx(sum(length))) == best_assignment(reference, prediction, radius, class_aware)
+    assert (len(pairs), pytest.approx(sum(value[at] for at in pairs))) == best_pairing(value)
 
 
-def crowds(seed: int, references: int, predictions: int):
+def optimal_assignments(distance: np.ndarray) -> list[list[tuple[int, int]]]:
+    """All assignments that use up the smaller side, whatever the distance, with the least total, by trying all."""
+    if distance.shape[0] > distance.shape[1]:
+        return [[(i, j) for j, i in pairs] for pairs in optimal_assignments(distance.T)]
+    tried = [list(enumerate(chosen)) for chosen in permutations(range(distance.shape[1]), distance.shape[0])]
+    totals = [sum(distance[pair] for pair in pairs) for pairs in tried]
+    return [pairs for pairs, total in zip(tried, totals, strict=True) if total <= min(totals) + 1e-9]
+
+
+@given(spots(5), spots(5), radii, st.booleans())
+def test_an_assignment_cut_off_afterwards_is_one_of_all_nuclei_without_its_far_pairs(
+    reference, prediction, radius, class_aware
+):
+    sides = points_at(reference), points_at(prediction)
+    matches = match_centroid_assignment(*sides, radius_px=radius, class_aware=class_aware, cutoff="after")
+    distance = np.hypot(*(sides[0].point_yx[:, None] - sides[1].point_yx).transpose(2, 0, 1))
+    expected = {frozenset()}
+    for class_id in (1, 2) if class_aware else (None,):
+        rows_, columns = (
+            [k for k, (_, c, _) in enumerate(s) if class_id in (None, c)] for s in (reference, prediction)
+        )
+        found = {
+            frozenset((rows_[i], columns[j]) for i, j in pairs if distance[rows_[i], columns[j]] <= radius)
+            for pairs in optimal_assignments(distance[np.ix_(rows_, columns)])
+        }
+        expected = {one | other for one, other in product(expected, found)}
+    assert frozenset(pairs_of(matches)) in expected
+
+
+def random_points(seed: int, references: int, predictions: int) -> tuple[list[Instances], np.ndarray]:
+    """Both sides, and the distance of all to all."""
     rng = np.random.default_rng(seed)
-    return [points_of(rng.uniform(0, 100, (n, 2)), rng.integers(1, 3, n)) for n in (references, predictions)]
+    sides = [points_of(rng.uniform(0, 100, (n, 2)), rng.integers(1, 3, n)) for n in (references, predictions)]
+    return sides, np.hypot(*(sides[0].point_yx[:, None] - sides[1].point_yx).transpose(2, 0, 1))
 
 
-@pytest.mark.parametrize("radius", [2, 6, 25, 200])
-@pytest.mark.parametrize("dense", [0, 1 << 14])
-def test_assignment_of_a_crowd_costs_what_scipy_says(radius, dense, monkeypatch):
-    monkeypatch.setattr(rules, "DENSE_ENTRIES", dense)
-    reference, prediction = crowds(1, 150, 130)
-    matches = match_centroid_assignment(reference, prediction, radius_px=radius, class_aware=False)
-    length = np.hypot(*(reference.point_yx[:, None] - prediction.point_yx).transpose(2, 0, 1))
-    penalised = np.where(length <= radius, length, 1e6)
-    best = penalised[linear_sum_assignment(penalised)]
-    found = length[matches.reference_index, matches.prediction_index]
-    assert len(found) == (best < 1e6).sum()
-    assert found.sum() == pytest.approx(best[best < 1e6].sum())
+def test_assignment_of_a_crowd_costs_what_scipy_says(monkeypatch):
+    sides, length = random_points(1, 150, 130)
+    for dense, radius in product((0, 1 << 14), (2, 6, 25, 200)):
+        monkeypatch.setattr(rules, "DENSE_ENTRIES", dense)
+        matches = match_centroid_assignment(*sides, radius_px=radius, class_aware=False)
+        penalised = np.where(length <= radius, length, 1e6)
+        best = penalised[linear_sum_assignment(penalised)]
+        found = length[matches.reference_index, matches.prediction_index]
+        assert len(found) == (best < 1e6).sum()
+        assert found.sum() == pytest.approx(best[best < 1e6].sum())
 
 
-@pytest.mark.parametrize(("references", "predictions"), [(12, 400), (400, 12)])
-@pytest.mark.parametrize("class_aware", [False, True])
-@BOTH_RULES
-def test_what_is_left_out_to_save_memory_matters_to_no_match(rule, class_aware, references, predictions, monkeypatch):
-    sides = crowds(2, references, predictions)
-    plain = rule(*sides, radius_px=30, class_aware=class_aware)
-    monkeypatch.setattr(rules, "nearest_of_each", lambda i, *_: np.ones(len(i), bool))
-    assert pairs_of(plain) == pairs_of(rule(*sides, radius_px=30, class_aware=class_aware))
-
-
-def test_a_pile_of_predictions_does_not_pile_up_pairs():
-    reference, prediction = points_of([(50, 50), (50, 53)]), points_of(np.full((5000, 2), 50.0))
-    assert len(rules.close_centroids(reference, prediction, radius_px=5, class_aware=False).reference) == 4
-
-
-@given(images(overlap=True))
-def test_centroids_are_exact_means_of_pixel_centres(side):
-    masks, classes = side
-    found = instances_of(masks, classes).centroids_yx()
-    assert found.shape == (len(masks), 2)
-    for mask, centroid in zip(masks, found.tolist(), strict=True):
-        means = [Fraction(int(axis.sum()), len(axis)) for axis in np.nonzero(mask)]
-        assert centroid == [float(mean) for mean in means]
-
-
-def test_instances_without_pixels_have_no_centroid_and_match_nothing():
-    masks = np.zeros((2, 4, 6), bool)
-    masks[1, 1, 2] = True
-    instances = instances_of(masks, [1, 1])
-    assert np.isnan(instances.centroids_yx()[0]).all()
-    for rule in RULES:
-        assert pairs_of(rule(instances, instances, radius_px=50, class_aware=False)) == [(1, 1)]
-
-
-@BOTH_RULES
-@pytest.mark.parametrize("radius", [-1, float("inf"), float("nan")])
-def test_a_radius_that_is_none_is_refused(rule, radius):
-    with pytest.raises(ValueError, match="radius"):
-        rule(points_of([(1, 1)]), points_of([(1, 1)]), radius_px=radius, class_aware=False)
+@pytest.mark.parametrize(("references", "predictions"), [(150, 130), (130, 150), (140, 140)])
+def test_a_crowd_cut_off_afterwards_has_the_pairs_that_scipy_finds(references, predictions):
+    sides, distance = random_points(references, references, predictions)
+    everybody = [np.arange(len(side)) for side in sides]
+    of_classes = [[np.flatnonzero(side.class_id == class_id) for side in sides] for class_id in (1, 2)]
+    for radius, parts in ((2.0, [everybody]), (6.0, [everybody]), (25.0, [everybody]), (6, of_classes)):
+        expected = []
+        for i, j in parts:
+            chosen = linear_sum_assignment(distance[np.ix_(i, j)])
+            pairs = zip(i[chosen[0]].tolist(), j[chosen[1]].tolist(), strict=True)
+            expected += [pair for pair in pairs if distance[pair] <= radius]
+        found = match_centroid_assignment(*sides, radius_px=radius, class_aware=len(parts) > 1, cutoff="after")
+        assert pairs_of(found) == sorted(expected)
 
 
 def test_assignment_takes_three_pairs_at_the_radius_before_two_that_coincide():
@@ -383,22 +628,390 @@ def test_assignment_takes_three_pairs_at_the_radius_before_two_that_coincide():
     assert pairs_of(found) == [(0, 0), (1, 1), (2, 2)]
 
 
-@pytest.mark.parametrize("rule", [*RULES, partial(match_centroid_assignment, cutoff="after"), match_confidence_first])
-def test_where_in_the_image_equally_near_nuclei_lie_does_not_decide(rule):
+def test_a_far_nucleus_is_in_the_way_of_a_near_one_only_if_the_cut_comes_afterwards():
+    """References in rows 0, columns 0 and 12, predictions at (0, 12) and (12, 12): 24 px in total, or 16.97 px."""
+    sides = points_of([(0, 0), (0, 12)]), points_of([(0, 12), (12, 12)])
+    for keys, expected in (
+        ({}, [(0, 0), (1, 1)]),
+        ({"cutoff": "before"}, [(0, 0), (1, 1)]),
+        ({"cutoff": "after"}, [(1, 0)]),
+    ):
+        assert applied("centroid_assignment", {"radius_px": 12.0, **keys}, *sides) == expected
+
+
+@OF_PYCOCOTOOLS
+def test_a_real_model_loses_most_of_its_pairs_if_the_cut_comes_afterwards(shared_data):
+    """An image of CoNSeP, and all 979 masks that a Mask R-CNN found in it, at the 12 px of its challenge."""
+    labels = np.load(shared_data / "consep" / "test_1_gt_stitched.npz")["inst"]
+    results = json.loads((shared_data / "consep/predict/maskrcnn/preds/test_1.json").read_text())
+    sides = instances_from_labels(labels), instances_of_codes(results["masks"])
+    pairs = {
+        cutoff: len(match_centroid_assignment(*sides, radius_px=12, class_aware=False, cutoff=cutoff))
+        for cutoff in ("before", "after")
+    }
+    assert (len(sides[1]), pairs) == (979, {"before": 221, "after": 85})
+
+
+def test_what_is_left_out_to_save_memory_matters_to_no_match(monkeypatch):
+    plain = {}
+    for is_bare in (False, True):
+        if is_bare:
+            monkeypatch.setattr(rules, "nearest_of_each", lambda i, *_: np.ones(len(i), bool))
+        for rule, aware, counts in product(
+            (match_centroid_closest_first, match_centroid_assignment), (False, True), ((12, 400), (400, 12))
+        ):
+            found = pairs_of(rule(*random_points(2, *counts)[0], radius_px=30, class_aware=aware))
+            assert plain.setdefault((rule, aware, counts), found) == found
+            assert found
+
+
+def test_a_pile_of_predictions_does_not_pile_up_pairs():
+    reference, prediction = points_of([(50, 50), (50, 53)]), points_of(np.full((5000, 2), 50.0))
+    assert len(rules.close_centroids(reference, prediction, radius_px=5, class_aware=False).reference) == 4
+
+
+@given(images(overlap=True))
+def test_centroids_are_exact_means_of_pixel_centres_and_lie_in_a_pixel(side):
+    masks, classes = side
+    instances = instances_of(masks, classes)
+    means = [[float(Fraction(int(axis.sum()), len(axis))) for axis in np.nonzero(mask)] for mask in masks]
+    assert instances.centroids_yx().tolist() == means
+    assert instances.centroids_yx().shape == (len(masks), 2)
+    assert instances.centroid_pixels_yx().tolist() == [list(centroid_pixel(mask)) for mask in masks]
+
+
+def test_instances_without_pixels_have_no_centroid_and_match_nothing():
+    masks = np.zeros((2, 4, 6), bool)
+    masks[1, 1, 2] = True
+    instances = instances_of(masks, [1, 1])
+    assert np.isnan(instances.centroids_yx()[0]).all()
+    for rule in (match_centroid_closest_first, match_centroid_assignment):
+        assert pairs_of(rule(instances, instances, radius_px=50, class_aware=False)) == [(1, 1)]
+
+
+def test_a_radius_that_is_none_is_refused():
+    point = points_of([(1, 1)])
+    for radius in (-1, math.inf, math.nan):
+        for rule in (match_centroid_closest_first, match_centroid_assignment, match_confidence_first):
+            with pytest.raises(ValueError, match="radius"):
+                rule(point, point, radius_px=radius, class_aware=False)
+        with pytest.raises(ValueError, match="radius"):
+            match_centroid_assignment(point, point, radius_px=radius, class_aware=False, cutoff="after")
+
+
+@pytest.mark.parametrize(("rule", "keys"), CENTROID_RULES)
+def test_where_in_the_image_equally_near_nuclei_lie_does_not_decide(rule, keys):
     """Centroids in thirds of a pixel, 2 px to the left and to the right of another one: floats tell them apart."""
     for x in range(2, 40):
         sides = np.zeros((2, 2, 44), int)
         for side, label, column in [(0, 1, x), (1, 1, x - 2), (1, 2, x + 2)]:
             sides[side, [0, 0, 1], [column, column + 1, column]] = label
         one, two = map(instances_from_labels, sides)
-        assert pairs_of(rule(one, two, radius_px=2, class_aware=False)) == [(0, 0)], x
-        assert pairs_of(rule(two, one, radius_px=2, class_aware=False)) == [(0, 0)], x
+        assert applied(rule, {"radius_px": 2, **keys}, one, two) == [(0, 0)], x
+        assert applied(rule, {"radius_px": 2, **keys}, two, one) == [(0, 0)], x
 
 
-@BOTH_RULES
-def test_points_match_outlines_and_share_no_pixels(rule):
+def test_points_match_outlines_and_share_no_pixels():
     outlined = instances_from_labels(np.array([[0, 4, 4, 4, 0, 0, 0, 9, 9]]))
-    pointed = points_of([(0.5, 7.5), (0, 2)])
-    matches = rule(outlined, pointed, radius_px=1, class_aware=False)
-    assert pairs_of(matches) == [(0, 1), (1, 0)]
-    assert matches.intersection_px.tolist() == matches.union_px.tolist() == [0, 0]
+    for rule in (match_centroid_closest_first, match_centroid_assignment):
+        matches = rule(outlined, points_of([(0.5, 7.5), (0, 2)]), radius_px=1, class_aware=False)
+        assert pairs_of(matches) == [(0, 1), (1, 0)]
+        assert matches.intersection_px.tolist() == matches.union_px.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("rule", "keys"), CENTROID_RULES)
+def test_exactly_the_radius_matches_wherever_a_nucleus_lies(rule, keys):
+    """The same pixels 3 rows and 4 columns away: their centroids are 5 px apart, though rounded each for itself."""
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        mask = rng.random((5, 7)) < 0.5
+        mask[2, 3] = True
+        top, left = rng.integers(0, 900, 2)
+        sides = np.zeros((2, top + 8, left + 11), int)
+        sides[0, top : top + 5, left : left + 7] = sides[1, top + 3 :, left + 4 :] = mask
+        reference, prediction = map(instances_from_labels, sides)
+        found = [len(apply(rule, {"radius_px": px, **keys}, reference, prediction)) for px in (5, 4.999999)]
+        assert found == [1, 0]
+
+
+@pytest.mark.parametrize("rule, keys", [*CENTROID_RULES, ("hausdorff_closest_first", {})])
+def test_exactly_a_radius_in_um_matches(rule, keys):
+    """0.3 / 0.1 is 2.9999999999999996."""
+    for radius_um, spacing_um, px in [(0.3, 0.1, 3), (0.6, 0.2, 3), (0.7, 0.1, 7), (7.5, 0.3, 25)]:
+        sides = [instances_from_labels(np.eye(1, 41, column, dtype=int)) for column in (0, px)]
+        for um, number in ((radius_um, 1), (radius_um - 0.001, 0)):
+            assert len(apply(rule, {"radius_um": um, **keys}, *sides, spacing_um=spacing_um)) == number
+
+
+@pytest.mark.parametrize(("rule", "keys"), CENTROID_RULES)
+@pytest.mark.parametrize("spacing_um", [0.23, 0.221])
+def test_exactly_the_radius_matches_points_that_come_in_mm(rule, keys, spacing_um):
+    """The centres of boxes in px, and points in mm that are 7.5 um below, written with their last digit."""
+    for y, x in product(range(0, 200, 13), range(1, 200, 17)):
+        below = Fraction(y) * Fraction(str(spacing_um)) / 1000 + Fraction("0.0075")
+        across = Fraction(x) * Fraction(str(spacing_um)) / 1000
+        point = float(below) * 1000 / spacing_um, float(across) * 1000 / spacing_um
+        sides = points_of([(y, x)]), points_of([point])
+        assert len(apply(rule, {"radius_um": 7.5, **keys}, *sides, spacing_um=spacing_um)) == 1
+
+
+def boundary_points(mask: np.ndarray, border: str) -> np.ndarray:
+    """Under ``open`` a nucleus that fills its image has the border of the image."""
+    found = boundary(mask, border)
+    if not found.any():
+        found = mask.copy()
+        found[1:-1, 1:-1] = False
+    return found
+
+
+def hausdorff(a: np.ndarray, b: np.ndarray, border: str) -> float:
+    p, q = boundary_points(a, border), boundary_points(b, border)
+    return max(directed_distances(p, q) + directed_distances(q, p))
+
+
+@given(
+    pairs_of_images(overlap=False, most=4, largest=7),
+    st.sampled_from([0.0, 1.0, 2.5, 20.0]),
+    st.booleans(),
+    st.sampled_from(["open", "closed"]),
+    st.sampled_from([1, 1 << 21]),
+)
+def test_hausdorff_closest_first_equals_its_definition(pair, radius, class_aware, border, at_once):
+    (reference, classes), (prediction, prediction_classes) = pair
+    options = {"class_aware": class_aware, "border": border}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rules, "CLOSE_PAIRS_AT_ONCE", at_once)
+        sides = [instances_of(*side) for side in pair]
+        found = applied("hausdorff_closest_first", {"radius_px": radius}, *sides, **options)
+    every = {
+        (i, j): hausdorff(r, p, border)
+        for (i, r), (j, p) in product(enumerate(reference), enumerate(prediction))
+        if not class_aware or classes[i] == prediction_classes[j]
+    }
+    near = {at: distance for at, distance in every.items() if distance <= radius}
+    assert found == literal_closest_first(near, *([position(mask) for mask in masks] for masks, _ in pair))
+
+
+def test_boundaries_in_one_box_may_be_too_far_apart():
+    """A square of 15 px, and one with a hole whose edge lies 5 px inside of the other boundary."""
+    reference, prediction = np.zeros((2, 17, 19), int)
+    reference[1:16, 1:16] = prediction[1:16, 1:16] = 1
+    prediction[6:11, 6:11] = 0
+    sides = instances_from_labels(reference), instances_from_labels(prediction)
+    found = [len(apply("hausdorff_closest_first", {"radius_px": radius}, *sides)) for radius in (3.0, 3.999, 4.0)]
+    assert found == [0, 0, 1]
+
+
+def test_points_have_no_boundary():
+    with pytest.raises(ValueError, match="points have no boundary"):
+        apply("hausdorff_closest_first", {"radius_px": 2.0}, *[points_of([(1, 1)])] * 2)
+
+
+@given(images(overlap=True, most=6), st.sampled_from(["open", "closed"]))
+def test_boxes_of_boundaries_are_those_of_their_points(side, border):
+    masks, classes = side
+    boundaries = instance_boundaries(instances_of(masks, classes), np.arange(len(masks)), border=border)
+    points = [np.argwhere(boundary_points(mask, border)) for mask in masks]
+    assert boundary_boxes(boundaries).tolist() == [[*p.min(axis=0), *p.max(axis=0)] for p in points]
+
+
+def test_an_empty_boundary_has_no_box():
+    boundaries = Boundaries(np.array([[3, 4], [5, 5]], np.int32), np.array([0, 0, 0]), np.array([2, 0, 2]))
+    assert boundary_boxes(boundaries).tolist() == [[3, 5, 4, 5], [-1, -1, -1, -1], [3, 5, 4, 5]]
+
+
+# --- confidence by IoU, as pycocotools has it -------------------------------------------------------------------------
+
+
+THRESHOLDS = [round(0.5 + 0.05 * step, 2) for step in range(10)]
+
+
+def coco_pairs(reference: list, prediction: list, probability) -> list[list[tuple[int, int]]]:
+    """Pairs that pycocotools finds in an image at each threshold, from run-length codes."""
+    image = reference, [1] * len(reference), prediction, [1] * len(prediction), probability
+    (found,) = coco_evaluation([image], THRESHOLDS).evalImgs
+    return [
+        sorted((int(r) - 1, int(p) - 1) for p, r in zip(found["dtIds"], at, strict=True) if r > 0)
+        for at in found["dtMatches"]
+    ]
+
+
+def instances_of_codes(codes: list) -> Instances:
+    height, width = codes[0]["size"]
+    runs = []
+    for index, code in enumerate(codes):
+        x, y, columns, lines = coco_mask.toBbox(code).astype(int)
+        mask = np.pad(coco_mask.decode(code)[y : y + lines, x : x + columns].astype(np.int8), ((0, 0), (1, 1)))
+        row, column = np.nonzero(np.diff(mask, axis=1))  # starts and stops alternate
+        flat = ((row + y) * width + column + x).reshape(-1, 2)
+        runs.append(np.column_stack([flat, np.full(len(flat), index)]))
+    table = np.concatenate(runs)
+    start, stop, owner = table[np.argsort(table[:, 0], kind="stable")].T
+    classes, ids = np.ones(len(codes), np.int16), np.arange(len(codes))
+    return Instances((height, width), classes, ids, start, stop, owner.astype(np.int32))
+
+
+def check_against_pycocotools(truth, codes, probability, at_least) -> None:
+    left, right = instances_of_codes(truth), with_probability(instances_of_codes(codes), probability)
+    table = overlap_table(left, right)
+    found = match_confidence_first_iou_many(table, left, right, THRESHOLDS, class_aware=False)
+    assert [pairs_of(matches) for matches in found] == coco_pairs(truth, codes, probability)
+    assert len(found[0]) > at_least
+    assert pairs_of(found[0]) != pairs_of(match_iou_above(table, left, right, threshold=0.5, class_aware=False))
+
+
+@OF_PYCOCOTOOLS
+def test_confidence_first_by_iou_is_what_pycocotools_does_at_ten_thresholds():
+    """Discs that overlap on both sides, with unequal probabilities."""
+    rng = np.random.default_rng(8)
+    yy, xx = np.mgrid[:150, :190]
+    centres = rng.uniform((5, 5), (145, 185), (120, 2))
+    copies = centres[rng.integers(0, 120, 300)] + rng.normal(0, 1.2, (300, 2))
+    truth, codes = (
+        [code_of((yy - y) ** 2 + (xx - x) ** 2 <= radius**2) for (y, x), radius in zip(at, sizes, strict=True)]
+        for at, sizes in ((centres, rng.uniform(5, 9, 120)), (copies, rng.uniform(5, 9, 300)))
+    )
+    check_against_pycocotools(truth, codes, (rng.permutation(300) + 1) / 512, at_least=90)
+
+
+@OF_PYCOCOTOOLS
+def test_overlapping_masks_of_a_real_model_match_as_pycocotools_matches_them(shared_data):
+    """The upper left quarter of an image of CoNSeP, and what a Mask R-CNN found in it."""
+    labels = np.load(shared_data / "consep" / "test_1_gt_stitched.npz")["inst"][:500, :500]
+    results = json.loads((shared_data / "consep/predict/maskrcnn/preds/test_1.json").read_text())
+    inside = [
+        k for k, code in enumerate(results["masks"]) if (coco_mask.toBbox(code).reshape(2, 2).sum(axis=0) <= 500).all()
+    ]
+    scores = np.array(results["scores"], np.float64)[inside]
+    codes = [code_of(coco_mask.decode(results["masks"][k])[:500, :500]) for k in inside]
+    assert len(np.unique(scores)) == len(codes) > 200
+    check_against_pycocotools([code_of(labels == label) for label in np.unique(labels[labels > 0])], codes, scores, 40)
+
+
+# --- too many pairs ---------------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_too_many_pairs_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setattr(rules, "MOST_PAIRS", 12)
+    sides = [points_of([(y, 0) for y in range(4)], [1, 1, 1, 2])] * 2
+    assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=True, cutoff="after")) == 4
+    assert len(match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="before")) == 4
+    with pytest.raises(TooManyPairs, match=r"^16 pairs of 4 x 4 nuclei; at most 12$"):
+        match_centroid_assignment(*sides, radius_px=1, class_aware=False, cutoff="after")
+
+
+def test_an_assignment_of_too_many_steps_is_refused_before_it_is_made(monkeypatch):
+    """Points beyond the others on a line take the square of the smaller side times the larger."""
+    near, far = points_of([(y, 0) for y in range(40)]), points_of([(y, 0) for y in range(40, 90)])
+
+    def pairs(*sides: Instances, cutoff: str = "after") -> int:
+        return len(match_centroid_assignment(*sides, radius_px=99, class_aware=False, cutoff=cutoff))
+
+    monkeypatch.setattr(rules, "MOST_STEPS", 40 * 40 * 50)
+    assert pairs(near, far) == pairs(far, near) == 40
+    monkeypatch.setattr(rules, "MOST_STEPS", 40 * 40 * 50 - 1)
+    with pytest.raises(TooManyPairs, match=r"^80,000 steps of assigning 40 x 50 nuclei; at most 79,999$") as caught:
+        pairs(near, far)
+    assert not caught.value.by_reference
+    with pytest.raises(TooManyPairs) as caught:
+        pairs(far, near)
+    assert caught.value.by_reference  # 50 nuclei against themselves have more steps
+    assert pairs(near, far, cutoff="before") == 40
+    monkeypatch.setattr(rules, "MOST_STEPS", 40**3 - 1)
+    with pytest.raises(TooManyPairs, match=r"^64,000 steps of assigning 40 x 40 nuclei"):
+        pairs(near, far, cutoff="before")
+
+
+WHO = "[case-too-costly] case 'a', matching rule 'a': "
+FEWER = (
+    "3 nuclei, which make too many pairs with those of the reference; expected fewer, or nuclei that lie where those "
+    "of the image are. Leave out what is no nucleus, such as single pixels, and what was found several times."
+)
+SMALLER = 'Choose a smaller radius or cutoff = "before", or cut the images into smaller ones.'
+
+
+@pytest.mark.parametrize("rule, limit, own", [
+    ("centroid_assignment", "MOST_PAIRS", "6 pairs of 2 x 3 nuclei; expected at most 3. "),
+    ("centroid_closest_first", "MOST_CLOSE", "6 pairs within the radius; expected at most 3. "),
+    ("hausdorff_closest_first", "MOST_CLOSE", "6 pairs within the radius; expected at most 3. "),
+    ("confidence_first", "MOST_CLOSE", "6 pairs within the radius; expected at most 3. "),
+])  # fmt: skip
+def test_too_many_pairs_are_counted_and_told_to_who_can_help_it(rule, limit, own, monkeypatch):
+    """Participants without a word on the reference, organisers where it has too many with itself: 2 x 2 here."""
+    parameters = {"radius_px": 9.0} | ({"cutoff": "after"} if rule == "centroid_assignment" else {})
+    sides = rows([1, 1, 0, 2, 2], [1, 0, 3, 0, 2])
+    monkeypatch.setattr(rules, limit, 6)
+    apply(rule, parameters, *sides)
+    for most, fault, line in ((5, InputFault, FEWER), (3, ChallengeBroken, own + SMALLER)):
+        monkeypatch.setattr(rules, limit, most)
+        with pytest.raises(fault) as caught:
+            apply(rule, parameters, *sides)
+        assert [str(finding) for finding in caught.value.findings] == [WHO + line]
+
+
+# --- in challenge.toml ------------------------------------------------------------------------------------------------
+
+
+POINTS = {"format": "points_json", "files": "{case}.json", "units": "px", "origin": "pixel_centre"}
+
+
+def challenge_with(*, points=False, spacing_um=None, **rule) -> Challenge:
+    case = Case("a", "P1", 9, 9, spacing_um=spacing_um)
+    matching = {"rules": [{"name": "a", "class_aware": False, "ties": "first_pixel", **rule}]}
+    if points:
+        return Challenge.build(small_document(POINTS, unit="case", matching=matching, cases=(case,)))
+    return Challenge.from_preset("monusac2020", name="n", cases=[case], matching=matching)
+
+
+def refusal(**arguments) -> str:
+    with pytest.raises(ChallengeBroken) as caught:
+        challenge_with(**arguments)
+    (finding,) = caught.value.findings
+    return str(finding).replace("challenge.toml: matching.rules.0.", "")
+
+
+@EVERY_RULE
+def test_every_rule_can_be_written_and_points_take_those_that_need_no_pixels(rule, parameters):
+    (rules_,) = challenge_with(rule=rule, **parameters).matching.rules
+    assert rules_.model_dump(exclude_none=True, exclude=["name", "class_aware", "ties"]) == {"rule": rule, **parameters}
+    if rule in dict(CENTROID_RULES) and "radius_px" in parameters:
+        assert challenge_with(points=True, rule=rule, **parameters).matching.rules == (rules_,)
+        matches = apply(rule, parameters, points_of([(3, 3)]), points_of([(3, 4)]))
+        assert (pairs_of(matches), matches.union_px.tolist()) == ([(0, 0)], [0])
+    else:
+        assert refusal(points=True, rule=rule, **parameters) == (
+            f"[contradictory-rules] rule: '{rule}' for points; expected a rule that "
+            "needs no pixels, 'centroid_closest_first', 'centroid_assignment' or 'confidence_first', with a radius."
+        )
+
+
+@pytest.mark.parametrize("rule", RADIUS_RULES)
+def test_a_radius_in_um_is_one_in_px_times_the_spacing_that_every_case_needs(rule):
+    found = [applied(rule, {"radius_px": radius}, *crowd(3)) for radius in (1.5, 4.0)]
+    assert found[0] != found[1]
+    assert found == [applied(rule, {"radius_um": um}, *crowd(3), spacing_um=0.25) for um in (0.375, 1.0)]
+    assert challenge_with(rule=rule, radius_um=2.0, spacing_um=0.25).matching.rules[0].needs_spacing
+    assert refusal(rule=rule, radius_um=2.0) == (
+        "[contradictory-rules] radius_um: given, but spacing_um is empty for 1 case; expected spacing_um for every "
+        "case in cases.csv."
+    )
+
+
+@pytest.mark.parametrize("rule, keys, line", [
+    ("confidence_first", {},
+     "[contradictory-rules] radius_px: missing; expected one of radius_px, radius_um and threshold."),
+    ("confidence_first", {"radius_px": 3.0, "threshold": 0.5},
+     "[contradictory-rules] threshold: given beside radius_px; expected one of radius_px, radius_um and threshold."),
+    ("confidence_first", {"threshold": 0.0}, "[invalid-rule] threshold: '0.0'; expected greater than 0."),
+    ("confidence_first", {"threshold": 0.1234567},
+     "[invalid-rule] threshold: 0.1234567; expected a number of at most six decimals, to compare exactly."),
+    ("iou_assignment", {"threshold": 1.0}, "[invalid-rule] threshold: '1.0'; expected less than 1."),
+    ("hausdorff_closest_first", {"radius_px": 3.0, "radius_um": 1.0},
+     "[contradictory-rules] radius_px: given beside radius_um; expected one of radius_px and radius_um."),
+    ("centroid_assignment", {"radius_px": 3.0, "cutoff": "never"},
+     "[invalid-rule] cutoff: 'never'; expected 'before' or 'after'."),
+    ("best_iou_any_overlap", {"threshold": 0.5},
+     "[unknown-key] threshold: a key that is not known; expected one of 'class_aware', 'name', 'rule' or 'ties'."),
+])  # fmt: skip
+def test_parameters_that_do_not_fit_are_refused(rule, keys, line):
+    assert refusal(rule=rule, **keys) == line

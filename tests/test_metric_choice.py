@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from literal import instances_of
 from pictures import score_all
-from test_curves import coco_evaluation, moved, rectangles
+from pycoco import OF_PYCOCOTOOLS, coco_evaluation, coded, made_images
 from test_published_faults import challenge, squares
 
 from evaluation import score_instances, score_submission
@@ -35,43 +35,31 @@ aa.BB  aa...
 """
 
 
-def paths(**metrics: Any) -> list[str]:
-    (scores,) = score_all(PICTURE, **metrics).scores.values()
-    return [".".join(metric.path) for metric in scores]
+@pytest.mark.parametrize("families, chosen", [
+    (("detection.f1", "panoptic.binary.pq"), ["detection.f1", "panoptic.binary.pq"]),
+    (("segmentation.iou",), [  # the name of a page: all its paths
+        "segmentation.iou", "segmentation.iou_class_mean", "segmentation.iou_median",
+        "segmentation.per_class.lymphocyte.iou", "segmentation.per_class.tumor.iou",
+    ]),
+    (("segmentation.iou_median",), ["segmentation.iou_median"]),
+    (("detection.per_class.tumor.f1",), ["detection.per_class.tumor.f1"]),
+    (("thresholds.f1_iou75",), ["thresholds.f1_iou75"]),
+])  # fmt: skip
+def test_chosen_metrics_alone_are_there_with_the_values_that_they_have_among_all(families, chosen) -> None:
+    of_all, result = score_all(PICTURE), score_all(PICTURE, families=families)
+    (scores,) = result.scores.values()
+    assert [".".join(metric.path) for metric in scores] == chosen
+    assert set(result.metrics) - {"challenge", "software", "undefined"} == {path.partition(".")[0] for path in chosen}
+    for path in chosen:
+        assert result.value(f"{path}.pooled") == of_all.value(f"{path}.pooled")
 
 
-def test_a_metric_is_chosen_by_its_path_and_no_other_of_its_family_is_there() -> None:
-    chosen = paths(families=("detection.f1", "panoptic.binary.pq"))
-    assert chosen == ["detection.f1", "panoptic.binary.pq"]
-
-
-def test_beside_single_metrics_a_whole_family_can_be_chosen() -> None:
-    whole = paths(families=("panoptic",))
+def test_whole_families_can_be_chosen_beside_single_metrics_which_other_matching_rules_give_too() -> None:
+    (whole,) = score_all(PICTURE, families=("panoptic",)).scores.values()
+    mixed = score_all(PICTURE, families=("detection.f1", "panoptic"))
+    (scores,) = mixed.scores.values()
+    assert [metric.path for metric in scores] == [("detection", "f1"), *(metric.path for metric in whole)]
     assert len(whole) == 12
-    assert paths(families=("detection.recall", "panoptic")) == ["detection.recall", *whole]
-
-
-def test_the_name_of_a_page_chooses_all_its_paths_and_a_path_that_one_only() -> None:
-    assert paths(families=("segmentation.iou",)) == [
-        "segmentation.iou",
-        "segmentation.iou_class_mean",
-        "segmentation.iou_median",
-        "segmentation.per_class.lymphocyte.iou",
-        "segmentation.per_class.tumor.iou",
-    ]
-    assert paths(families=("segmentation.iou_median",)) == ["segmentation.iou_median"]
-    assert paths(families=("detection.per_class.tumor.f1",)) == ["detection.per_class.tumor.f1"]
-    assert paths(families=("thresholds.f1_iou75",)) == ["thresholds.f1_iou75"]
-
-
-def test_a_chosen_metric_has_the_value_that_it_has_among_all() -> None:
-    of_all, alone = score_all(PICTURE), score_all(PICTURE, families=("detection.f1", "overlap.aji"))
-    for path in ("detection.f1.pooled", "overlap.aji.pooled"):
-        assert alone.value(path) == of_all.value(path)
-    assert set(alone.metrics) - {"challenge", "software", "undefined"} == {"detection", "overlap"}
-
-
-def test_single_metrics_are_given_under_other_matching_rules_too() -> None:
     choice = score_all(PICTURE, families=("detection.f1", "overlap")).challenge.metric_choice()
     assert [metric.path for metric in metrics_of(choice, class_aware=False, primary=False)] == [("detection", "f1")]
 
@@ -136,19 +124,15 @@ def test_a_record_stands_for_one_metric_of_each_variant_that_the_challenge_has()
 # --- groups of classes ------------------------------------------------------------------------------------------------
 
 
-def test_an_image_without_a_nucleus_of_any_group_is_left_out_and_charged_nothing():
-    """Its nuclei were found and named, but a grouping need not have all classes: there is nothing to measure."""
+def test_an_image_is_charged_for_grouped_nuclei_that_it_has_and_left_out_where_it_has_none():
+    """A grouping need not have all classes: without a nucleus of any group there is nothing to measure."""
     grouped = challenge(["classification"], class_groups={"coarse": {"x": ["a"], "y": ["b"]}})
-    images = {"with": (squares(1, 2), squares(1, 2)), "without": (squares(3, 3), squares(3, 3))}
-    result = score_instances(grouped, images)
+    right = squares(1, 2), squares(1, 2)
+    result = score_instances(grouped, {"with": right, "without": (squares(3, 3), squares(3, 3))})
     for name in ("accuracy", "balanced_accuracy", "macro_f1", "weighted_f1", "mcc", "kappa"):
         assert result.value(f"classification.grouped.coarse.{name}.case_mean") == 1.0, name
-
-
-def test_an_image_whose_grouped_nuclei_were_found_under_other_classes_only_is_charged():
-    grouped = challenge(["classification"], class_groups={"coarse": {"x": ["a"], "y": ["b"]}})
-    images = {"right": (squares(1, 2), squares(1, 2)), "wrong": (squares(1, 2), squares(3, 3))}
-    assert score_instances(grouped, images).value("classification.grouped.coarse.accuracy.case_mean") == 0.5
+    result = score_instances(grouped, {"right": right, "under other classes": (squares(1, 2), squares(3, 3))})
+    assert result.value("classification.grouped.coarse.accuracy.case_mean") == 0.5
 
 
 @pytest.mark.parametrize("groups", [{"coarse": {}}, {"coarse": {"x": []}}])
@@ -175,23 +159,6 @@ columns = [{ path = "sizes.mid.recall.group_mean", direction = "descending" }]
 """
 SIZES = {"small": (0, 40), "medium": (40, 70), "large": (70, 1e10)}
 THRESHOLDS = (0.3, 0.5, 0.75)
-
-
-def scene(seed):
-    """Five images: masks, classes of the reference; masks, classes, probabilities of the prediction."""
-    random = np.random.default_rng(seed)
-    scores = random.permutation(300).astype(np.float64) / 300
-    images = []
-    for _ in range(5):
-        reference, of_reference = rectangles(random, 30)
-        spurious, of_spurious = rectangles(random, 8)
-        prediction = np.concatenate([moved(random, reference[5:]), spurious])
-        prediction[::3, :, 1:] &= prediction[::3, :, :-1]  # narrower, so that sizes differ
-        of_prediction = np.concatenate([of_reference[5:], of_spurious])
-        of_prediction[:3] = 3
-        images.append((reference, of_reference, prediction, of_prediction, scores[: len(prediction)]))
-        scores = scores[len(prediction) :]
-    return images
 
 
 def scored(images):
@@ -221,18 +188,19 @@ def sides_of(images):
     return sides, challenge
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools
+@OF_PYCOCOTOOLS
 @pytest.mark.parametrize("seed", range(3))
 def test_pycocotools_gives_the_same_average_precision_of_every_size_and_average_recall(seed):
-    images = scene(seed)
+    images = made_images(seed)
     found = scored(images)
-    precision, recall = coco_evaluation(images, THRESHOLDS, [(0, 1e10), *SIZES.values()])
+    theirs = coco_evaluation(coded(images), THRESHOLDS, [(0, 1e10), *SIZES.values()]).eval
+    precision, recall = theirs["precision"][..., 0], theirs["recall"][..., 0]
     assert found.value("curves.coco_ar_iou30_50_75.pooled") == pytest.approx(recall[:, :, 0].mean(), abs=1e-6)
     for place, size in enumerate(SIZES, start=1):
-        theirs = precision[:, :, :, place]
+        of_size = precision[:, :, :, place]
         path = f"sizes.{size}.coco_map_iou30_50_75.pooled"
-        assert found.value(path) == pytest.approx(theirs[theirs > -1].mean(), abs=1e-6)
-        assert 0.05 < theirs.mean() < 0.95
+        assert found.value(path) == pytest.approx(of_size[of_size > -1].mean(), abs=1e-6)
+        assert 0.05 < of_size.mean() < 0.95
 
 
 def test_recall_and_iou_of_a_size_are_those_of_its_nuclei():
@@ -262,7 +230,7 @@ def with_quantiles(challenge, names=("small", "medium", "large")):
 @pytest.mark.parametrize("seed", range(4))
 def test_sizes_by_quantiles_are_numpys_and_change_with_no_submission(seed):
     """As with the limits that numpy's inverted CDF gives, whatever is predicted; and pycocotools knows those."""
-    images = scene(seed)
+    images = made_images(seed)
     areas = np.concatenate([reference.sum(axis=(1, 2)) for reference, *_ in images])
     low, high = map(int, np.quantile(areas, [1 / 3, 2 / 3], method="inverted_cdf"))
     sides, challenge = sides_of(images)
