@@ -17,7 +17,7 @@ import shapely
 import shapely.geometry
 import tifffile
 from every_format import small_document, write_files, write_rules
-from findings.bench import Bench
+from findings import Bench
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from imagecodecs import png_encode, webp_decode
