@@ -121,8 +121,7 @@ def is_cheap(record: Hostile) -> bool:
     )
 
 
-REJECTED = [record for record in CORPUS if record.code is not None and is_cheap(record)]
-CHOSEN = REJECTED[::2]
+CHOSEN = [record for record in CORPUS if record.code is not None and is_cheap(record)]
 
 
 def test_there_are_hundreds_of_rejected_submissions():

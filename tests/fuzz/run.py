@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import re
-import resource
 import signal
 import traceback
 from collections import Counter
@@ -14,7 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from endless import SECONDS, limit_memory
 from every_format import CASES, SIDES, VALUES, challenge_document
+from hostile.containers import job
 
 from evaluation.authoring.kit import example_files, packed
 from evaluation.challenge import Challenge
@@ -26,7 +26,6 @@ from evaluation.submission import SubmissionFiles, collection_findings, find_cas
 from fuzz.mutate import mutated
 
 MEMORY_BYTES = 2 << 30  # address space beyond what the libraries take
-SECONDS = 20.0  # of processor time: for what grows faster than its input or never ends
 CLASS_PROBABILITIES = " with class probabilities"
 WITH_CLASS_PROBABILITIES = ("points_csv", "points_csv shared", "nucls_csv", "geojson outlines", "polygons_json")
 LABEL_IMAGES: dict[str, dict[str, object]] = {  # in containers and with rules of which every_format has no example
@@ -72,7 +71,8 @@ def make_target(kind: str) -> tuple[dict[str, bytes], Callable[[dict[str, bytes]
     if kind.endswith(CLASS_PROBABILITIES):
         files = {name: with_class_probabilities(content) for name, content in files.items()}
     if kind == "predictions.json":
-        files = {"predictions.json": jobs(), **{f"job{i}/output/nuclei.json": b'{"polygons": []}' for i in (0, 1)}}
+        jobs = json.dumps([job(number, name=f"c{number}.tif") for number in (1, 2)]).encode()
+        files = {kind: jobs, **{f"job{number}/output/nuclei.json": b'{"polygons": []}' for number in (1, 2)}}
 
     def read(files: dict[str, bytes]) -> None:
         stored = MemoryFiles(files)
@@ -101,28 +101,6 @@ def with_class_probabilities(content: bytes) -> bytes:
     document = json.loads(content)
     for nucleus in document.get("features") or document["polygons"]:
         nucleus.get("properties", nucleus)["class_probabilities"] = {"Lymphocyte": 0.25, "Epithelial": 1}
-    return json.dumps(document).encode()
-
-
-def jobs() -> bytes:
-    document = [
-        {
-            "pk": f"job{index}",
-            "status": "Succeeded",
-            "inputs": [{"image": {"name": f"{case.name}.tif"}, "socket": {"slug": "image", "super_kind": "Image"}}],
-            "outputs": [
-                {
-                    "socket": {
-                        "slug": "nuclei",
-                        "super_kind": "File",
-                        "relative_path": "nuclei.json",
-                        "kind": "Multiple polygons",
-                    }
-                }
-            ],
-        }
-        for index, case in enumerate(CASES[:2])
-    ]
     return json.dumps(document).encode()
 
 
@@ -158,9 +136,7 @@ def fuzz(kind: str, seed: int, numbers: range) -> tuple[Counter[str], list[str]]
     prepare("evaluation.formats", "scipy.sparse.csgraph")  # many are started anew
     files, read = make_target(kind)
     read(files)  # and what is imported for it
-    used = int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
-    signal.signal(signal.SIGPROF, too_slow)
+    limit_memory(MEMORY_BYTES)
     ended: Counter[str] = Counter()
     failures: list[str] = []
     for number, given in inputs_of(files, kind, seed, numbers):
@@ -175,10 +151,6 @@ def fuzz(kind: str, seed: int, numbers: range) -> tuple[Counter[str], list[str]]
             failures.append(failure(kind, number, given, files, traceback.format_exc()))
         signal.setitimer(signal.ITIMER_PROF, 0)
     return ended, failures
-
-
-def too_slow(*_: object) -> None:
-    raise TimeoutError("slow")
 
 
 def failure(kind: str, number: int, given: dict[str, bytes], files: dict[str, bytes], why: str) -> str:

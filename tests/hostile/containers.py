@@ -145,10 +145,6 @@ def password(data: bytes) -> bytes:
 
 
 ZIPS = [
-    zip_record("no ZIP", "not-a-zip", given(b"not a zip" * 100)),
-    zip_record("empty file", "not-a-zip", given(b"")),
-    zip_record("cut off", "not-a-zip", zipped(nothing, lambda data: data[:-30])),
-    zip_record("without a member", "empty-submission", given(archive_of(b"", []))),
     zip_record("list of members nowhere", "not-a-zip", given(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 9, 9, 2**31, 2**31, 0))),
     zip_record("list of 4 GB in 64 bits", "not-a-zip",
                given(struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 2**63, 2**63, 2**63, 0)
@@ -157,43 +153,19 @@ ZIPS = [
     zip_record("that holds itself", "not-a-zip", given(quine_like)),
     zip_record("bomb", "too-compressed", given(lambda: lying(2**31 - 1, plain=b"\0" * MIB)), limits={"bytes_per_file": 2**31}),
     zip_record("member larger than a file may be", "too-large", given(lambda: lying(2**31, plain=b"\0" * MIB))),
-    zip_record("member larger than it says", "unreadable-file", given(lambda: lying(9, plain=b" " * MIB))),
-    zip_record("member smaller than it says", "unreadable-file", given(lambda: lying(999, plain=b"[]" * 20))),
-    zip_record("check sum that is wrong", "unreadable-file", given(lambda: lying(2, checksum=1))),
-    zip_record("data that are none", "unreadable-file", given(lambda: lying(2, packed=b"\xff" * 50))),
-    zip_record("method 99", "unreadable-file", given(lambda: lying(2, method=99))),
-    zip_record("bzip2 bomb", "unreadable-file", given(lambda: lying(2, method=12))),
-    zip_record("password", "unreadable-file", zipped(nothing, password)),
-    zip_record("ZIP in a ZIP", "no-case-found", given(lambda: archive_of_zip())),
-    zip_record("file twice", "duplicate-file", zipped(member("c1.json"))),
     zip_record("file twice, once with another case", "unknown-case", zipped(member("C1.json")), says="Remove it"),
     zip_record("path out of it", "unsafe-path", zipped(member("../../etc/passwd"))),
-    zip_record("path out of it and back", "unsafe-path", zipped(member("a/../../submission/c1.json"))),
-    zip_record("absolute path", "unsafe-path", zipped(member("/etc/passwd"))),
-    zip_record("path of Windows", "unsafe-path", zipped(member("C:/evil"))),
-    zip_record("backslashes", "unsafe-path", zipped(member("..\\..\\evil"))),
     zip_record("name with escape codes", "unsafe-path", zipped(member(ESCAPES))),
     zip_record("name of 60,000 letters", "unsafe-path", zipped(member("a" * 60_000))),
     zip_record("1,000 names with escape codes", "unsafe-path",
                zipped(lambda archive: [archive.writestr(f"{ESCAPES}{i}", b"") for i in range(1000)] and None), says="997 more"),
     zip_record("name with NUL", "unsafe-path", zipped(nothing, lambda data: data.replace(b"c1.json", b"c1\0json"))),
     zip_record("name that is not UTF-8", "unsafe-path", zipped(nothing, lambda data: data.replace(b"c1.json", b"\xff\xfe.json"))),
-    zip_record("no name", "unsafe-path", zipped(member(""))),
     zip_record("link", "unsafe-path", zipped(member("c4.json", GROUND_TRUTH.encode(), stat.S_IFLNK | 0o777))),
-    zip_record("too many files", "too-many-files", zipped(many(1001)), limits={"files_per_submission": 1000}),
-    zip_record("list of too many members", "too-many-files",
-               given(lambda: archive_of(b"", [entry(b"a/", 0, packed=b"", size=0, checksum=0)] * 40_000)), limits={"files_per_submission": 1000}),
     zip_record("folders 300 deep", None, zipped(member("/".join(["a"] * 300) + "/x.txt")), warns=("unused-file",)),
-    zip_record("litter", None, zipped(member("__MACOSX/._c1.json", b"\xff" * 100)), nuclei=3),
     zip_record("comment with ends of ZIP files", "not-a-zip", zipped(lambda archive: setattr(archive, "comment", b"PK\5\6" * 16000))),
     zip_record("comment of 64 kB", None, zipped(lambda archive: setattr(archive, "comment", b"x" * 65535)), nuclei=3),
 ]  # fmt: skip
-
-
-def archive_of_zip() -> bytes:
-    inner = lying(2)
-    about: dict[str, Any] = {"packed": inner, "size": len(inner), "checksum": zlib.crc32(inner), "method": 0}
-    return archive_of(header(b"submission.zip", **about), [entry(b"submission.zip", 0, **about)])
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------
@@ -249,10 +221,6 @@ def deep_folders(folder: Path) -> None:
     (folder / "/".join(["a" * 100] * 15) / "x").write_bytes(b"")
 
 
-def empty_folders(count: int) -> Callable[[Path], object]:
-    return lambda folder: [(folder / f"d{index}").mkdir() for index in range(count)]
-
-
 def empty_files(*names: str | bytes) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         for name in names:
@@ -267,11 +235,6 @@ def folder_as_file(folder: Path) -> None:
     (folder / "c1.json").mkdir()
 
 
-def loop(folder: Path) -> None:
-    (folder / "a").symlink_to("b")
-    (folder / "b").symlink_to("a")
-
-
 def sparse(folder: Path) -> None:
     with (folder / "c1.json").open("wb") as file:
         file.truncate(2_000_000_001)
@@ -281,35 +244,19 @@ FOLDERS = [
     folder_record("link to the password file", "unsafe-path", replaced_by_link("/etc/passwd")),
     folder_record("link to the reference", "unsafe-path", linked_from_above),
     folder_record("link to a device without end", "unsafe-path", replaced_by_link("/dev/zero")),
-    folder_record("link to nothing", "unsafe-path", replaced_by_link("nothing")),
-    folder_record("link to itself", "unsafe-path", replaced_by_link("c1.json")),
-    folder_record("links in a loop", "unsafe-path", loop),
-    folder_record("link to the folder above", "unsafe-path", lambda folder: (folder / "up").symlink_to("..")),
     folder_record("link to the folder itself", "unsafe-path", lambda folder: (folder / "here").symlink_to(".")),
     folder_record("link through the process", "unsafe-path", replaced_by_link("/proc/self/environ")),
     folder_record("fifo", "unsafe-path", fifo_in),
     folder_record("socket", "unsafe-path", socket_in),
     folder_record("names with escape codes", "unsafe-path", empty_files(*(f"{ESCAPES}{index}" for index in range(100))), says="97 more"),
-    folder_record("name that is not UTF-8", "unsafe-path", empty_files(b"\xff\xfe.json")),
-    folder_record("name with a backslash", "unsafe-path", empty_files("..\\..\\evil")),
     folder_record("folders 1,500 letters deep", "unsafe-path", deep_folders),
     folder_record("too many files", "too-many-files", empty_files(*(f"x{index}" for index in range(100))), limits={"files_per_submission": 50}),
-    folder_record("too many folders", "too-many-files", empty_folders(250), limits={"files_per_submission": 50}),
     folder_record("a folder in the place of a file", "missing-case", folder_as_file),
     folder_record("file of more than 2 GB", "too-large", sparse),
-    folder_record("case of another spelling", "unknown-case", lambda folder: (folder / "C1.json").write_bytes(b"[]"), says="Remove it"),
     folder_record("2,000 unknown cases", "unknown-case", empty_files(*(f"x{index}.json" for index in range(2000))), says="1,997 more"),
-    Hostile("folder a file twice, once compressed", "aperio_xml", "duplicate-file", {"P1/c1.xml.gz": b""}),
-    Hostile("folder of another group", "aperio_xml", "wrong-group",
-            build=in_folder(lambda folder: (folder / "P1/c1.xml").rename(folder / "P2/c1.xml"))),
-    Hostile("folder without a companion", "label_image class table", "incomplete-case",
-            build=in_folder(lambda folder: (folder / "c1.csv").unlink())),
-    Hostile("folder without a class", "points_json by class", "missing-class-file", rules={"missing_class_file": "reject"},
-            build=in_folder(lambda folder: (folder / "c1/Lymphocyte.json").unlink())),
     folder_record("with all nuclei outside", "everything-outside",
                   lambda folder: [(folder / f"c{i}.json").write_bytes(polygons(polygon([[9e8, 9e8, 0]] * 3))) for i in (1, 2, 3)],
                   warns=("outside-image",)),
-    folder_record("link to a file inside", None, replaced_by_link("c2.json"), nuclei=3),
 ]  # fmt: skip
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
@@ -344,27 +291,16 @@ PATHS = {
 }
 JOB_LISTS = [
     jobs_record("empty file", "not-json", b""),
-    jobs_record("cut off", "not-json", jobs()[:-5]),
     jobs_record("nested deep", "too-deep", lambda: b"[" * 1_000_000),
-    jobs_record("no list", "invalid-job", b"{}"),
-    jobs_record("empty list", "invalid-job", b"[]"),
     jobs_record("jobs that are none", "invalid-job", jobs(None, 7, "x", [], {}, {"pk": 7}), **NOT_FOUND),
     jobs_record("20,000 jobs that are none", "invalid-job", lambda: as_json([None] * 20_000), says="19,997 more", **NOT_FOUND),
-    jobs_record("no inputs", "invalid-job", jobs(job(1, inputs=None)), **NOT_FOUND),
-    jobs_record("two inputs", "invalid-job", jobs(job(1, inputs=job(1)["inputs"] * 2)), **NOT_FOUND),
-    jobs_record("input without a name", "invalid-job", jobs(job(1, inputs=[{"image": {"name": 7}}])), **NOT_FOUND),
     *(jobs_record(f"pk {pk[:20]!r}", "forged-path", jobs(job(1, pk=pk)), **NOT_FOUND)
       for pk in ("../job2", "/etc", "job2/../job1", "..", ESCAPES, "a" * 5000, "", "job2\\x")),
     *(jobs_record(f"path {name}", "forged-path", jobs(job(1, output={"relative_path": path}))) for name, path in PATHS.items()),
     jobs_record("path that is none", "invalid-job", jobs(job(1, output={"relative_path": {"a": 1}}))),
-    jobs_record("no output", "missing-output", jobs(job(1, outputs=[]))),
-    jobs_record("output that is not there", "missing-output", jobs(job(1, pk="job9"))),
-    jobs_record("value in the list", "unsupported-output", jobs(job(1, output={"super_kind": "Value", "relative_path": "x.json"}))),
     jobs_record("failed", "failed-job", jobs(job(1, status=ESCAPES))),
     jobs_record("status that is none", "failed-job", jobs(job(1, status=[]))),
-    jobs_record("the same case twice", "duplicate-case", jobs(job(1), job(1, pk="job2"))),
     jobs_record("20,000 jobs of the same case", "duplicate-case", lambda: jobs(*[job(1)] * 20_000)),
-    jobs_record("output twice", "duplicate-file", jobs(job(1, outputs=job(1)["outputs"] * 2))),
     jobs_record("10,000 unknown cases", "unknown-case", lambda: jobs(job(1), *(job(i, name=f"x{i}") for i in range(10, 10_010))), says="9,997 more"),
     jobs_record("name of a case with escape codes", "unknown-case", jobs(job(1), job(4, name=ESCAPES))),
     jobs_record("name of a case of a million letters", "unknown-case", jobs(job(1), job(4, name="a" * 1_000_000))),

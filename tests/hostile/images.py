@@ -13,20 +13,19 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from formats.pixels import mat_file as mat
+from formats.pixels import npy_file as npy
 
 from hostile.make import (
     MIB,
     SHAPE,
     big_tiff,
-    colours,
     element,
     hdf5,
     labels,
-    mat,
     mat_5,
     matrix,
     mha,
-    npy,
     npy_header,
     npy_saying,
     png,
@@ -96,37 +95,19 @@ def object_npy() -> bytes:
 
 TWO = np.stack([labels(), labels()], axis=-1)
 NPY = [
-    npy_file("empty file", "wrong-format", b""),
-    npy_file("cut off", "unreadable-file", npy(labels())[:-1]),
     npy_file("cut off in the header", "unreadable-file", npy(labels())[:40]),
-    npy_file("text", "wrong-format", b"1,2,3\n"),
-    npy_file("PNG by content", "wrong-format", png()),
     npy_file("array of objects", "pickle", object_npy()),
     npy_file("pickle without a header", "pickle", b"\x80\x04\x95\x10\0\0\0\0\0\0\0" + unpickled_never()),
-    npy_file("array of records", "not-numeric", npy_saying("(20, 30)", "[('a', '<u2')]")),
     npy_file("array of records of objects", "not-numeric", npy_saying("(20, 30)", "[('a', '|O')]")),
-    npy_file("array of texts", "not-numeric", npy_saying("(20, 30)", "'<U9'")),
-    npy_file("complex numbers", "not-numeric", npy(labels(np.complex64))),
     npy_file("200,000 x 200,000 px", "wrong-shape", npy_saying(f"({SIDE}, {SIDE})")),
     npy_file("shape that overflows", "wrong-format", npy_saying(f"({2**63}, {2**63})")),
     npy_file("shape whose product overflows", "wrong-shape", npy_saying(f"({2**32}, {2**32})")),
-    npy_file("negative shape", "wrong-format", npy_saying("(-20, -30)")),
-    npy_file("shape of truth", "wrong-format", npy_saying("(True, 30)")),
-    npy_file("shape of 1,000 axes", "wrong-format", npy_saying(f"({'1, ' * 1000})")),
-    npy_file("no axis", "wrong-shape", npy_saying("()")),
     npy_file("header that is code", "wrong-format", npy_header("__import__('os')._exit(42)")),
-    npy_file("header nested deep", "wrong-format", npy_header("(" * 9000)),
-    npy_file("header of 4 GB", "wrong-format", b"\x93NUMPY\2\0\xff\xff\xff\xff{"),
     npy_file("version 9", "wrong-format", b"\x93NUMPY\x09\0" + b"\xff" * 200),
     npy_file("type of 10^999 bytes", "wrong-format", npy_saying("(20, 30)", f"'<u{10**300}'")),
     npy_file("type that is none", "wrong-format", npy_saying("(20, 30)", "'<u3'")),
-    npy_file("-1", "negative-label", npy(image(np.int16, at_3_4=-1))),
     npy_file("-2^63", "negative-label", npy(image(np.int64, at_3_4=-(2**63)))),
-    npy_file("2^63", "label-too-large", npy(image(np.uint64, at_3_4=2**63))),
     npy_file("2^64 as float", "label-too-large", npy(image(at_3_4=2.0**64))),
-    npy_file("NaN", "not-finite", npy(image(at_3_4=np.nan))),
-    npy_file("infinite", "not-finite", npy(image(at_3_4=-np.inf))),
-    npy_file("a half", "fractional-label", npy(image(at_3_4=0.5))),
     npy_file("1e-320", "fractional-label", npy(image(at_3_4=1e-320))),
     npy_file("noise", "too-large", npy(np.arange(600).reshape(SHAPE)), limits={"instances_per_case": 100},
              says="limits.instances_per_case"),
@@ -134,19 +115,11 @@ NPY = [
             {"c1.npy": lambda: npy(np.arange(2_250_000, dtype=np.uint32).reshape(1500, 1500)),
              "c1_class.npy": lambda: npy(np.ones((1500, 1500), np.uint8))}, size=(1500, 1500), says="at most 2,000,000"),
     npy_file("2^63 - 1", "instance-without-class", npy(image(np.int64, at_15_15=2**63 - 1))),
-    npy_file("no nucleus", None, npy(np.zeros(SHAPE)), nuclei=0),
-    npy_file("in the order of Fortran", None, npy(np.asfortranarray(labels())), nuclei=2),
     npy_file("more bytes behind", None, npy(labels()) + b"\0" * 1000, nuclei=2),
-    class_map("class -1", "unknown-class-value", npy(labels(np.int16) - 1)),
-    class_map("class 2^40", "unknown-class-value", npy(labels(np.int64) * 2**40)),
-    class_map("class 1.5", "fractional-label", npy(labels(np.float32) * 1.5)),
     class_map("class of objects", "pickle", object_npy()),
     class_map("600 classes", "unknown-class-value", npy(np.arange(600).reshape(SHAPE) + 100), says="597 more"),
-    npz_file("empty file", "wrong-format", b""),
     npz_file("cut off", "unreadable-file", npz(("labels.npy", npy(TWO)))[:-30]),
-    npz_file("no array", "no-mask-variable", npz(("a.txt", b"a"))),
     npz_file("array of objects", "pickle", npz(("labels.npy", object_npy()))),
-    npz_file("several arrays", "no-mask-variable", npz(("a.npy", npy(TWO)), ("b.npy", npy(TWO)))),
     npz_file("name with escape codes", "pickle", npz(("\x1b[31m\n\u202ex.npy", object_npy()))),
     npz_file("bomb with a lie about the shape", "wrong-shape",
              lambda: npz(("labels.npy", npy_saying(f"({SIDE}, {SIDE}, 2)", data=b"\0" * (16 * MIB))))),
@@ -168,35 +141,24 @@ PNG = [
     png_file("only the first bytes", "unreadable-file", png()[:8]), png_file("TIFF by content", "wrong-format", tiff()),
     png_file("200,000 x 200,000 px", "wrong-shape", png(width=SIDE, height=SIDE)),
     png_file("2^31 rows", "wrong-format", png(height=2**31)), png_file("-1 columns", "wrong-format", png(width=-1)),
-    png_file("0 columns", "wrong-format", png(width=0)), png_file("17 bits", "wrong-format", png(bits=17)),
+    png_file("17 bits", "wrong-format", png(bits=17)),
     png_file("palette", None, png(bits=8, colour=3, more=[(b"PLTE", b"\0" * 768)]), nuclei=0),
-    png_file("palette on white", "unsupported-format", png(bits=8, colour=3, more=[(b"PLTE", b"\xff" * 768)])),
     png_file("no palette", "wrong-format", png(bits=8, colour=3)),
     png_file("palette of 257 colours", "wrong-format", png(bits=8, colour=3, more=[(b"PLTE", b"\0" * 771)])),
     png_file("palette twice", "wrong-format", png(bits=8, colour=3, more=[(b"PLTE", b"\0" * 6)] * 2)),
     png_file("palette that is too short", "wrong-format", png(b"\0\5".ljust(31, b"\0") * 20, bits=8, colour=3,
       more=[(b"PLTE", b"\0" * 6)])),
-    png_file("interlaced", "unsupported-format", png(interlaced=1)),
-    png_file("colours", "wrong-shape", png(bits=8, colour=2)),
     png_file("bomb", "unreadable-file", lambda: png(data=[zeros_deflated(128 * MIB)])),
     png_file("bomb of many chunks", "wrong-format", lambda: png(data=[zlib.compress(BLACK), *[b""] * 300_001])),
     png_file("bomb of text", None, lambda: png(more=[(b"zTXt", b"a\0\0" + zeros_deflated(64 * MIB))]), nuclei=0),
     png_file("bomb of a profile", None, lambda: png(more=[(b"iCCP", b"a\0\0" + zeros_deflated(64 * MIB))]), nuclei=0),
-    png_file("too few rows", "unreadable-file", png(BLACK[:-1])),
-    png_file("filter 9", "unreadable-file", png(b"\x09" + BLACK[1:])),
-    png_file("no data", "unreadable-file", png(data=[])),
-    png_file("data that are none", "unreadable-file", png(data=[b"\xff" * 100])),
     png_file("two headers", "wrong-format", png(more=[(b"IHDR", b"\0" * 13)])),
-    png_file("unknown critical chunk", "wrong-format", png(more=[(b"EVIL", b"")])),
-    png_file("chunk of 4 GB", "unreadable-file", png()[:33] + b"\xff\xff\xff\xffIDAT"),
-    png_file("check sum that is wrong", "unreadable-file", png()[:-16] + b"\0\0\0\0" + png()[-12:]),
     png_file("something behind the end", None, png() + b"\xff" * 1000, nuclei=0),
 ]  # fmt: skip
 
 # --- TIFF -------------------------------------------------------------------------------------------------------------
 
 tif_file = one("label_image class map tif", "c1.tif")
-by_class = one("label_image by class", "c1/Lymphocyte.tif")
 DEFLATE = {259: ("H", [8])}
 RAW = labels().tobytes()
 
@@ -206,85 +168,53 @@ def deflated(data: bytes, **tags: Any) -> bytes:
 
 
 TIFF = [
-    tif_file("empty file", "wrong-format", b""),
-    tif_file("cut off", "unreadable-file", tiff()[:-40]),
     tif_file("only the first bytes", "unreadable-file", b"II*\0"),
     tif_file("first page nowhere", "unreadable-file", b"II*\0\xff\xff\xff\xff"),
     tif_file("no page", "wrong-format", b"II*\0\0\0\0\0"),
     tif_file("65,535 tags", "wrong-format", b"II*\0\x08\0\0\0\xff\xff" + b"\0" * 100),
     tif_file("2^64 - 1 tags", "wrong-format", big_tiff(2**64 - 1)),
-    tif_file("first page at 2^64 - 1", "unreadable-file", big_tiff(1, 2**64 - 1)),
     tif_file("page that follows itself", "wrong-format", tiff(next_page=8 + len(RAW))),
     tif_file("next page nowhere", "unreadable-file", tiff(next_page=2**31)),
-    tif_file("tag twice", "wrong-format", tiff(twice=[256])),
     tif_file("200,000 x 200,000 px", "wrong-shape", tiff(tags={256: ("I", [SIDE]), 257: ("I", [SIDE])})),
     tif_file("2^32 - 1 rows", "wrong-shape", tiff(tags={257: ("I", [2**32 - 1])})),
     tif_file("two widths", "wrong-format", tiff(tags={256: ("I", [30, 31])})),
     tif_file("no width", "wrong-shape", tiff(leave_out=[256])),
     tif_file("width of 2^31 values", "wrong-format", tiff(count={256: 2**31})),
     tif_file("strips of 2^32 - 1 values", "wrong-format", tiff(count={273: 2**32 - 1})),
-    tif_file("0 rows in a strip", "wrong-format", tiff(tags={278: ("I", [0])})),
-    tif_file("too few strips", "unreadable-file", tiff(tags={278: ("I", [1])})),
     tif_file("no strips", "unreadable-file", tiff(leave_out=[273])),
     tif_file("strip nowhere", "unreadable-file", tiff(tags={273: ("I", [2**31])})),
     tif_file("strip of 2^32 - 1 bytes", None, tiff(tags={279: ("I", [2**32 - 1])}), nuclei=2),
     tif_file("strip of 2^32 - 1 compressed bytes", "unreadable-file", tiff(tags={**DEFLATE, 279: ("I", [2**32 - 1])})),
     tif_file("deflate bomb", "unreadable-file", lambda: deflated(zeros_deflated(2 * MIB))),
     tif_file("deflate that is none", "unreadable-file", deflated(b"\xff" * 200)),
-    tif_file("deflate too short", "unreadable-file", deflated(zlib.compress(RAW[:-1]))),
-    tif_file("JPEG", "unsupported-format", tiff(tags={259: ("H", [7])})),
-    tif_file("JPEG of old", "unsupported-format", tiff(tags={259: ("H", [6])})),
-    tif_file("JPEG 2000", "unsupported-format", tiff(tags={259: ("H", [34712])})),
     tif_file("LZW that is none", "unreadable-file", tiff(b"\xff" * 200, {259: ("H", [5])})),
     tif_file("LZMA that is none", "unreadable-file", tiff(b"\xff" * 200, {259: ("H", [34925])})),
     tif_file("PackBits bomb", "unreadable-file", tiff(b"\x81\0" * 1200, {259: ("H", [32773])})),
-    tif_file("tiles of 2^30 pixels", "wrong-format",
-             tiff(tags={322: ("I", [2**15]), 323: ("I", [2**15]), 324: ("I", [8]), 325: ("I", [9])}, leave_out=[273, 278, 279])),
-    tif_file("tiles of 0 pixels", "wrong-format",
-             tiff(tags={322: ("I", [0]), 323: ("I", [0]), 324: ("I", [8]), 325: ("I", [9])}, leave_out=[273, 278, 279])),
-    tif_file("tiles of one pixel", "wrong-format",
-             tiff(tags={322: ("I", [1]), 323: ("I", [1]), 324: ("I", [8]), 325: ("I", [9])}, leave_out=[273, 278, 279])),
     tif_file("65,535 samples", "wrong-shape", tiff(tags={277: ("H", [65535])})),
     tif_file("no samples", "wrong-shape", tiff(tags={277: ("H", [0])})),
-    tif_file("24 bits", "unsupported-format", tiff(tags={258: ("H", [24])})),
-    tif_file("0 bits", "unsupported-format", tiff(tags={258: ("H", [0])})),
-    tif_file("complex numbers", "not-numeric", tiff(labels(np.complex64).tobytes(), {258: ("H", [64]), 339: ("H", [6])})),
     tif_file("a kind of numbers of its own", "unsupported-format", tiff(tags={339: ("H", [99])})),
-    tif_file("predictor 9", "unsupported-format", tiff(tags={317: ("H", [9])})),
     tif_file("10^9 slices by ImageJ", "several-images", tiff(tags={270: ("B", [*b"ImageJ=1.5\nimages=999999999\n"])})),
-    tif_file("NaN", "not-finite", tiff(image(np.float32, at_3_4=np.nan).tobytes(), {258: ("H", [32]), 339: ("H", [3])})),
-    by_class("negative", "negative-label", tiff((labels(np.int16) - 1).tobytes(), {339: ("H", [2])})),
-    by_class("one label", None, tiff(np.minimum(labels(), 1).tobytes()), warns=("binary-mask", "own-duplicates")),
 ]  # fmt: skip
 
 # --- MetaImage --------------------------------------------------------------------------------------------------------
 
 mha_file = one("label_image channel mha", "c1.mha")
 MHA = [
-    mha_file("empty file", "wrong-format", b""),
-    mha_file("cut off", "unreadable-file", mha()[:-1]),
     mha_file("cut off in the header", "unreadable-file", mha()[:50]),
     *(mha_file(f"data at {path[:30]}", "external-data", mha(ElementDataFile=path)) for path in (
         GROUND_TRUTH, "/etc/passwd", "c2.mha", "LIST", "c%d.mha 1 3 1", "", "LOCAL ../../x", "\x1b[31m\x07")),
     mha_file("header without end", "wrong-format", b"ObjectType = Image\nNDims = " + b"2" * 100_000),
     mha_file("data file twice", "external-data", mha(ElementDataFile=f"{GROUND_TRUTH}\nElementDataFile = LOCAL")),
     mha_file("200,000 x 200,000 px", "wrong-shape", mha(DimSize=f"{SIDE} {SIDE}")),
-    mha_file("negative size", "wrong-format", mha(DimSize="-30 -20")),
     mha_file("size beyond 64 bits", "wrong-format", mha(DimSize=f"{2**63} {2**63}")),
     mha_file("size of other digits", "wrong-format", mha(DimSize="３０ ２０".encode().decode("latin-1"))),
     mha_file("10^9 dimensions", "wrong-format", mha(NDims="999999999")),
     mha_file("10^9 channels", "wrong-shape", mha(ElementNumberOfChannels="999999999")),
-    mha_file("type that is none", "wrong-format", mha(ElementType="MET_EVIL")),
-    mha_file("pixels as text", "unsupported-format", mha(BinaryData="False")),
-    mha_file("bytes before the data", "wrong-format", mha(HeaderSize="-1")),
     mha_file("bomb", "unreadable-file", lambda: mha(zeros_deflated(64 * MIB), CompressedData="True", CompressedDataSize="9")),
     mha_file("compressed data that are none", "unreadable-file", mha(b"\xff" * 100, CompressedData="True")),
-    mha_file("no nucleus", None, mha(), nuclei=0),
     Hostile("label_image mhd beside raw", "label_image channel mha", "unsupported-format",
             {**{f"c{i}.mhd": mha(ElementDataFile=GROUND_TRUTH) for i in (1, 2, 3)}, "c1.raw": b"\0" * 2400},
             rules={"files": "{case}.mhd"}, warns=("unused-file",)),
-    Hostile("label_image pkl", "label_image channel mha", "pickle", {f"c{i}.pkl": unpickled_never() for i in (1, 2, 3)},
-            rules={"files": "{case}.pkl"}, warns=("unused-file",)),
 ]  # fmt: skip
 
 # --- MATLAB -----------------------------------------------------------------------------------------------------------
@@ -306,18 +236,6 @@ def external_link(file: Any) -> None:
     file["n_ary_mask"] = h5py.ExternalLink("/opt/ml/input/data/ground_truth/c1.mat", "/n_ary_mask")
 
 
-def virtual(file: Any) -> None:
-    import h5py
-
-    layout = h5py.VirtualLayout(shape=SHAPE[::-1], dtype="u2")
-    layout[:] = h5py.VirtualSource("/opt/ml/input/data/ground_truth/c1.mat", "n_ary_mask", shape=SHAPE[::-1])
-    file.create_virtual_dataset("n_ary_mask", layout)
-
-
-def external_storage(file: Any) -> None:
-    file.create_dataset("n_ary_mask", SHAPE[::-1], "u2", external=[("/etc/passwd", 0, 1200)])
-
-
 def zeros_in_chunks(file: Any) -> None:
     data = file.create_dataset("n_ary_mask", (8192, 8192), "u2", chunks=(8192, 8192), compression="gzip")
     data.id.write_direct_chunk((0, 0), zeros_deflated(128 * MIB))
@@ -329,21 +247,12 @@ def objects(file: Any) -> None:
     file.create_dataset("n_ary_mask", SHAPE[::-1], h5py.ref_dtype)
 
 
-def large_chunk(file: Any) -> None:
-    data = file.create_dataset("n_ary_mask", SHAPE[::-1], "u2", chunks=SHAPE[::-1], compression="gzip")
-    data.id.write_direct_chunk((0, 0), zeros_deflated(64 * MIB))
-
-
 def hovernet_file(inst_type: Any, inst_map: Any = None) -> bytes:
     return mat({"inst_map": labels() if inst_map is None else inst_map, "inst_type": inst_type})
 
 
 MAT = [
-    nary("empty file", "wrong-format", b""),
-    nary("cut off", "unreadable-file", mat({"n_ary_mask": labels()})[:-9]),
     nary("cut off in the header", "unreadable-file", mat({"n_ary_mask": labels()})[:100]),
-    nary("text", "wrong-format", b"1 2 3\n" * 100),
-    nary("NULs", "wrong-format", b"\0" * 1000),
     nary("element of 4 GB", "unreadable-file", mat_5(element(14, b"", size=2**32 - 1))),
     nary("array of 2^62 numbers", "wrong-shape", mat_5(matrix([2**31 - 1, 2**31 - 1], b""))),
     nary("array of -1 rows", "wrong-format", mat_5(matrix([-1, 30], b""))),
@@ -352,38 +261,18 @@ MAT = [
     nary("too few numbers", "wrong-format", mat_5(matrix(SHAPE, b"\0" * 100))),
     nary("name of 4 GB", "wrong-format",
          mat_5(element(14, element(6, b"\x0b" + b"\0" * 7) + element(5, struct.pack("<ii", *SHAPE)) + element(1, b"", size=2**32 - 1)))),
-    nary("no variable", "no-mask-variable", mat_5()),
-    nary("2,000 variables", "wrong-format", mat_5(*(matrix(SHAPE, b"", name=b"a%d" % i) for i in range(2000)))),
     nary("bomb", "wrong-shape", lambda: mat_5(element(15, zlib.compress(matrix([8192, 8192], b"\0" * (16 * MIB)))))),
     nary("compressed element that is none", "unreadable-file", mat_5(element(15, b"\xff" * 100))),
     nary("compressed in compressed", "wrong-format", mat_5(element(15, zlib.compress(element(15, b""))))),
-    nary("struct", "not-numeric", mat({"n_ary_mask": {"a": 1}})),
-    nary("cells", "not-numeric", mat({"n_ary_mask": np.array([1, "a"], object)})),
-    nary("text as a mask", "not-numeric", mat({"n_ary_mask": "evil"})),
-    nary("complex numbers", "not-numeric", mat({"n_ary_mask": labels(np.complex128)})),
-    nary("NaN", "not-finite", mat({"n_ary_mask": image(at_3_4=np.nan)})),
-    nary("-1", "negative-label", mat({"n_ary_mask": image(np.int32, at_3_4=-1)})),
-    nary("a half", "fractional-label", mat({"n_ary_mask": image(at_3_4=0.5)})),
     nary("name with escape codes", "wrong-shape", mat_5(matrix([1, 1], b"\0\0", name=b"\x1b[31m\n"))),
     nary("HDF5 cut off", "unreadable-file", lambda: hdf5(chunked(SHAPE[::-1]))[:900]),
     nary("HDF5 external link", "not-numeric", lambda: hdf5(external_link)),
-    nary("HDF5 external storage", "unsupported-format", lambda: hdf5(external_storage)),
-    nary("HDF5 virtual dataset", "unsupported-format", lambda: hdf5(virtual)),
-    nary("HDF5 soft link", "not-numeric", lambda: hdf5(lambda file: file.__setitem__("n_ary_mask", __import__("h5py").SoftLink("/n_ary_mask")))),
     nary("HDF5 group that holds itself", "not-numeric", lambda: hdf5(lambda file: file.__setitem__("n_ary_mask", file["/"]))),
     nary("HDF5 2^60 numbers", "wrong-format", lambda: hdf5(chunked((2**30, 2**30)))),
     nary("HDF5 bomb", "wrong-shape", lambda: hdf5(zeros_in_chunks)),
-    nary("HDF5 bomb in a chunk", "wrong-format", lambda: hdf5(large_chunk)),
-    nary("HDF5 other compression", "unsupported-format", lambda: hdf5(chunked(SHAPE[::-1], compression="lzf"))),
     nary("HDF5 objects", "not-numeric", lambda: hdf5(objects)),
     nary("HDF5 2,000 variables", "wrong-format", lambda: hdf5(lambda file: [file.create_dataset(f"a{i}", SHAPE, "u2") for i in range(2000)])),
-    nary("HDF5 without the header of MATLAB", "unsupported-format", lambda: hdf5(chunked(SHAPE[::-1]))[512:]),
-    hovernet("too few classes", "wrong-length", hovernet_file([1])),
     hovernet("a million classes", "wrong-length", lambda: hovernet_file(np.ones(1_000_000, np.uint8))),
-    hovernet("unknown class", "unknown-class-value", hovernet_file([1, 99])),
-    hovernet("class NaN", "not-finite", hovernet_file([1, np.nan])),
-    hovernet("class -1", "unknown-class-value", hovernet_file([1, -1])),
-    hovernet("no map", "no-mask-variable", mat({"a": labels()})),
     hovernet("map of objects", "not-numeric", hovernet_file([1, 2], np.array([[1, "a"]], object))),
 ]  # fmt: skip
 
@@ -392,46 +281,16 @@ MAT = [
 conic = one("conic_array", "pred.npy")
 pannuke = one("pannuke_masks", "c1.npy")
 coloured = one("colour_map", "c1.png")
-CONIC = np.zeros((3, *SHAPE, 2), np.int32)
-PANNUKE = np.zeros((*SHAPE, 6), np.int32)
-
-
-def changed(array: np.ndarray, place: tuple[int, ...], value: Any, dtype: Any = None) -> np.ndarray:
-    copy = array.astype(dtype or array.dtype)
-    copy[place] = value
-    return copy
 
 
 ARRAYS = [
-    conic("empty file", "wrong-format", b""),
-    conic("cut off", "unreadable-file", npy(CONIC)[:-1]),
     conic("objects", "pickle", npy_saying("(3, 20, 30, 2)", "'|O'", unpickled_never())),
-    conic("one case too few", "wrong-shape", npy(CONIC[:2])),
     conic("10^9 cases", "unreadable-file", npy_saying("(999999999, 20, 30, 2)")),
     conic("case of 2^60 px", "unreadable-file", npy_saying(f"(3, {2**30}, {2**30}, 2)")),
-    conic("negative", "negative-label", npy(changed(CONIC, (1, 2, 3, 0), -1))),
-    conic("NaN", "not-finite", npy(changed(CONIC, (1, 2, 3, 0), np.nan, np.float32))),
-    conic("unknown class", "unknown-class-value", npy(changed(CONIC, (1, 2, 3, 1), 99))),
-    conic("nucleus without a class", "instance-without-class", npy(changed(CONIC, (1, 2, 3, 0), 1))),
-    conic("nothing", None, npy(CONIC), nuclei=0, warns=("hardly-meant",)),
-    pannuke("cut off", "unreadable-file", npy(PANNUKE)[:-1]),
     pannuke("objects", "pickle", npy_saying("(20, 30, 6)", "'|O'", unpickled_never())),
     pannuke("10^9 channels", "unreadable-file", npy_saying("(20, 30, 999999999)")),
-    pannuke("a half", "fractional-label", npy(changed(PANNUKE, (2, 3, 0), 0.5, np.float64))),
-    pannuke("nuclei in a channel without a class", "unnamed-channel", npy(changed(PANNUKE, (2, 3, 1), 5))),
-    pannuke("nothing", None, npy(PANNUKE), nuclei=0),
-    coloured("empty file", "wrong-format", b""),
-    coloured("unknown colour", "unknown-colour", rgb_png(colours(first=(254, 0, 0)))),
     coloured("600 unknown colours", "unknown-colour",
              rgb_png(np.dstack([np.arange(600).reshape(SHAPE) % 250 + 1, np.arange(600).reshape(SHAPE) // 250 + 1, np.full(SHAPE, 9)]))),
-    coloured("grey", "unsupported-format", png(bits=8)),
-    coloured("JPEG by content", "wrong-format", b"\xff\xd8\xff\xe0" + b"\0" * 100),
-    coloured("one pixel", None, rgb_png(changed(colours(first=(0, 0, 0)), (3, 4), (255, 0, 0))), nuclei=1),
-    coloured("only borders", None, rgb_png(np.full((*SHAPE, 3), (0, 255, 0))), nuclei=0),
-    Hostile("class table not a number", "label_image class table", "invalid-class-table", {"c1.csv": b"id,class\n1e999,Epithelial\n"}),
-    Hostile("class table twice", "label_image class table", "duplicate-row",
-            {"c1.csv": b"id,class\n1,Epithelial\n1,Lymphocyte\n2,Epithelial\n3,Epithelial\n"}),
-    Hostile("class table empty", "label_image class table", "instance-without-class", {"c1.csv": b"id,class\n"}),
 ]  # fmt: skip
 
 SLIDE = 60_000  # px a side: as many pixels as cases.csv may claim

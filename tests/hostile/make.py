@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from formats.pixels import mat_7_3
 
 SHAPE = (20, 30)  # of the images of tests/every_format.py
 MIB = 1 << 20
@@ -27,12 +28,6 @@ def gzip_bomb(piece: bytes, repeat: int = 4, *, before: bytes = b"") -> bytes:
 
 
 # --- NumPy ------------------------------------------------------------------------------------------------------------
-
-
-def npy(array: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
 
 
 def npy_saying(shape: str, descr: str = "'<u2'", data: bytes = b"\0" * 1200, *, fortran: str = "False") -> bytes:
@@ -83,12 +78,6 @@ def png_chunk(kind: bytes, content: bytes) -> bytes:
 def rgb_png(colours: np.ndarray) -> bytes:
     """uint8 (H, W, 3) as PNG."""
     return png(b"".join(b"\0" + row.tobytes() for row in colours.astype(np.uint8)), bits=8, colour=2)
-
-
-def colours(*, first: tuple[int, int, int] = (255, 0, 0)) -> np.ndarray:
-    picture = np.zeros((*SHAPE, 3), np.uint8)
-    picture[2:8, 2:8] = first
-    return picture
 
 
 # --- TIFF -------------------------------------------------------------------------------------------------------------
@@ -155,14 +144,6 @@ def mha(data: bytes | None = None, **header: str) -> bytes:
 # --- MATLAB -----------------------------------------------------------------------------------------------------------
 
 
-def mat(variables: Mapping[str, Any], *, compressed: bool = False) -> bytes:
-    from scipy.io import savemat
-
-    file = io.BytesIO()
-    savemat(file, dict(variables), do_compression=compressed)
-    return file.getvalue()
-
-
 def mat_5(*elements: bytes) -> bytes:
     """Elements behind the header of a level 5 file."""
     return b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM" + b"".join(elements)
@@ -180,15 +161,7 @@ def matrix(dims: Sequence[int], data: bytes, *, name: bytes = b"n_ary_mask", mx_
     return element(14, flags + sizes + element(1, name) + element(4, data))
 
 
-def hdf5(build: Any) -> bytes:
-    """A MATLAB 7.3 file; ``build`` gets the open h5py.File."""
-    import h5py
-
-    stream = io.BytesIO()
-    with h5py.File(stream, "w", userblock_size=512) as file:
-        build(file)
-    data = stream.getvalue()
-    return b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + data[128:]
+hdf5 = partial(mat_7_3, {})  # a MATLAB 7.3 file; what writes into it gets the open h5py.File
 
 
 # --- lists of nuclei --------------------------------------------------------------------------------------------------

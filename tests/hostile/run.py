@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import resource
 import shutil
 import signal
 import sys
@@ -22,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from endless import SECONDS, limit_memory
 from processes import end_with_parent
 
 from evaluation.decoding.guard import of_thread
@@ -34,7 +33,6 @@ from hostile.corpus import CORPUS
 from hostile.record import Hostile, example_files_of
 
 MEMORY_BYTES = 2 << 30  # address space beyond what the libraries take
-SECONDS = 20.0  # of processor time: for what grows faster than its input; slow machines take 3 at most
 LAST_LINE = 1000
 LINE = 2500
 
@@ -69,14 +67,7 @@ def prepare() -> None:
         import_module(name)
     for kind in {record.kind for record in CORPUS}:
         example_files_of(kind)
-    used = int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
-    signal.signal(signal.SIGPROF, give_up)
-    signal.signal(signal.SIGALRM, give_up)
-
-
-def give_up(*_: object) -> None:
-    raise TimeoutError("no end in sight")
+    limit_memory(MEMORY_BYTES)
 
 
 def limit_time(limit: float, waiting: float) -> None:
