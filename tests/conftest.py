@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from marks import MARKS, OF_FIXTURE, OF_TEST
 
 from evaluation.authoring.demo import DemoPaths, write_demo
+from evaluation.commands.main import run
 
 TESTS = Path(__file__).resolve().parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
@@ -57,6 +58,17 @@ def own_demo(demo: DemoPaths, tmp_path: Path) -> DemoPaths:
 def made(tmp_path_factory: pytest.TempPathFactory) -> DemoPaths:
     """The frozen demo with its three teams, not to be changed."""
     return copy_frozen_demo(tmp_path_factory.mktemp("frozen"))
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo with its board and all pages, not to be changed; a team has a name that a URL must not have as it is."""
+    folder = tmp_path_factory.mktemp("pages")
+    write_demo(folder)
+    (folder / "submissions" / "namer").rename(folder / "submissions" / "namer + co @1")
+    where = ["--challenge", str(folder / "challenge"), "--submissions", str(folder / "submissions")]
+    assert run(["leaderboard", *where, "--output", str(folder), "--workers", "1", "--report"]) == 0
+    return folder
 
 
 @pytest.fixture

@@ -17,28 +17,25 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = "docs/development.md"
-MOST_FILES = {"Adding a metric": 2, "Adding a command": 2, "Adding a finding": 2}  # by hand
+MOST_FILES = {  # by hand
+    "Adding a metric": 2, "Adding a command": 2, "Adding a finding": 2,
+    "Adding a format": 3, "Adding a matching rule": 2,
+}  # fmt: skip
 REGISTRIES = {"evaluation/metrics/__init__.py", "evaluation/commands/main.py"}  # one line in one of them is free
 
 
-def section(heading: str) -> str:
-    found = re.search(
-        rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", (ROOT / PAGE).read_text(), re.DOTALL | re.MULTILINE
-    )
-    assert found, heading
-    return found[1]
-
-
-def blocks_of(heading: str) -> Iterator[tuple[str, str]]:
+def blocks_of(heading: str) -> list[tuple[str, str]]:
     """Language and text of each block of a section."""
-    yield from re.findall(r"^```(\w+)\n(.*?)^```$", section(heading), re.DOTALL | re.MULTILINE)
+    page = (ROOT / PAGE).read_text()
+    section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert section, heading
+    return re.findall(r"^```(\w+)\n(.*?)^```$", section[1], re.DOTALL | re.MULTILINE)
 
 
 def change(root: Path, diff: str) -> tuple[str, int]:
@@ -53,18 +50,12 @@ def change(root: Path, diff: str) -> tuple[str, int]:
     return name, sum(line[:1] in "+-" for line in lines)
 
 
-def run(root: Path, command: str) -> str:
-    """What a command prints in the copy; it must succeed."""
-    program, *arguments = shlex.split(command)
-    module = {"evaluation": ["evaluation"], "./test.sh": ["pytest", "-p", "no:cacheprovider"]}[program]
-    found = subprocess.run(
-        [sys.executable, "-m", *module, *arguments],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run(root: Path, program: str, *arguments: str) -> str:
+    """What a program prints in the copy; it must succeed."""
+    module = {"python": [], "evaluation": ["-m", "evaluation"], "./test.sh": ["-m", "pytest", "-p", "no:cacheprovider"]}
+    environment = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, *module[program], *arguments]
+    found = subprocess.run(command, cwd=root, env={**os.environ, **environment}, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
     return found.stdout
 
@@ -73,7 +64,7 @@ def check_commands(root: Path, text: str) -> None:
     """Run the commands of a shell block; each must print the lines that follow it."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, *expected = part.splitlines()
-        printed = run(root, command).splitlines()
+        printed = run(root, *shlex.split(command)).splitlines()
         assert [line for line in expected if line not in printed] == [], command
 
 
@@ -90,26 +81,28 @@ def test_a_walk_of_the_page_works_and_touches_few_files(heading: str, tmp_path: 
     root = copy_of_the_program(tmp_path)
     touched = set()
     for language, text in blocks_of(heading):
+        name, is_free = text.partition("\n")[0].removeprefix("# "), False
         if language == "shell":
             check_commands(root, text)
-            continue
-        if language == "diff":
+        elif language == "diff":
             name, lines = change(root, text)
             is_free = name in REGISTRIES and lines == 1
-        else:
-            name, is_free = text.partition("\n")[0].removeprefix("# "), False
+        elif language == "python":
             assert not (root / name).exists(), name
             (root / name).write_text(text.partition("\n")[2])
-        if not is_free and not name.startswith(("tests/", "docs/")):
+        if language in ("diff", "python") and not is_free and not name.startswith(("tests/", "docs/")):
             touched.add(name)
     assert 1 <= len(touched) <= MOST_FILES[heading]
+    if heading in AFTERWARDS:
+        program, told = AFTERWARDS[heading]
+        printed = run(root, "python", "-c", program).splitlines()
+        assert dict(line.split(" ", 1) for line in printed) == told
 
 
 def test_every_walk_of_the_page_is_executed() -> None:
     walks = re.findall(r"^## (Adding a .*)$", (ROOT / PAGE).read_text(), re.MULTILINE)
     assert set(MOST_FILES) <= set(walks)
-    elsewhere = {"Adding a format", "Adding a matching rule"}  # below
-    assert [heading for heading in walks if any(blocks_of(heading)) and heading not in {*MOST_FILES, *elsewhere}] == []
+    assert [heading for heading in walks if any(blocks_of(heading)) and heading not in MOST_FILES] == []
 
 
 def test_a_change_whose_old_lines_are_not_there_is_refused(tmp_path: Path) -> None:
@@ -125,7 +118,7 @@ def test_a_command_that_prints_something_else_is_noticed() -> None:
         check_commands(ROOT, "$ evaluation explain detection.f1\nnobody prints this\n")
 
 
-# --- what docs/development.md says on adding a format and a matching rule, done in a copy of the package --------------
+# --- programs that use the format and the matching rule that were added -----------------------------------------------
 
 
 FORMAT = """
@@ -209,68 +202,18 @@ print("words", rule.short, "|", rule.words)
 """
 
 
-def walk(heading: str) -> str:
-    """A section of the page."""
-    page = (ROOT / "docs/development.md").read_text()
-    found = re.search(rf"^## {heading}$(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-def follow(section: str, root: Path) -> list[str]:
-    """Write the new files of a section and change the others as its differences say; returns their names."""
-    touched = []
-    for name, text in re.findall(r"```python\n# (\S+\.py)\n(.*?)```", section, re.DOTALL):
-        assert not (root / name).exists()
-        (root / name).write_text(text)
-        touched.append(name)
-    for name, text in re.findall(r"```diff\n--- (\S+)\n(.*?)```", section, re.DOTALL):
-        lines, place = (root / name).read_text().splitlines(), 0
-        for line in text.splitlines():
-            if line.startswith("+"):
-                lines.insert(place, line[1:])
-                place += 1
-            else:
-                place = lines.index(line[1:], place) + 1
-        (root / name).write_text("\n".join(lines) + "\n")
-        touched.append(name)
-    return touched
-
-
-@pytest.fixture
-def copy(tmp_path):
-    shutil.copytree(ROOT / "evaluation", tmp_path / "evaluation", ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path
-
-
-def said_by(code: str, root: Path) -> dict[str, str]:
-    """What a program prints in the copy, by the first word of each line."""
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONSAFEPATH": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
-
-
-def test_the_walk_through_a_format_adds_one(copy):
-    touched = follow(walk("Adding a format"), copy)
-    assert len(touched) == 3  # a new file, the rules with their line in the list, the words; docs/formats.md on top
-    assert said_by(FORMAT, copy) == {
+AFTERWARDS = {
+    "Adding a format": (FORMAT, {
         "points": "[[3.5, 3.5], [9.5, 3.5], [15.5, 3.5]] [1, 2, 1]",
         "faults": "['invalid-annotation', 'unknown-class']",
         "kit": "True True",
         "converted": "['one.json']",
         "refused": "['contradictory-rules', 'missing-rule']",
-    }
-
-
-def test_the_walk_through_a_matching_rule_adds_one(copy):
-    """IoU 1/2 and Dice 2/3; IoU 2/3 and Dice 4/5."""
-    assert len(follow(walk("Adding a matching rule"), copy)) == 2
-    assert said_by(RULE, copy) == {
+    }),
+    "Adding a matching rule": (RULE, {  # IoU 1/2 and Dice 2/3; IoU 2/3 and Dice 4/5
         "pairs": "[0, 1] [0, 1]",
         "words": "Dice > 0.5 | A reference nucleus and a prediction are a pair if their Dice coefficient is above 0.5; "
         "of rival pairs the highest first. Classes do not matter for the pairing; the classes of the pairs are "
         "compared afterwards.",
-    }
+    }),
+}  # fmt: skip

@@ -30,7 +30,7 @@ from container import machines, submissions
 from container.engine import GROUND_TRUTH, MEMORY, SUBMISSION, Ended, Engine
 from container.here import scored_here
 from container.made_set import write_set
-from container.submissions import Given
+from container.submissions import EXPECTED, Given
 from evaluation.authoring.demo import write_demo
 from evaluation.results import __version__
 from evaluation.results.documents import as_json
@@ -38,7 +38,6 @@ from evaluation.results.documents import as_json
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
-EXPECTED = HERE / "expected.json"
 FAULTS = ROOT / "docs" / "security.md"
 OUTPUTS = {"metrics.json", "details.json", "objects.csv"}
 WANTED_SECONDS = 3.0  # said, not checked: the machine may be busy
@@ -271,7 +270,7 @@ class Proof:
         Asked for two workers the program tells of the loss; left to itself it goes on with one, and nobody notices.
         """
         folder = self.scratch / "workers"
-        place = write_set(folder / "set", 24, "polygons_json")  # workers at once, however fast the machine is
+        place = write_set(folder / "set", 24)  # workers at once, however fast the machine is
         asked, lost = Given("a killed worker", place), Given("a worker that is lost", place)
         (told,) = self.several(folder, [asked], "--workers", "2", kill_a_worker=True)
         self.check(asked.name, self.faults_of_refused(asked.name, told, 70, ""), f"{told.seconds:.1f} s")
@@ -379,8 +378,7 @@ class Proof:
         )  # fmt: skip
         if ended.code != 0:
             raise RuntimeError(f"several.py ended with {ended.code}: {ended.err[-1000:]}")
-        told = [json.loads(line) for line in ended.out.splitlines()]
-        return [as_ended(line) for line in told if line["name"] is not None]
+        return [as_ended(json.loads(line)) for line in ended.out.splitlines()]
 
     def folder(self, name: str) -> Path:
         path = self.scratch / name
@@ -420,18 +418,15 @@ def expected_labels() -> dict[str, str]:
     return {f"{title}.title": "nuclei-evaluation", f"{title}.version": __version__, f"{title}.revision": revision}
 
 
-def several_of(
-    folder: Path, given: Sequence[Given], *more: str, seconds: float = SECONDS, kill_a_worker: bool = False
-) -> list[dict[str, Any]]:
+def several_of(folder: Path, given: Sequence[Given], *more: str, kill_a_worker: bool = False) -> list[dict[str, Any]]:
     """The list that several.py reads; a submission that is a file is given as an argument."""
     documents = []
     for one in given:
         place = f"/given/{one.folder.relative_to(folder).as_posix()}"
         submission = f"{place}/{one.submission}"
-        is_file = one.path.is_file()
-        arguments = ["--submission", submission] if is_file else []
+        arguments = ["--submission", submission] if one.path.is_file() else []
         documents.append({"name": one.name, "submission": submission, "ground_truth": f"{place}/ground_truth",
-                          "arguments": [*arguments, *more], "seconds": seconds,
+                          "arguments": [*arguments, *more], "seconds": SECONDS,
                           "kill_a_worker": kill_a_worker})  # fmt: skip
     return documents
 

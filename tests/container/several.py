@@ -5,7 +5,7 @@
 LIST is a JSON list of ``{"name", "submission", "ground_truth", "arguments", "seconds", "kill_a_worker"}``. For each of
 them ``/input``, ``/output`` and the ground truth's folder lead to its own folders, and ``python -m evaluation score``,
 the entrypoint of the image, runs in a process of its own under the limits of the container. Prints a line of JSON for
-each: exit code, both outputs, files, seconds, and the processes that it left behind; at last the memory of all.
+each: exit code, both outputs, files, seconds, and the processes that it left behind.
 """
 
 from __future__ import annotations
@@ -16,20 +16,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 INPUT, OUTPUT, GROUND_TRUTH = Path("/tmp/input"), Path("/tmp/output"), Path("/tmp/ground_truth")
-CGROUP_1 = Path("/sys/fs/cgroup/memory")
-CGROUP_2 = Path("/sys/fs/cgroup")
 
 
 def main() -> None:
     for given in json.loads(Path(sys.argv[1]).read_text()):
         print(json.dumps({"name": given["name"], **run(given)}), flush=True)
-    print(json.dumps({"name": None, "peak_bytes": peak_bytes()}), flush=True)
 
 
 def run(given: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +35,6 @@ def run(given: dict[str, Any]) -> dict[str, Any]:
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir()
     command = [sys.executable, "-m", "evaluation", "score", *given["arguments"]]
-    largest = Largest()
     began = time.monotonic()
     with Path("/tmp/out").open("w+b") as out, Path("/tmp/err").open("w+b") as err:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
@@ -59,7 +54,7 @@ def run(given: dict[str, Any]) -> dict[str, Any]:
     files = {path.name: path.read_bytes().decode() for path in OUTPUT.iterdir()}
     return {
         "code": code, "out": texts[0], "err": texts[1], "files": files, "seconds": took,
-        "left": left, "killed": killed, "anonymous_bytes": largest.stop(),
+        "left": left, "killed": killed,
     }  # fmt: skip
 
 
@@ -102,40 +97,6 @@ def others() -> list[int]:
         if not found or time.monotonic() > until:
             return found
         time.sleep(0.05)
-
-
-class Largest(threading.Thread):
-    """Watches the anonymous memory of the container, which is that of its processes without what is read from files."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.ended = threading.Event()
-        self.bytes = 0
-        self.start()
-
-    def run(self) -> None:
-        while not self.ended.wait(0.05):
-            self.bytes = max(self.bytes, anonymous_bytes())
-
-    def stop(self) -> int:
-        self.ended.set()
-        self.join()
-        return self.bytes
-
-
-def anonymous_bytes() -> int:
-    for path, key in ((CGROUP_1 / "memory.stat", "total_rss"), (CGROUP_2 / "memory.stat", "anon")):
-        if path.is_file():
-            return int(dict(line.split() for line in path.read_text().splitlines())[key])
-    return 0
-
-
-def peak_bytes() -> int | None:
-    """The most that the container ever held, with what was read from files and /tmp; None: the kernel does not tell."""
-    for path in (CGROUP_1 / "memory.max_usage_in_bytes", CGROUP_2 / "memory.peak"):
-        if path.is_file():
-            return int(path.read_text())
-    return None
 
 
 if __name__ == "__main__":
