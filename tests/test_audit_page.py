@@ -135,7 +135,7 @@ def test_one_team_and_no_team_have_a_page() -> None:
 
 
 def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
-    from test_leaderboard import SEPARATE, ranked, table_of
+    from boards import SEPARATE, ranked, table_of
 
     from evaluation.leaderboard.document import leaderboard_document
 

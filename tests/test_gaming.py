@@ -9,6 +9,7 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ PRESETS = ("recommended", "monusac2020", "conic2022")
 @cache
 def field() -> Field:
     whole = made_field(SMALL, 5)
-    return Field(whole.cases, whole.references, {team: whole.teams[team] for team in list(whole.teams)[:4]})
+    return Field(whole.cases, whole.references, {team: whole.teams[team] for team in list(whole.teams)[:3]})
 
 
 @cache
@@ -78,28 +79,23 @@ def play(name: str, team: str) -> Predictions:
 # --- tricks -----------------------------------------------------------------------------------------------------------
 
 
-def test_there_are_at_least_thirty_tricks_with_names_and_words_of_their_own() -> None:
+def test_every_trick_gives_sound_nuclei_and_changes_something() -> None:
     assert len(BY_NAME) == len(TRICKS) == len({trick.words for trick in TRICKS}) >= 30
-
-
-@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
-def test_every_trick_gives_sound_nuclei_and_changes_something(trick) -> None:
-    changed = False
-    for team in field().teams:
-        before = field().teams[team]
-        for left, right, case in zip(before, play(trick.name, team), field().cases, strict=True):
-            changed |= told(left) != told(right)
+    unchanged = set(BY_NAME)
+    for name, (team, before) in product(BY_NAME, field().teams.items()):
+        for left, right, case in zip(before, play(name, team), field().cases, strict=True):
+            if told(left) != told(right):
+                unchanged.discard(name)
             if right is None:
                 continue
-            assert right.shape_yx == case.shape_yx
-            assert np.all(np.diff(right.run_start) >= 0)
-            assert np.all((right.class_id >= 1) & (right.class_id <= 4))
-            assert np.all(right.areas_px() > 0)
-            row_start, row_end = right.run_start // case.width, (right.run_stop - 1) // case.width
-            assert np.array_equal(row_start, row_end)
+            assert right.shape_yx == case.shape_yx, name
+            assert np.all(np.diff(right.run_start) >= 0), name
+            assert np.all((right.class_id >= 1) & (right.class_id <= 4)), name
+            assert np.all(right.areas_px() > 0), name
+            assert np.array_equal(right.run_start // case.width, (right.run_stop - 1) // case.width), name
             masks_of(right)  # the runs of a nucleus do not overlap
-            assert len(right.probability) == len(right)
-    assert changed
+            assert len(right.probability) == len(right), name
+    assert unchanged == set()
 
 
 def told(nuclei: Instances | None) -> list[list[float]]:
@@ -123,25 +119,22 @@ def applied(name: str, prediction: Instances, reference: Instances | None = None
 
 def test_tricks_do_what_their_words_say() -> None:
     nuclei = strips((0, 2), (3, 7), (8, 11), (12, 20), classes=(1, 1, 2, 3))
-    assert applied("largest_50", nuclei).areas_px().tolist() == [4, 8]
-    assert applied("one_per_image", nuclei).areas_px().tolist() == [8]
-    assert applied("no_border", nuclei).areas_px().tolist() == [4, 3]
-    assert applied("only_common", nuclei).class_id.tolist() == [1, 1]
+    for name, areas in {
+        "largest_50": [4, 8], "one_per_image": [8], "no_border": [4, 3], "only_common": [2, 4], "no_rare": [2, 4, 8],
+        "whole_image": [2, 4, 3, 8, 60], "empty_many": [],
+        "split_largest_10": [2, 4, 3, 3, 5],  # at the column of its centroid
+    }.items():  # fmt: skip
+        assert applied(name, nuclei).areas_px().tolist() == areas, name
     assert applied("all_as_common", nuclei).class_id.tolist() == [1, 1, 1, 1]
-    assert applied("no_rare", nuclei).class_id.tolist() == [1, 1, 3]
     assert len(applied("copies_shifted_8", nuclei)) == 4 * 7  # those two rows down are outside of the image
-    assert applied("whole_image", nuclei).areas_px().tolist() == [2, 4, 3, 8, 60]
-    assert applied("split_largest_10", nuclei).areas_px().tolist() == [2, 4, 3, 3, 5]  # at the column of its centroid
+
+
+def test_tricks_by_the_reference_keep_the_best_and_merge_what_lies_near() -> None:
     assert applied("merge", strips((0, 2), (3, 5), (15, 18))).areas_px().tolist() == [4, 3]
-    assert len(applied("empty_many", nuclei)) == 0
-
-
-def test_tricks_by_the_reference_keep_the_best() -> None:
     reference = strips((0, 4), (5, 9), (10, 14), classes=(1, 2, 3))
     prediction = strips((0, 4), (5, 8), (10, 13), (15, 18), classes=(1, 1, 3, 2))
     assert applied("best_one", prediction, reference).areas_px().tolist() == [4]
     assert applied("no_wrong_class", prediction, reference).class_id.tolist() == [1, 3, 2]
-    assert applied("no_poor_outline", strips((0, 4), (5, 9), (10, 13)), strips((0, 4), (6, 11), (10, 15))) is not None
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
@@ -175,13 +168,10 @@ def paying(preset: str) -> list[str]:
     return [p.trick for p in played()[preset].plays() if p.pays]
 
 
-def test_under_recommended_at_most_one_play_in_a_hundred_pays() -> None:
+def test_under_recommended_at_most_one_play_in_a_hundred_pays_and_under_monusac2020_silence_does() -> None:
     plays = played()["recommended"].plays()
-    assert len(plays) == 4 * len(TRICKS)
+    assert len(plays) == 3 * len(TRICKS)
     assert len(paying("recommended")) <= len(plays) / 100
-
-
-def test_under_monusac2020_silence_pays() -> None:
     assert {"best_one", "best_25"} & set(paying("monusac2020"))
 
 
@@ -214,11 +204,11 @@ def test_copies_do_not_pay_under_recommended() -> None:
     assert [of.submission.duplicates for of in rankings.values()] == ["false_positive", "keep", "keep"]
     found = play_rankings(field(), counted, rankings, [copy_trick(*kind) for kind in KINDS])
     plays = [Found(preset, "small 1", play) for preset, of in found.items() for play in of.plays()]
-    assert copies_words(plays).startswith("3 kinds of copies in 1 made fields: 0 of 12 plays work; ")
+    assert copies_words(plays).startswith("3 kinds of copies in 1 made fields: 0 of 9 plays work; ")
     f1 = {preset: [of.play.f1_change for of in plays if of.preset == preset] for preset in (RECOMMENDED, KEPT)}
     assert max(f1[RECOMMENDED]) < -0.005  # each of them is worse than what it was made of
     paid = [replace(of, play=replace(of.play, pays=True)) if of.preset != RECOMMENDED else of for of in plays]
-    assert "; 12 where `duplicates" in copies_words(paid) and "and 12 where, besides, `covered" in copies_words(paid)
+    assert "; 9 where `duplicates" in copies_words(paid) and "and 9 where, besides, `covered" in copies_words(paid)
 
 
 def test_a_trick_pays_only_if_the_submission_became_worse() -> None:

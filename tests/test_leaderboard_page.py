@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections import defaultdict
@@ -11,17 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from boards import EDGES, METHODS, SEPARATE, published_pq, ranked, table_of
 from scipy.stats import kendalltau
-from test_leaderboard import EDGES, METHODS, SEPARATE, ranked, table_of
 
-from evaluation import Challenge
 from evaluation.authoring.demo import DemoPaths
 from evaluation.commands import main as cli
-from evaluation.leaderboard.board import board_of_challenge, rank_scores
+from evaluation.leaderboard.board import rank_scores
 from evaluation.leaderboard.document import PAIRS_UP_TO, leaderboard_document, leaderboard_json
 from evaluation.leaderboard.rules import load_ranked
 from evaluation.leaderboard.score_csv import ScoresInFile
-from evaluation.leaderboard.team_scores import TeamScores
 from evaluation.model import ScoreTable
 from evaluation.report.figures import difference_figure
 from evaluation.report.html import page_html
@@ -39,12 +36,6 @@ def document_of(table: ScoreTable, **rules: Any) -> dict[str, Any]:
     """What leaderboard.json holds, read back."""
     found: dict[str, Any] = json.loads(leaderboard_json(ranked(table, **rules)), parse_constant=pytest.fail)
     return found
-
-
-def named(table: ScoreTable, names: list[str]) -> ScoreTable:
-    """The table with other names of the teams."""
-    fields = {name: getattr(table, name) for name in ScoreTable.__slots__}
-    return ScoreTable(**fields | {"teams": tuple(names)})
 
 
 def part(page: Page, anchor: str) -> Any:
@@ -123,13 +114,12 @@ PODIUM = [[[0.9, 0.5, 0.1], [0.8, 0.7, 0.2], [0.7, 0.7, 0.3], [0.6, NAN, 0.4]]]
     ("dense", {"A": [1, 2, 4], "B": [2, 1, 3], "C": [3, 1, 2], "D": [4, 3, 1]}),
 ])  # fmt: skip
 def test_ranks_in_each_patient_are_counted_by_hand(ties, places) -> None:
-    document = document_of(named(table_of(PODIUM), ["A", "B", "C", "D"]), ties=ties)
+    document = document_of(table_of(PODIUM, teams=tuple("ABCD")), ties=ties)
     assert {team["name"]: team["unit_places"] for team in document["teams"]} == places
-    ranks = {name: sorted(rank for rank in of if rank is not None) for name, of in places.items()}
-    expected = {
-        name: [name, sum(rank == 1 for rank in of), sum(rank <= 3 for rank in of), of[1], of[2], 0]
-        for name, of in ranks.items()
-    }
+    expected = {}
+    for name, of in places.items():
+        _, middle, most = sorted(of)
+        expected[name] = [name, of.count(1), sum(rank <= 3 for rank in of), middle, most, 0]
     rows = part(leaderboard_page(document), "podium-table").rows
     assert {row[0]: values_of(row) for row in rows} == expected
 
@@ -173,7 +163,7 @@ def test_places_under_other_methods_are_those_of_a_ranking_by_them(document) -> 
 
 def test_the_median_of_ranks_forgives_one_bad_column() -> None:
     """Ranks of A: 1, 1, 3, in sum 5; of B: 2, 2, 1, in sum 5; of C: 3, 3, 2. Medians 1, 2, 3."""
-    table = named(table_of([[[0.9], [0.8], [0.7]], [[0.9], [0.8], [0.7]], [[0.1], [0.9], [0.5]]]), ["A", "B", "C"])
+    table = table_of([[[0.9], [0.8], [0.7]], [[0.9], [0.8], [0.7]], [[0.1], [0.9], [0.5]]], teams=tuple("ABC"))
     found = document_of(table)
     places = {of["method"]: of["places"] for of in found["methods"]}
     assert [team["name"] for team in found["teams"]] == ["A", "B", "C"]
@@ -186,8 +176,7 @@ def test_the_median_of_ranks_forgives_one_bad_column() -> None:
 
 
 def test_without_values_of_units_only_methods_that_need_none_are_told() -> None:
-    fields = {name: getattr(table_of([SEPARATE]), name) for name in ScoreTable.__slots__}
-    found = document_of(ScoreTable(**fields | {"units": (), "by_unit": None}))
+    found = document_of(table_of([SEPARATE], units=(), by_unit=None))
     assert [of["method"] for of in found["methods"]] == list(METHODS[:4])
     assert found["unit_names"] == []
     told = [
@@ -224,32 +213,30 @@ def test_only_the_first_and_the_last_differ_and_two_bars_say_so() -> None:
     assert figure.series[0].dots[0].x == "critical difference 1.6"
 
 
-def test_dots_of_a_diagram_are_the_mean_ranks_of_the_document(document) -> None:
-    page = leaderboard_page(document)
-    for place, column in enumerate(document["columns"]):
-        dots = part(page, f"difference-{place + 1}").series[-1].dots
-        assert sorted(dot.y for dot in dots) == sorted(team["mean_rank"] for team in column["significance"]["teams"])
-
-
-def test_a_team_that_is_not_tested_in_a_column_is_in_no_diagram_of_it() -> None:
+def test_dots_of_a_diagram_are_the_mean_ranks_of_the_teams_that_are_tested() -> None:
     document = document_of(table_of([SEPARATE, [*SEPARATE[:2], [NAN] * 5]]))
     page = leaderboard_page(document)
-    assert len(part(page, "difference-2").series[-1].dots) == 2
+    for place, (column, tested) in enumerate(zip(document["columns"], (3, 2), strict=True), start=1):
+        dots = [dot.y for dot in part(page, f"difference-{place}").series[-1].dots]
+        assert len(dots) == tested
+        assert sorted(dots) == sorted(
+            team["mean_rank"] for team in column["significance"]["teams"] if team["mean_rank"] is not None
+        )
 
 
 # --- edges ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("missing, ex_aequo", [("worst", True), ("unranked", False)])
 @pytest.mark.parametrize("edge", EDGES)
-def test_every_edge_has_a_page(edge, missing, ex_aequo) -> None:
-    document = document_of(table_of(EDGES[edge]), missing=missing, ex_aequo=ex_aequo)
-    page = leaderboard_page(document)
-    assert len(set(anchors(page))) == len(anchors(page))
-    assert [row[0].value for row in part(page, "board").rows] == [team["name"] for team in document["teams"]]
-    if document["not_ranked"]:
-        assert [row[0] for row in part(page, "unranked").rows] == [team["name"] for team in document["not_ranked"]]
-    assert page_html(page).startswith("<!DOCTYPE html>")
+def test_every_edge_has_a_page(edge: str) -> None:
+    for missing, ex_aequo in (("worst", True), ("unranked", False)):
+        document = document_of(table_of(EDGES[edge]), missing=missing, ex_aequo=ex_aequo)
+        page = leaderboard_page(document)
+        assert len(set(anchors(page))) == len(anchors(page))
+        assert [row[0].value for row in part(page, "board").rows] == [team["name"] for team in document["teams"]]
+        if document["not_ranked"]:
+            assert [row[0] for row in part(page, "unranked").rows] == [of["name"] for of in document["not_ranked"]]
+        assert page_html(page).startswith("<!DOCTYPE html>")
 
 
 def test_of_many_teams_the_page_says_what_is_left_out() -> None:
@@ -301,33 +288,18 @@ def test_an_audit_of_other_rules_is_left_out_and_told() -> None:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-def hidden_challenge(made: DemoPaths) -> tuple[Challenge, Any]:
+def test_names_in_a_csv_stay_hidden_where_the_challenge_hides_them(made) -> None:
     challenge, rules = load_ranked(made.challenge)
     submission = challenge.submission.model_copy(update={"case_names": "hidden"})
-    return challenge.model_copy(update={"submission": submission}), rules
-
-
-def test_names_of_patients_stay_hidden_where_the_challenge_hides_them(made) -> None:
-    challenge, rules = hidden_challenge(made)
-    scores = [TeamScores(name, np.full(4, 0.5), np.random.default_rng(1).random((4, 4))) for name in "ab"]
-    board = board_of_challenge(challenge, rules, scores, (), ())
-    names = [f"patient {place}" for place in (1, 2, 3, 4)]
-    assert list(board.unit_names) == names
-    boxes = part(leaderboard_page(leaderboard_document(board)), "values-1").series
-    assert [dot.text for dot in boxes[0].dots] == names
-
-
-def test_names_in_a_csv_stay_hidden_where_the_challenge_hides_them(made) -> None:
-    challenge, rules = hidden_challenge(made)
     table = table_of(np.random.default_rng(1).random((4, 2, 3)))
-    board = rank_scores(ScoresInFile(table, "patients"), rules, challenge)
+    board = rank_scores(ScoresInFile(table, "patients"), rules, challenge.model_copy(update={"submission": submission}))
     assert board.unit_names == ("patient 1", "patient 2", "patient 3")
     assert "P0" not in leaderboard_json(board)
 
 
 def test_teams_whose_names_are_alike_stay_apart() -> None:
     names = [f"{'a long name ' * 9}{place}" for place in range(3)]
-    page = leaderboard_page(document_of(named(table_of([SEPARATE]), names)))
+    page = leaderboard_page(document_of(table_of([SEPARATE], teams=tuple(names))))
     assert len(set(part(page, "sampled-places").names("x"))) == 3
     assert [row[0].value for row in part(page, "board").rows] == names
 
@@ -337,7 +309,7 @@ def test_a_team_has_the_same_label_in_every_plot() -> None:
     long = "the same letters at either end, {} as a whole"
     names = [long.format("other"), *(f"team {place}" for place in range(23)), long.format("another")]
     values = np.linspace(0.1, 0.9, 25)[:, np.newaxis] + np.linspace(0, 0.01, 12)
-    page = leaderboard_page(document_of(named(table_of([values]), names), samples=100))
+    page = leaderboard_page(document_of(table_of([values], teams=tuple(names)), samples=100))
     first = part(page, "sampled-places").names("x")[0]
     assert first.endswith(" #1")
     assert part(page, "values-1").names("x")[0] == first
@@ -409,15 +381,13 @@ def test_results_of_other_rules_and_outside_of_the_folder_are_not_read(made, tmp
 
 def test_rank_report_writes_the_page_of_monusac(shared_data: Path, tmp_path, browser) -> None:
     """The organisers' PQ of four teams on 25 patients; who differs from whom is told in docs/ranking.md."""
-    by_image = defaultdict(list)
-    with (shared_data / "monusac2020_published_pq.csv").open() as stream:
-        for row in csv.DictReader(stream):
-            by_image[row["team"], row["image"], row["patient"]].append(float(row["pq"]))
-    scores = tmp_path / "scores.csv"
-    rows = [f"{team},{image},{patient},pq,{sum(pq) / len(pq)}" for (team, image, patient), pq in by_image.items()]
-    scores.write_text("\n".join(["team,case,group,metric,value", *rows]))
-    arguments = ["--scores", scores, "--column", "pq:descending", "--output", tmp_path / "board", "--report"]
-    assert cli.run(["rank", *map(str, arguments)]) == 0
+    of_image, patient = published_pq(shared_data)
+    rows = [f"{team},{image},{patient[image]},pq,{pq}" for (team, image), pq in of_image.items()]
+    (tmp_path / "scores.csv").write_text("\n".join(["team,case,group,metric,value", *rows]))
+    arguments = ["--scores", "scores.csv", "--column", "pq:descending", "--output", "board", "--report"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        assert cli.run(["rank", *arguments]) == 0
     page = leaderboard_page(json.loads((tmp_path / "board/leaderboard.json").read_text()))
     means = {dot.x: dot.y for dot in part(page, "difference-1").series[-1].dots}
     assert lines_in(part(page, "difference-1")) == {"IVG": (means["IVG"], means["Dark Brotherhood"])}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from itertools import permutations, product
-from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import binomtest, friedmanchisquare, permutation_test, rankdata
+from scipy.stats import friedmanchisquare, permutation_test, rankdata
+from test_significance import compare
 
 from benchmarks.claims import any_difference
 from evaluation.ranking.differences import behind, wins_in_samples
-from evaluation.ranking.significance import Test, compare_teams, rank_sums
+from evaluation.ranking.significance import compare_teams, rank_sums
 from evaluation.ranking.stability import draw_units
 
 # --- by permutation ---------------------------------------------------------------------------------------------------
@@ -27,27 +27,8 @@ THREE = "953 862 781 944 653 562"
 COIN = {FIVE: 0.001873, THREE: 0.008306}
 
 
-def compare(values, test="friedman_nemenyi", level=0.05):
-    return compare_teams(np.array(values, float), higher_is_better=True, test=test, level=level)
-
-
 def doubled_ranks(values) -> np.ndarray:
     return (2 * rankdata(values, axis=1)).astype(np.int64)
-
-
-@pytest.mark.parametrize("wins, losses, p_value", [(4, 0, 0.125), (7, 1, 0.0703125), (5, 0, 0.0625), (6, 0, 0.03125)])
-def test_two_teams_have_the_exact_sign_test(wins, losses, p_value):
-    found = compare([[1.0] * wins + [0.0] * losses, [0.0] * wins + [1.0] * losses])
-    assert found.p_value == pytest.approx(p_value, rel=1e-12)
-    assert found.p_values[0, 1] == pytest.approx(p_value, rel=1e-12)
-    assert found.distribution == found.pair_distribution == "exact"
-    assert bool(found.better[0, 1]) == (p_value <= 0.05)
-
-
-@pytest.mark.parametrize("wins", [31, 40, 600])
-def test_two_teams_have_the_sign_test_whatever_the_number_of_units(wins):
-    found = compare([[1.0] * wins + [0.0] * 20 + [0.5] * 30, [0.0] * wins + [1.0] * 20 + [0.5] * 30])
-    assert found.p_value == pytest.approx(binomtest(wins, wins + 20).pvalue, rel=1e-9)
 
 
 @pytest.mark.parametrize("data", COIN)
@@ -104,14 +85,6 @@ def test_draws_agree_with_the_exact_distribution(monkeypatch):
 def test_a_drawn_p_value_is_never_0():
     found = compare(np.arange(6)[:, None] + np.zeros(20))
     assert (found.distribution, found.p_value) == ("monte_carlo", 1 / 10_000)
-
-
-@pytest.mark.parametrize("test", get_args(Test))
-@pytest.mark.parametrize("teams", [2, 3, 12, 20])
-def test_teams_that_are_equal_in_every_unit_do_not_differ_however_many_they_are(teams, test):
-    found = compare(np.ones((teams, 5)), test=test)
-    assert found.p_value in (None, 1)
-    assert not found.better.any()
 
 
 def test_many_units_have_the_approximation():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import shutil
 import statistics
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evaluation import Challenge, score_submission
+from evaluation import Challenge
 from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge.rules import RankingRules
 from evaluation.commands import main as cli
@@ -33,12 +33,26 @@ HEADER = "team,case,group,metric,value"
 
 
 @pytest.fixture(scope="module")
-def results(made: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A result folder of every team of the demo, not to be changed."""
-    folder = tmp_path_factory.mktemp("results")
-    for team, path in made.submissions.items():
-        score_submission(made.challenge, path).write(folder / team)
-    return folder
+def board(made: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of 'leaderboard' for the teams of the demo and one that is rejected, not to be changed."""
+    folder = tmp_path_factory.mktemp("board")
+    shutil.copytree(made.challenge.parent / "submissions", folder / "submissions")
+    (folder / "submissions/empty").mkdir()
+    arguments = ["--challenge", made.challenge, "--submissions", folder / "submissions", "--output", folder / "out"]
+    assert cli.run(["leaderboard", *map(str, arguments), "--workers", "1"]) == 0
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def results(board: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of the three teams that were scored, not to be changed."""
+    return Path(shutil.copytree(board / "results", tmp_path_factory.mktemp("results") / "of_teams",
+                                ignore=shutil.ignore_patterns("empty")))  # fmt: skip
+
+
+@pytest.fixture
+def copied(results: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(results, tmp_path / "results"))
 
 
 def rank(folder: Path, *arguments: object) -> tuple[int, dict[str, Any]]:
@@ -78,46 +92,32 @@ def values(document: dict[str, Any], column: int = 0) -> dict[str, float]:
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def test_results_are_ranked_as_the_leaderboard_of_their_submissions(made, results, tmp_path) -> None:
-    submissions = made.challenge.parent / "submissions"
-    arguments = ["--challenge", made.challenge, "--submissions", submissions, "--output", tmp_path / "scored"]
-    assert cli.run(["leaderboard", *map(str, arguments)]) == 0
-    for folder in (results, tmp_path / "scored/results", tmp_path / "scored"):
-        code, _ = rank(tmp_path, "--challenge", made.challenge, "--results", folder)
-        assert code == 0
+def test_results_are_ranked_as_the_leaderboard_of_their_submissions(made, board, tmp_path) -> None:
+    """A rejected team of the leaderboard is still told."""
+    for folder in (board, board / "results"):
+        code, found = rank(tmp_path, "--challenge", made.challenge, "--results", folder)
+        assert (code, [row["code"] for row in found["not_ranked"]]) == (0, ["empty-submission"])
         for name in ("leaderboard.json", "leaderboard.csv"):
-            assert (tmp_path / "board" / name).read_bytes() == (tmp_path / "scored" / name).read_bytes()
+            assert (tmp_path / "board" / name).read_bytes() == (board / name).read_bytes()
 
 
-def test_a_rejected_team_of_an_earlier_leaderboard_is_still_told(made, tmp_path) -> None:
-    (tmp_path / "submissions/empty").mkdir(parents=True)
-    shutil.copytree(made.submissions["finder"], tmp_path / "submissions/finder")
-    arguments = ["--challenge", made.challenge, "--submissions", tmp_path / "submissions", "--output", tmp_path / "out"]
-    assert cli.run(["leaderboard", *map(str, arguments)]) == 0
-    code, found = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "out")
-    assert code == 0
-    assert [(row["name"], row["code"]) for row in found["not_ranked"]] == [("empty", "empty-submission")]
-
-
-def test_downloaded_files_at_any_depth_are_ranked_by_their_means(made, results, tmp_path) -> None:
-    downloads = tmp_path / "downloads"
+def test_downloaded_files_at_any_depth_are_ranked_by_their_means(made, copied, tmp_path) -> None:
+    """So are all results if one of them lacks its details; and groups alone cannot be ranked without them."""
+    downloads, arguments = tmp_path / "downloads", ("--challenge", made.challenge, "--results")
     for place in ("june/outliner/metrics.json", "finder.json", "late/namer.json"):
         (downloads / place).parent.mkdir(parents=True, exist_ok=True)
         team = Path(place).parent.name if place.endswith("metrics.json") else Path(place).stem
-        shutil.copyfile(results / team / "metrics.json", downloads / place)
-    code, found = rank(tmp_path, "--challenge", made.challenge, "--results", downloads)
-    assert code == 0
-    assert places(found) == {"outliner": 1, "finder": 2, "namer": 3}
-    assert found["stability"]["undefined"] == "no-units"
-    assert found["columns"][0]["significance"] is None
-    assert found["teams"][0]["rank_interval"] is None
-
-
-def test_one_team_without_details_leaves_only_means(made, results, tmp_path) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    (tmp_path / "results/namer/details.json").unlink()
-    code, found = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")
-    assert (code, found["stability"]["undefined"]) == (0, "no-units")
+        metrics = json.loads((copied / team / "metrics.json").read_text())
+        assert as_json(metrics) == (copied / team / "metrics.json").read_text()
+        (downloads / place).write_text(json.dumps(metrics))  # copied through another JSON writer
+    (copied / "namer/details.json").unlink()
+    for folder in (downloads, copied):
+        code, found = rank(tmp_path, *arguments, folder)
+        assert (code, places(found)) == (0, {"outliner": 1, "finder": 2, "namer": 3})
+        assert (found["stability"]["undefined"], found["columns"][0]["significance"]) == ("no-units", None)
+        assert found["teams"][0]["rank_interval"] is None
+        for setting in ("method=test_then_rank", "ex_aequo=true"):
+            assert rank(tmp_path, *arguments, folder, "--set", setting)[0] == 2
 
 
 def edited(path: Path, *keys: str, value: Any = None) -> None:
@@ -135,132 +135,91 @@ def edited(path: Path, *keys: str, value: Any = None) -> None:
 F1 = ("detection", "f1", "group_mean")
 
 
-def test_a_result_with_an_odd_name_is_left_out_and_the_others_are_ranked(made, results, tmp_path, capsys) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    (tmp_path / "results/namer").rename(tmp_path / "results/na[red]mer")
-    code, document = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")
-    assert code == 0
-    assert [(row["name"], row["code"]) for row in document["not_ranked"]] == [("na[red]mer", "invalid-team")]
-    assert "namer" not in [team["name"] for team in document["teams"]]
+def with_an_odd_number(place: str, value: Any) -> Any:
+    def change(folder: Path) -> None:
+        metrics, details = folder / "namer/metrics.json", folder / "namer/details.json"
+        if place == "groups of details.json":
+            for rule in json.loads(details.read_text())["groups"]["P2"]["rules"]:
+                edited(details, "groups", "P2", "rules", rule, "scores", "detection", "f1", value=value)
+        elif place == "metrics in details.json":  # as the platform keeps them
+            edited(details, "metrics", value=json.loads(metrics.read_text()))
+            edited(details, "metrics", *F1, value=value)
+        else:
+            edited(metrics, *F1, value=value)
+        if place == "metrics.json alone":
+            details.unlink()
+
+    return change
 
 
 @pytest.mark.parametrize("change, code, place", [
     (lambda folder: (folder / "namer/metrics.json").write_text("{"), "not-json", "'namer/metrics.json'"),
     (lambda folder: edited(folder / "namer/metrics.json", *F1, value=np.nan), "not-json", "'namer/metrics.json'"),
-    (lambda folder: edited(folder / "namer/metrics.json", *F1, value="high"), "not-metrics",
-     "'namer/metrics.json'"),
+    (lambda folder: edited(folder / "namer/metrics.json", *F1, value="high"), "not-metrics", "'namer/metrics.json'"),
     (lambda folder: (folder / "predictions.json").write_text("[]"), "not-metrics", "'predictions.json'"),
     (lambda folder: edited(folder / "namer/details.json", "challenge", "hash", value="0" * 64), "not-metrics",
      "'namer/details.json'"),
     (lambda folder: edited(folder / "namer/details.json", "groups", "P2"), "not-metrics", "'namer/details.json'"),
     (lambda folder: (folder / "namer/details.json").write_text('{"a": 1'), "not-metrics", "'namer/details.json'"),
+    (lambda folder: (folder / "namer").rename(folder / "na[red]mer"), "invalid-team", "'na[red]mer'"),
+    *((with_an_odd_number("metrics.json", odd), "not-metrics", "namer")
+      for odd in (1e300, -1e308, 2**80, 9.1e18, True, [0.5], {"low": 0.5}, "0.5")),
+    *((with_an_odd_number(place, odd), "not-metrics", "namer") for odd in (2**80, True)
+      for place in ("groups of details.json", "metrics.json alone", "metrics in details.json")),
 ])  # fmt: skip
-def test_a_damaged_result_is_left_out_and_the_others_are_ranked(made, results, tmp_path, change, code, place) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    change(tmp_path / "results")
-    status, document = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")
+def test_a_damaged_result_is_left_out_and_the_others_are_ranked(made, copied, tmp_path, change, code, place) -> None:
+    change(copied)
+    status, document = rank(tmp_path, "--challenge", made.challenge, "--results", copied)
     ((found, reason),) = [(row["code"], row["reason"]) for row in document["not_ranked"]]
     assert (status, found, place in reason) == (0, code, True)
-    named = {"namer"} if "namer" in place else set()
-    assert {team["name"] for team in document["teams"]} == set(made.submissions) - named
+    left_out = set() if "predictions" in place else {"namer"}
+    assert {team["name"] for team in document["teams"]} == set(made.submissions) - left_out
 
 
-ODD_NUMBERS = (1e300, -1e308, 2**80, 9.1e18, True, [0.5], {"low": 0.5}, "0.5")
-
-
-@pytest.mark.parametrize("file, odd", [
-    *(("metrics.json", odd) for odd in ODD_NUMBERS),
-    *product(("details.json", "metrics.json alone", "metrics in details.json"), ODD_NUMBERS[2:5]),
-], ids=str)  # fmt: skip
-def test_an_odd_number_leaves_its_team_out_and_the_others_are_ranked(made, results, tmp_path, file, odd) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    folder = tmp_path / "results/namer"
-    if file == "metrics.json alone":
-        (folder / "details.json").unlink()
-    if file == "details.json":
-        for rule in json.loads((folder / file).read_text())["groups"]["P2"]["rules"]:
-            edited(folder / file, "groups", "P2", "rules", rule, "scores", "detection", "f1", value=odd)
-    elif file == "metrics in details.json":
-        edited(folder / "details.json", "metrics", value=json.loads((folder / "metrics.json").read_text()))
-        edited(folder / "details.json", "metrics", *F1, value=odd)
-    else:
-        edited(folder / "metrics.json", *F1, value=odd)
-    code, board = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")
-    assert (code, [(row["name"], row["code"]) for row in board["not_ranked"]]) == (0, [("namer", "not-metrics")])
-    assert {team["name"] for team in board["teams"]} == set(made.submissions) - {"namer"}
-
-
-def test_the_largest_number_is_ranked(made, results, tmp_path) -> None:
-    shutil.copytree(results, tmp_path / "results")
+def test_the_largest_number_is_ranked(made, copied, tmp_path) -> None:
     for name in made.submissions:
-        edited(tmp_path / "results" / name / "metrics.json", *F1, value=1e18 if name == "namer" else -1e18)
-    code, board = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")
+        edited(copied / name / "metrics.json", *F1, value=1e18 if name == "namer" else -1e18)
+    code, board = rank(tmp_path, "--challenge", made.challenge, "--results", copied)
     assert (code, values(board)["namer"]) == (0, 10**18)
 
 
-def test_a_result_that_is_left_out_names_no_hidden_group(made, results, tmp_path) -> None:
-    copied = tmp_path / "challenge"
-    shutil.copytree(made.challenge, copied)
-    with (copied / "challenge.toml").open("a") as rules:
+def test_a_result_that_is_left_out_names_no_hidden_group(made, copied, tmp_path) -> None:
+    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
+    with (challenge / "challenge.toml").open("a") as rules:
         rules.write('\n[submission]\ncase_names = "hidden"\n')
-    for team, path in made.submissions.items():
-        score_submission(copied, path).write(tmp_path / "results" / team)
-    edited(tmp_path / "results/namer/details.json", "groups", "P2", "rules", value=1)
-    code, board = rank(tmp_path, "--challenge", copied, "--results", tmp_path / "results")
+    for path in copied.glob("*/*.json"):
+        if path.stem in ("metrics", "details"):
+            edited(path, "challenge", "hash", value=Challenge.load(challenge).hash)
+    edited(copied / "namer/details.json", "groups", "P2", "rules", value=1)
+    code, board = rank(tmp_path, "--challenge", challenge, "--results", copied)
     (row,) = board["not_ranked"]
     assert (code, row["code"], "P2" in row["reason"]) == (0, "not-metrics", False)
 
 
-@pytest.mark.parametrize("change, code, place", [
+@pytest.mark.parametrize("change, codes, place", [
     (lambda folder: edited(folder / "namer/metrics.json", "challenge", "hash", value="0" * 64),
-     "different-challenges", "000000000000… in 'namer'"),
-    (lambda folder: shutil.copyfile(folder / "namer/metrics.json", folder / "namer.json"), "duplicate-team",
-     "'namer'"),
+     ["different-challenges", "not-metrics"], "000000000000… in 'namer'"),
+    (lambda folder: shutil.copyfile(folder / "namer/metrics.json", folder / "namer.json"),
+     ["duplicate-team"], "'namer'"),  # names are looked at first
+    (lambda folder: [path.write_text("{") for path in folder.rglob("metrics.json")],
+     ["not-json", "not-metrics"], "'finder/metrics.json', 'namer/metrics.json', 'outliner/metrics.json'"),
+    (lambda folder: shutil.rmtree(folder), ["no-submission"], "results"),
+    (lambda folder: shutil.rmtree(folder) or folder.mkdir(), ["no-teams"], ""),
 ])  # fmt: skip
-def test_results_that_cannot_be_ranked_are_told(made, results, tmp_path, capsys, change, code, place) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    change(tmp_path / "results")
-    (tmp_path / "results/predictions.json").write_text("[]")
-    assert rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")[0] == 2
+def test_results_that_cannot_be_ranked_are_told(made, copied, tmp_path, capsys, change, codes, place) -> None:
+    (copied / "predictions.json").write_text("[]")
+    change(copied)
+    assert rank(tmp_path, "--challenge", made.challenge, "--results", copied)[0] == 2
     printed = capsys.readouterr().err
-    assert f"[{code}]" in printed
+    assert sorted(set(re.findall(r"\[([a-z]+-[a-z]+)\]", printed))) == codes
     assert place in printed
-    assert ("[not-metrics]" in printed) == (code == "different-challenges")  # names are looked at first
     assert not (tmp_path / "board").exists()
 
 
-def test_if_no_result_can_be_ranked_all_faults_are_told(made, results, tmp_path, capsys) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    for path in (tmp_path / "results").rglob("metrics.json"):
-        path.write_text("{")
-    assert rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "results")[0] == 2
-    assert capsys.readouterr().err.count("metrics.json") == len(made.submissions)
-
-
-@pytest.mark.parametrize("folder", ["nowhere", "empty"])
-def test_no_results_are_told(made, tmp_path, capsys, folder) -> None:
-    (tmp_path / "empty").mkdir()
-    assert rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / folder)[0] == 2
-    assert {"nowhere": "[no-submission]", "empty": "[no-teams]"}[folder] in capsys.readouterr().err
-
-
 def test_another_method_can_be_tried_without_a_change_of_the_challenge(made, results, tmp_path) -> None:
-    arguments = ("--challenge", made.challenge, "--results", results)
-    ranked = {
-        method: rank(tmp_path, *arguments, "--set", f"method={method}", "--set", "samples=100")[1]
-        for method in ("median_of_ranks", "rank_then_aggregate", "test_then_rank")
-    }
-    assert {method: found["ranking"]["method"] for method, found in ranked.items()} == {name: name for name in ranked}
-    assert ranked["median_of_ranks"]["ranking"]["samples"] == 100
-
-
-def test_means_alone_cannot_be_ranked_by_groups(made, results, tmp_path, capsys) -> None:
-    (tmp_path / "files").mkdir()
-    shutil.copyfile(results / "namer/metrics.json", tmp_path / "files/namer.json")
-    arguments = ("--challenge", made.challenge, "--results", tmp_path / "files")
-    for setting in ("method=test_then_rank", "ex_aequo=true"):
-        assert rank(tmp_path, *arguments, "--set", setting)[0] == 2
-        assert "[missing-units]" in capsys.readouterr().err
+    settings = ("--set", "method=median_of_ranks", "--set", "samples=100")
+    _, found = rank(tmp_path, "--challenge", made.challenge, "--results", results, *settings)
+    assert (found["ranking"]["method"], found["ranking"]["samples"]) == ("median_of_ranks", 100)
 
 
 @pytest.mark.parametrize("arguments, code", [
@@ -294,38 +253,25 @@ def test_wrong_options_are_told(made, tmp_path, capsys, arguments, code) -> None
 # --- scores as CSV ----------------------------------------------------------------------------------------------------
 
 
-def test_places_are_those_of_means_over_groups_of_means_over_cases(tmp_path) -> None:
-    """alpha: (0.9 + (0.1 + 0.3) / 2) / 2 = 0.55; beta: (0.6 + (0.4 + 0.6) / 2) / 2 = 0.55; gamma 0.5."""
-    rows = [
-        f"{team},{case},{group},pq,{value}"
-        for team, of_team in {"alpha": (0.9, 0.1, 0.3), "beta": (0.6, 0.4, 0.6), "gamma": (0.5, 0.5, 0.5)}.items()
-        for case, group, value in zip(("a", "b", "c"), ("P1", "P2", "P2"), of_team, strict=True)
-    ]
-    code, found = rank_csv(tmp_path, *rows)
-    assert code == 0
-    assert values(found) == {"alpha": 0.55, "beta": 0.55, "gamma": 0.5}
-    assert places(found) == {"alpha": 1, "beta": 1, "gamma": 3}
-    assert found["units"] == {"number": 2, "kind": "patients"}
+TWO = ["alpha,a,P1,pq,0.9", "alpha,b,P2,pq,0.1", "alpha,c,P2,pq,0.3",
+       "beta,a,P1,pq,0.6", "beta,b,P2,pq,0.4", "beta,c,P2,pq,0.45"]  # fmt: skip
 
 
-def test_means_over_cases_can_order_the_teams_otherwise(tmp_path) -> None:
-    """Over the three cases alpha has 1.3 / 3 and beta 1.6 / 3."""
-    rows = ["alpha,a,P1,pq,0.9", "alpha,b,P2,pq,0.1", "alpha,c,P2,pq,0.3"]
-    rows += ["beta,a,P1,pq,0.6", "beta,b,P2,pq,0.4", "beta,c,P2,pq,0.45"]
-    assert places(rank_csv(tmp_path, *rows)[1]) == {"alpha": 1, "beta": 2}
-    code, found = rank_csv(tmp_path, *rows, more=("--unit", "case"))
-    assert (code, places(found)) == (0, {"beta": 1, "alpha": 2})
-    assert values(found) == {"alpha": 0.433333, "beta": 0.483333}
-    assert found["units"] == {"number": 3, "kind": "cases"}
-
-
-@pytest.mark.parametrize(("ending", "first"), [("group_mean", "alpha"), ("case_mean", "beta")])
-def test_the_end_of_a_path_says_what_the_mean_is_over(tmp_path, ending, first) -> None:
-    rows = ["alpha,a,P1,pq,0.9", "alpha,b,P2,pq,0.1", "alpha,c,P2,pq,0.3"]
-    rows += ["beta,a,P1,pq,0.6", "beta,b,P2,pq,0.4", "beta,c,P2,pq,0.45"]
-    _, found = rank_csv(tmp_path, *rows, columns=f"pq.{ending}:descending")
-    assert found["teams"][0]["name"] == first
-    assert found["units"]["kind"] == "patients"
+@pytest.mark.parametrize("columns, more, expected, units", [
+    # alpha: (0.9 + (0.1 + 0.3) / 2) / 2; beta: (0.6 + (0.4 + 0.45) / 2) / 2
+    ("pq:descending", (), {"alpha": 0.55, "beta": 0.5125}, {"number": 2, "kind": "patients"}),
+    ("pq.group_mean:descending", (), {"alpha": 0.55, "beta": 0.5125}, {"number": 2, "kind": "patients"}),
+    # over the three cases alpha has 1.3 / 3 and beta 1.45 / 3
+    ("pq.case_mean:descending", (), {"beta": 0.483333, "alpha": 0.433333}, {"number": 2, "kind": "patients"}),
+    ("pq:descending", ("--unit", "case"), {"beta": 0.483333, "alpha": 0.433333}, {"number": 3, "kind": "cases"}),
+])  # fmt: skip
+def test_places_are_those_of_means_over_groups_or_cases(tmp_path, columns, more, expected, units) -> None:
+    code, found = rank_csv(tmp_path, *TWO, columns=columns, more=more)
+    assert (code, values(found), found["units"]) == (0, expected, units)
+    assert [*places(found)] == [*expected]
+    equal = [row.replace("0.45", "0.6") for row in TWO]
+    if columns == "pq:descending" and not more:
+        assert places(rank_csv(tmp_path, *equal)[1]) == {"alpha": 1, "beta": 1}
 
 
 def test_every_case_is_a_group_where_none_is_given(tmp_path) -> None:
@@ -338,26 +284,24 @@ def test_every_case_is_a_group_where_none_is_given(tmp_path) -> None:
 def test_columns_have_directions_and_weights(tmp_path) -> None:
     """pq: 1, 2, 3; hd: 3, 2, 1, with twice the weight: 7, 6, 5."""
     rows = [
-        f"{team},a,P1,{metric},{value}"
-        for team, of_team in {"alpha": (3, 3), "beta": (2, 2), "gamma": (1, 1)}.items()
-        for metric, value in zip(("pq", "hd"), of_team, strict=True)
+        f"{team},a,P1,{metric},{3 - n}" for n, team in enumerate(("alpha", "beta", "gamma")) for metric in ("pq", "hd")
     ]
     _, found = rank_csv(tmp_path, *rows, columns="pq:descending hd:ascending:2")
-    assert {team["name"]: team["combined"] for team in found["teams"]} == {"alpha": 7, "beta": 6, "gamma": 5}
-    assert places(found) == {"gamma": 1, "beta": 2, "alpha": 3}
+    combined = {team["name"]: (team["position"], team["combined"]) for team in found["teams"]}
+    assert combined == {"gamma": (1, 5), "beta": (2, 6), "alpha": (3, 7)}
 
 
 FOUR = ["alpha,a,P1,pq,0.5", "alpha,b,P2,pq,0.1", "beta,a,P1,pq,0.4", "beta,b,P2,pq,0.4"]
 METHODS = ("sum_of_ranks", "absolute", "aggregate_then_rank", "rank_then_aggregate", "test_then_rank")
 
 
-@pytest.mark.parametrize("method", METHODS[:-1])
 @pytest.mark.parametrize("missing", ["worst", "unranked", "complete_cases"])
-def test_a_row_that_is_absent_and_an_empty_cell_are_the_same(tmp_path, missing, method) -> None:
-    more = ("--set", f"missing={missing}", "--set", f"method={method}")
-    _, empty = rank_csv(tmp_path, FOUR[0], "alpha,b,P2,pq,", *FOUR[2:], more=more)
-    _, absent = rank_csv(tmp_path, FOUR[0], *FOUR[2:], more=more)
-    assert absent == empty
+def test_a_row_that_is_absent_and_an_empty_cell_are_the_same(tmp_path, missing) -> None:
+    for method in METHODS[:-1]:
+        more = ("--set", f"missing={missing}", "--set", f"method={method}")
+        _, empty = rank_csv(tmp_path, FOUR[0], "alpha,b,P2,pq,", *FOUR[2:], more=more)
+        _, absent = rank_csv(tmp_path, FOUR[0], *FOUR[2:], more=more)
+        assert absent == empty, method
 
 
 @pytest.mark.parametrize("missing, expected, told", [
@@ -374,35 +318,22 @@ def test_missing_values_are_told_with_what_became_of_them(tmp_path, missing, exp
     assert [row["reason"] for row in found["not_ranked"]] == (["no value in pq"] if missing == "unranked" else [])
 
 
-@pytest.mark.parametrize(
-    "missing, method",
-    [
-        (of, method)
-        for of in ("worst", "complete_cases")
-        for method in METHODS
-        if (of, method) != ("worst", METHODS[-1])
-    ],
-)
-def test_the_worst_team_does_not_gain_from_cases_that_others_lack(tmp_path, missing, method) -> None:
+@pytest.mark.parametrize("missing", ["worst", "complete_cases"])
+def test_the_worst_team_does_not_gain_from_cases_that_others_lack(tmp_path, missing) -> None:
     """Three teams of 40 cases; the two good ones lack one case each."""
-    rows = [f"bad,c{case},{case},pq,{0.3 + case / 1000}" for case in range(40)]
-    rows += [f"good,c{case},{case},pq,{0.8 + case / 1000}" for case in range(40) if case != 3]
-    rows += [f"fair,c{case},{case},pq,{0.7 + case / 1000}" for case in range(40) if case != 5]
-    _, found = rank_csv(tmp_path, *rows, more=("--set", f"missing={missing}", "--set", f"method={method}"))
-    assert places(found) == {"good": 1, "fair": 2, "bad": 3}
+    level, lacks = {"bad": 0.3, "good": 0.8, "fair": 0.7}, {"bad": -1, "good": 3, "fair": 5}
+    rows = [f"{team},c{case},{case},pq,{level[team] + case / 1000}" for team in level for case in range(40)
+            if case != lacks[team]]  # fmt: skip
+    for method in METHODS[:-1] if missing == "worst" else METHODS:
+        _, found = rank_csv(tmp_path, *rows, more=("--set", f"missing={missing}", "--set", f"method={method}"))
+        assert places(found) == {"good": 1, "fair": 2, "bad": 3}, method
 
 
-def test_leaving_out_the_hard_case_gains_nothing(tmp_path) -> None:
-    """By its other cases alpha would be first; with the hard one at the worst value it is not."""
-    rows = ["alpha,a,P1,pq,0.9", "alpha,b,P2,pq,", "beta,a,P1,pq,0.8", "beta,b,P2,pq,0.6"]
-    assert places(rank_csv(tmp_path, *rows)[1]) == {"beta": 1, "alpha": 2}  # 0.7 beside 0.45
-    rows += ["gamma,a,P1,pq,0.7", "gamma,b,P2,pq,0.1"]
-    assert places(rank_csv(tmp_path, *rows)[1]) == {"beta": 1, "alpha": 2, "gamma": 3}
-
-
-def test_a_case_without_a_value_of_any_team_counts_for_nobody(tmp_path) -> None:
+def test_a_case_without_a_value_of_any_team_counts_for_nobody_and_one_that_some_have_is_the_worst(tmp_path) -> None:
     _, found = rank_csv(tmp_path, FOUR[0], "alpha,b,P2,pq,", FOUR[2], "beta,b,P2,pq,")
     assert (values(found), found["findings"]) == ({"alpha": 0.5, "beta": 0.4}, [])
+    rows = ["alpha,a,P1,pq,0.9", "alpha,b,P2,pq,", "beta,a,P1,pq,0.8", "beta,b,P2,pq,0.6"]
+    assert places(rank_csv(tmp_path, *rows)[1]) == {"beta": 1, "alpha": 2}  # 0.7 beside 0.45
 
 
 LONG = """alpha,a,dice,0.5
@@ -450,19 +381,24 @@ def test_wide_tables_of_scores_are_read(text, columns, told, tmp_path, capsys) -
     assert told in " ".join(printed.split()) if told else "[" not in printed
 
 
-@pytest.mark.parametrize(
-    "text", ["team,dice,hd\nalpha,.5,3\n", "name,dice\na,.5\n", "case,scanner\na,A\n", "case\na\n"]
-)
-def test_what_can_be_no_table_of_scores_is_told(text, tmp_path, capsys) -> None:
+@pytest.mark.parametrize("text, asked, told", [
+    ("team,dice,hd\nalpha,.5,3\n", ("--column", "dice:descending"), "is read as well"),
+    ("name,dice\na,.5\n", ("--column", "dice:descending"), "is read as well"),
+    ("case,scanner\na,A\n", ("--column", "dice:descending"), "is read as well"),
+    ("case\na\n", ("--column", "dice:descending"), "is read as well"),
+    (f"case,{OF_TEAMS}", (), "'score'"),
+    (f"{HEADER}\nalpha,a,P1,pq,0.5\nalpha,a,P1,hd,3\n", (), "'hd' or 'pq'"),
+    (f"{HEADER}\nalpha,a,P1,pq,0.5\n", ("--column", "pq.pooled:descending"), "nothing can be pooled"),
+    *(
+        (f"{HEADER.replace(column, 'other')}\nalpha,a,P1,pq,0.5\n", ("--column", "pq:descending"),
+         f"no column '{column}'; expected team,case,metric,value or task,case,algorithm,value")
+        for column in ("team", "case", "metric", "value")
+    ),
+])  # fmt: skip
+def test_what_can_be_no_table_of_scores_is_told_and_so_are_the_metrics_that_it_has(text, asked, told, tmp_path, capsys):
     (tmp_path / "s.csv").write_text(text)
-    assert run(["rank", "--scores", str(tmp_path / "s.csv"), "--column", "dice:descending", "--output", "o"]) == 2
-    assert "is read as well" in capsys.readouterr().err
-
-
-def test_of_a_wide_table_the_metrics_that_can_be_named_are_told(tmp_path, capsys) -> None:
-    (tmp_path / "s.csv").write_text(f"case,{OF_TEAMS}")
-    assert run(["rank", "--scores", str(tmp_path / "s.csv"), "--output", str(tmp_path / "o")]) == 2
-    assert "'score'" in capsys.readouterr().err
+    assert run(["rank", "--scores", str(tmp_path / "s.csv"), *asked, "--output", str(tmp_path / "o")]) == 2
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("method", ["sum_of_ranks", "test_then_rank"])
@@ -511,29 +447,10 @@ def test_rows_that_cannot_be_read_are_told(tmp_path, capsys, rows, code) -> None
     assert "\x1b" not in printed
 
 
-@pytest.mark.parametrize("column", ["team", "case", "metric", "value"])
-def test_a_column_that_is_missing_is_told(tmp_path, capsys, column) -> None:
-    header = ",".join(name if name != column else "other" for name in HEADER.split(","))
-    (tmp_path / "scores.csv").write_text(f"{header}\nalpha,a,P1,pq,0.5\n")
-    assert rank(tmp_path, "--scores", tmp_path / "scores.csv", "--column", "pq:descending")[0] == 2
-    told = capsys.readouterr().err
-    assert f"no column '{column}'; expected team,case,metric,value or task,case,algorithm,value" in told
-
-
 def test_the_table_of_challenger_is_read(tmp_path) -> None:
     rows = ("T1,a,alpha,0.9", "T1,b,alpha,0.7", "T1,a,beta,0.5", "T1,b,beta,0.6")
     _, found = rank_csv(tmp_path, *rows, header="task,case,algorithm,value", columns="T1:descending")
     assert values(found) == {"alpha": 0.8, "beta": 0.55}
-
-
-def test_pooled_columns_cannot_be_made_of_scores(tmp_path, capsys) -> None:
-    assert rank_csv(tmp_path, "alpha,a,P1,pq,0.5", columns="pq.pooled:descending")[0] == 2
-    assert "nothing can be pooled" in capsys.readouterr().err
-
-
-def test_without_columns_the_metrics_of_the_file_are_named(tmp_path, capsys) -> None:
-    assert rank_csv(tmp_path, "alpha,a,P1,pq,0.5", "alpha,a,P1,hd,3", columns="")[0] == 2
-    assert "'hd' or 'pq'" in capsys.readouterr().err
 
 
 def test_names_of_teams_can_be_anything_that_prints(tmp_path, capsys) -> None:
@@ -600,17 +517,6 @@ def test_the_order_of_rows_and_columns_changes_nothing(tmp_path, seed) -> None:
 
 
 # --- published scores -------------------------------------------------------------------------------------------------
-
-
-def test_metrics_of_the_platform_are_ranked_without_the_program_that_wrote_them(made, results, tmp_path) -> None:
-    """A metrics.json that was copied through another JSON writer is the same result."""
-    (tmp_path / "files").mkdir()
-    for team in ("finder", "namer"):
-        document = json.loads((results / team / "metrics.json").read_text())
-        (tmp_path / f"files/{team}.json").write_text(json.dumps(document, indent=None))
-        assert as_json(document) == (results / team / "metrics.json").read_text()
-    code, found = rank(tmp_path, "--challenge", made.challenge, "--results", tmp_path / "files")
-    assert (code, set(places(found))) == (0, {"finder", "namer"})
 
 
 @pytest.mark.parametrize("column, expected", [

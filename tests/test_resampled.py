@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import string
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
+from boards import published_pq_by_patient
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -155,8 +155,7 @@ def test_every_number_in_a_sample_is_that_of_the_drawn_patients_scored_again(sto
         if stored
         else tables_of_result(result)
     )
-    random = np.random.default_rng(1)
-    weights = np.concatenate([np.ones((1, 6), int), random.multinomial(6, [1 / 6] * 6, 12)])
+    weights = np.concatenate([np.ones((1, 6), int), np.random.default_rng(1).multinomial(6, [1 / 6] * 6, 8)])
     found = columns_in_samples(
         result.challenge,
         columns,
@@ -164,8 +163,8 @@ def test_every_number_in_a_sample_is_that_of_the_drawn_patients_scored_again(sto
         tables,
         weights,
     )
-    for row, times in zip(found, weights, strict=True):
-        again = score(challenge, *draw(images, groups, times)).metrics
+    for row, times in zip(found, weights.tolist(), strict=True):
+        again = drawn_again(tuple(times))
         expected = [number_or_nan(again, path) for path in paths]
         wrong = [
             (path, one, other)
@@ -173,6 +172,11 @@ def test_every_number_in_a_sample_is_that_of_the_drawn_patients_scored_again(sto
             if not np.isclose(one, other, rtol=2e-6, atol=2e-6, equal_nan=True)
         ]
         assert wrong == [], (times, wrong[:5], len(wrong))
+
+
+@cache
+def drawn_again(times: tuple[int, ...]) -> dict[str, Any]:
+    return score(challenge_of(), *draw(*images_of(3, 0.7), np.array(times))).metrics
 
 
 QUALITIES = {"A": 0.55, "B": 0.6, "C": 0.65, "D": 0.5}
@@ -189,7 +193,8 @@ def drawn_metrics(name: str, times: tuple[int, ...]) -> dict[str, Any]:
     return score(challenge_of(FAMILIES[:5]), *draw(images, groups, np.array(times))).metrics
 
 
-def team_scores(rules: RankingRules, folder: Path | None = None) -> list[TeamScores]:
+def team_scores(rules: RankingRules, folder: Path | None = None, objects: str | None = None) -> list[TeamScores]:
+    """From memory, or from files, of which ``objects`` may replace objects.csv."""
     teams = []
     for name in QUALITIES:
         result = team_result(name)
@@ -197,7 +202,9 @@ def team_scores(rules: RankingRules, folder: Path | None = None) -> list[TeamSco
         tables = tables_of_result(result)
         if folder is not None:
             result.write(folder / name)
-            tables = stored_tables(challenge, result.details, folder / name / "objects.csv")
+            path = folder / name / "objects.csv"
+            path.write_text(path.read_text() if objects is None else objects)
+            tables = stored_tables(challenge, result.details, path)
         columns = plan_columns(challenge, rules.columns)
         teams.append(team_of_documents(name, challenge, columns, result.metrics, result.details, tables=tables))
     return teams
@@ -210,20 +217,16 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("stored", [False, True])
-@pytest.mark.parametrize("floor", [None, "detection.f1.group_mean", "detection.recall.pooled"])
-@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("stored, floor, columns", [
+    (False, None, "pooled"), (True, "detection.f1.group_mean", "pooled"), (False, "detection.recall.pooled", "pooled"),
+    (True, None, "means over cases"), (False, "detection.f1.group_mean", "means over cases"),
+    (True, "detection.recall.pooled", "means over cases"), (True, None, "strata and groups"),
+    (False, "detection.f1.group_mean", "strata and groups"), (True, "detection.recall.pooled", "strata and groups"),
+])  # fmt: skip
 def test_a_sample_is_ranked_as_the_drawn_patients_would_be(columns, floor, stored, tmp_path):
     """Floors included: in some samples another team is below."""
     at_least = {"detection.f1.group_mean": 0.46, "detection.recall.pooled": 0.42}.get(floor or "", 0.0)
-    rules = RankingRules(
-        method="sum_of_ranks",
-        ties="min",
-        significance_level=0.05,
-        samples=100,
-        columns=as_columns(COLUMNS[columns]),
-        require=(Floor(path=floor, at_least=at_least),) if floor else (),
-    )
+    rules = rules_of(*COLUMNS[columns], require=(Floor(path=floor, at_least=at_least),) if floor else ())
     table = score_table(team_scores(rules, tmp_path if stored else None), rules, groups_of(team_result("A").challenge))
     weights = sample_weights(6, rules.samples, rules.seed)[::14]
     found = sample_ranker(table, rules)(weights)
@@ -233,15 +236,12 @@ def test_a_sample_is_ranked_as_the_drawn_patients_would_be(columns, floor, store
         below = table.samples[:, ::14, -1] < at_least
         assert (below.any(axis=1) & ~below.all(axis=1)).any()  # in some samples a team is below the floor
     for row, times in zip(found, weights.tolist(), strict=True):
-        again = [
-            TeamScores(
-                name,
-                np.array([number_or_nan(metrics, column.path) for column in rules.columns]),
-                floors=np.array([number_or_nan(metrics, of.path) for of in rules.require]),
-            )
-            for name in QUALITIES
-            for metrics in [drawn_metrics(name, tuple(times))]
-        ]
+        again = []
+        for name in QUALITIES:
+            metrics = drawn_metrics(name, tuple(times))
+            values, floors = (np.array([number_or_nan(metrics, of.path) for of in part])
+                              for part in (rules.columns, rules.require))  # fmt: skip
+            again.append(TeamScores(name, values, floors=floors))
         np.testing.assert_array_equal(row, rank_table(score_table(again, rules, ()), rules)[0])
 
 
@@ -259,17 +259,8 @@ def test_without_the_pairs_nothing_is_said_of_columns_that_are_made_of_them(tmp_
     """The counts of details.json are enough for F1, not for an IoU; the reason names the column."""
     rules = rules_of("detection.f1.pooled", "covered.iou_class_mean.pooled")
     teams = team_scores(rules, tmp_path)
-    known = board_of(rules, teams)
-    assert known["stability"]["undefined"] is None
-    for name in QUALITIES:
-        (tmp_path / name / "objects.csv").write_text("case\n")
-    challenge = team_result("A").challenge.model_copy(update={"ranking": rules})
-    without = []
-    for name in QUALITIES:
-        result = team_result(name)
-        tables = stored_tables(challenge, result.details, tmp_path / name / "objects.csv")
-        columns = plan_columns(challenge, rules.columns)
-        without.append(team_of_documents(name, challenge, columns, result.metrics, result.details, tables=tables))
+    assert board_of(rules, teams)["stability"]["undefined"] is None
+    without = team_scores(rules, tmp_path, objects="case\n")
     document = board_of(rules, without)
     assert document["stability"]["undefined"] == "not-resampled"
     assert document["stability"]["columns"] == ["covered.iou_class_mean.pooled"]
@@ -367,7 +358,7 @@ def test_tau_is_that_of_scipy_for_ties_and_unranked_teams(pairs):
     assert kendall_tau(first, second) == pytest.approx(literal_tau(first, second), abs=1e-12, nan_ok=True)
 
 
-@pytest.mark.parametrize("teams", [2, SMALL - 1, SMALL, 2 * SMALL - 1, 2 * SMALL, 2 * SMALL + 1, 100, 2263])
+@pytest.mark.parametrize("teams", [2, SMALL - 1, SMALL, 2 * SMALL + 1, 2263])
 def test_tau_is_that_of_scipy_for_any_number_of_teams(teams):
     random = np.random.default_rng(teams)
     first, second = random.integers(0, 2 * teams, (2, 3, teams)).astype(float)
@@ -375,16 +366,12 @@ def test_tau_is_that_of_scipy_for_any_number_of_teams(teams):
     np.testing.assert_allclose(kendall_tau(first, second), expected, rtol=0, atol=1e-12)
 
 
-def test_tau_of_values_that_are_infinite_ranks_them_as_values():
+def test_tau_is_undefined_without_two_teams_that_differ_and_takes_infinite_values_as_values():
+    for first, second in (
+        ([], []), ([1], [1]), ([1, 1, 1], [1, 2, 3]), ([1, 2, NAN], [NAN, 1, 2]), ([NAN, NAN], [NAN, NAN])
+    ):  # fmt: skip
+        assert np.isnan(kendall_tau(first, second))
     assert kendall_tau([1.0, 2.0, np.inf, np.inf], [1.0, 2.0, 3.0, 3.0]) == 1
-
-
-@pytest.mark.parametrize(
-    "first, second",
-    [([], []), ([1], [1]), ([1, 1, 1], [1, 2, 3]), ([1, 2, NAN], [NAN, 1, 2]), ([NAN, NAN], [NAN, NAN])],
-)
-def test_tau_is_undefined_without_two_teams_that_differ(first, second):
-    assert np.isnan(kendall_tau(first, second))
 
 
 def test_tau_of_all_pairs_of_rankings_is_that_of_each_pair():
@@ -479,26 +466,17 @@ def test_leaving_out_each_unit_is_ranking_the_others():
 
 
 @pytest.mark.parametrize("aggregate", ["mean", "median"])
-@pytest.mark.parametrize("entries", [1, 50])
-def test_how_much_is_held_at_once_changes_nothing(monkeypatch, aggregate, entries):
+def test_how_much_is_held_at_once_changes_nothing(monkeypatch, aggregate):
     by_unit = scores(5, 8)
     by_unit[1, 2:] = NAN
-    expected = found_of(by_unit, aggregate=aggregate)
-    monkeypatch.setattr(stability, "SAMPLE_ENTRIES_AT_ONCE", entries)
-    found = found_of(by_unit, aggregate=aggregate)
+    expected = found_of(by_unit, samples=60, aggregate=aggregate)
+    monkeypatch.setattr(stability, "SAMPLE_ENTRIES_AT_ONCE", 50)
+    found = found_of(by_unit, samples=60, aggregate=aggregate)
     for name in ("low", "high", "ranks", "frequency", "unranked"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     np.testing.assert_allclose(found.first, expected.first, rtol=0, atol=1e-12)
     assert found.tau == expected.tau
     np.testing.assert_array_equal(found.left_out.positions, expected.left_out.positions)
-
-
-def test_intervals_are_mirrored_when_the_worst_is_first():
-    by_unit = np.random.default_rng(2).random((7, 9))
-    found = found_of(by_unit)
-    turned = found_of(-by_unit)
-    np.testing.assert_array_equal(turned.low, 8 - found.high)
-    np.testing.assert_array_equal(turned.high, 8 - found.low)
 
 
 @given(st.lists(st.sampled_from([1.0, 1.5, 2.0, 3.0, 6.0]), min_size=1, max_size=130))
@@ -536,12 +514,19 @@ def test_nothing_is_drawn_from_one_unit_or_none():
         assert found.left_out.most is None
 
 
-def test_one_team_is_first_and_has_no_tau():
+def test_one_team_is_first_and_has_no_tau_and_a_table_without_values_or_teams_ranks_nobody():
     found = found_of([[0.5, 0.6, 0.1]])
     assert (found.low.tolist(), found.high.tolist(), found.first.tolist()) == ([1], [1], [1])
     assert np.isnan(found.tau.mean)
-    assert (found.tau.defined, found.tau.same_order) == (0, 1)
-    assert found.left_out.most is None
+    assert (found.tau.defined, found.tau.same_order, found.left_out.most) == (0, 1, None)
+    found = found_of(np.full((3, 4), NAN))
+    assert (found.unranked.tolist(), found.first.tolist()) == ([1, 1, 1], [0, 0, 0])
+    assert np.isnan([found.low, found.high]).all()
+    assert found.tau.same_order == 1
+    assert not found.left_out.changes_first.any()
+    found = found_of(np.empty((0, 4)))
+    assert found.low.shape == found.first.shape == (0,)
+    assert found.left_out.positions.shape == (4, 0)
 
 
 def test_a_team_that_is_not_ranked_in_some_samples_is_not_the_same_ranking():
@@ -552,21 +537,6 @@ def test_a_team_that_is_not_ranked_in_some_samples_is_not_the_same_ranking():
     assert found.tau.defined == 1 - missed
     assert (found.low[1], found.high[1]) == (2, 2)
     np.testing.assert_allclose(found.frequency.sum(axis=1) + found.unranked, 1, rtol=0, atol=1e-12)
-
-
-def test_a_table_without_any_value_ranks_nobody():
-    found = found_of(np.full((3, 4), NAN))
-    assert found.unranked.tolist() == [1, 1, 1]
-    assert found.first.tolist() == [0, 0, 0]
-    assert np.isnan([found.low, found.high]).all()
-    assert found.tau.same_order == 1
-    assert not found.left_out.changes_first.any()
-
-
-def test_a_table_without_teams_has_no_rows():
-    found = found_of(np.empty((0, 4)))
-    assert found.low.shape == found.first.shape == (0,)
-    assert found.left_out.positions.shape == (4, 0)
 
 
 # --- values of samples ------------------------------------------------------------------------------------------------
@@ -610,21 +580,8 @@ def test_several_columns_are_ranked_by_the_method_of_the_challenge():
 # --- real scores ------------------------------------------------------------------------------------------------------
 
 
-def patient_means(path):
-    """PQ of each team and patient: the mean over the classes of an image, then over the images of the patient."""
-    images = {}
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            images.setdefault((row["team"], row["patient"], row["image"]), []).append(float(row["pq"]))
-    patients = {}
-    for (team, patient, _), values in sorted(images.items()):
-        patients.setdefault(team, {}).setdefault(patient, []).append(np.mean(values))
-    return list(patients), np.array([[np.mean(of[name]) for name in sorted(of)] for of in patients.values()])
-
-
 def test_of_monusac_2020_the_ends_hold_and_the_middle_swaps_in_every_fifth_sample(shared_data):
-    teams, by_unit = patient_means(shared_data / "monusac2020_published_pq.csv")
-    assert teams == ["Amirreza Mahbod", "Dark Brotherhood", "IVG", "SJTU_426"]
+    _, by_unit = published_pq_by_patient(shared_data)
     assert by_unit.shape == (4, 25)
     found = found_of(by_unit, samples=10_000)
     assert found.of_units.tolist() == [4, 3, 2, 1]
