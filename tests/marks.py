@@ -33,7 +33,6 @@ OF_TEST = {
     "slow": (
         "test_alike.py::test_a_copy_is_told_on_the_terminal_and_the_page_of_organisers_alone",
         "test_archive.py",
-        "test_boundaries.py::test_bands_are_what_erosion_in_scipy_takes_away",
         "test_bounded_json.py::test_a_file_is_refused_in_pieces_exactly_if_it_is_refused_as_a_whole",
         "test_bounded_json.py::test_pieces_hold_the_records_of_the_file",
         "test_metrics.py::test_the_best_share_of_five_million_pairs_is_that_of_sorted_values",

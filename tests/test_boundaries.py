@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import astuple
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from literal import boundary, directed_distances, images, instance_boundaries, instances_of, pairs_of_images
+from literal import boundary, images, instance_boundaries, instances_of, pairs_of_images
 from scipy import ndimage
 from scipy.ndimage import binary_erosion, distance_transform_edt
 from skimage.metrics import hausdorff_distance
@@ -24,10 +25,6 @@ from evaluation.metrics.surfaces import SurfaceMeasures, length_within, surface_
 from evaluation.model import Boundaries, MatchCounts
 
 # --- boundaries, Hausdorff distances and the search for the nearest ---------------------------------------------------
-
-
-def boundary_of(mask: np.ndarray, border: str = "open"):
-    return instance_boundaries(instances_of(mask[None], [1]), np.array([0]), border=border)
 
 
 @given(images(overlap=True), st.sampled_from(["open", "closed"]), st.randoms(use_true_random=False))
@@ -44,27 +41,10 @@ def test_boundaries_are_the_pixels_with_an_outside_neighbour(side, border, rando
 
 
 def test_a_nucleus_that_fills_its_image_has_the_border_of_the_image_for_its_boundary_under_both_rules():
-    found = [boundary_of(np.ones((3, 4), bool), border).points_of(0).tolist() for border in ("open", "closed")]
-    assert found[0] == found[1] == [[y, x] for y in range(3) for x in range(4) if (y, x) not in ((1, 1), (1, 2))]
-
-
-@given(pairs_of_images(overlap=True, most=1), st.sampled_from(["open", "closed"]))
-def test_distances_equal_their_definition_and_scikit_image(pair, border):
-    (reference, _), (prediction, _) = pair
-    if not len(reference) or not len(prediction):
-        return
-    sides = [boundary_of(mask[0], border) for mask in (reference, prediction)]
-    pictures = []
-    for side, mask in zip(sides, (reference[0], prediction[0]), strict=True):
-        picture = np.zeros_like(mask)
-        picture[tuple(side.points_yx)] = True
-        pictures.append(picture)
-    found = surface_measures(*sides)
-    maximum, percentile = found.hausdorff_px, found.hausdorff95_px
-    directed = [directed_distances(*pictures), directed_distances(*pictures[::-1])]
-    assert maximum[0] == pytest.approx(max(map(max, directed)), abs=1e-12)
-    assert maximum[0] == pytest.approx(hausdorff_distance(*pictures), abs=1e-12)
-    assert percentile[0] == pytest.approx(max(np.percentile(d, 95) for d in directed), abs=1e-12)
+    full = instances_of(np.ones((1, 3, 4), bool), [1])
+    border = [[y, x] for y in range(3) for x in range(4) if (y, x) not in ((1, 1), (1, 2))]
+    for rule in ("open", "closed"):
+        assert instance_boundaries(full, np.array([0]), border=rule).points_of(0).tolist() == border
 
 
 def test_the_percentile_is_an_argument():
@@ -72,12 +52,6 @@ def test_the_percentile_is_an_argument():
     sides = [Boundaries(p.T, np.array([0]), np.array([len(p)])) for p in (points, points[:1])]
     assert surface_measures(*sides, percentile=50.0).hausdorff95_px.tolist() == [10.0]
     assert surface_measures(*sides, percentile=95.0).hausdorff95_px.tolist() == [19.0]
-
-
-def test_no_pairs_give_no_distances():
-    empty = instance_boundaries(instances_from_labels(np.zeros((3, 3), int)), np.array([], int), border="open")
-    found = surface_measures(empty, empty)
-    assert found.hausdorff_px.tolist() == found.hausdorff95_px.tolist() == []
 
 
 # --- inner bands, against erosion in scipy ----------------------------------------------------------------------------
@@ -105,23 +79,10 @@ def expected_of(reference: np.ndarray, prediction: np.ndarray, pairs: list[tuple
     return expected
 
 
-@given(
-    pairs_of_images(overlap=True, most=4, largest=14),
-    st.integers(1, 6),
-    st.sampled_from(["open", "closed"]),
-    st.randoms(use_true_random=False),
-)
-def test_bands_are_what_erosion_in_scipy_takes_away(pair, width_px, border, random):
-    (reference, _), (prediction, _) = pair
-    every = [(i, j) for i in range(len(reference)) for j in range(len(prediction))]
-    pairs = random.choices(every, k=random.randint(0, 5)) if every else []
-    found = overlaps_of(reference, prediction, pairs, width_px=width_px, border=border)
-    assert found == expected_of(reference, prediction, pairs, width_px, border)
-
-
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["open", "closed"]))
 @example(3, 1, "open")
-def test_bands_of_nuclei_with_holes_and_many_parts_are_too(seed, width_px, border):
+def test_bands_are_what_erosion_in_scipy_takes_away(seed, width_px, border):
+    """Nuclei with holes and many parts."""
     rng = np.random.default_rng(seed)
     shape = rng.integers(1, 24, 2)
     sides = []
@@ -150,15 +111,12 @@ def test_closed_bands_are_those_of_the_published_program(pair, width_px):
     assert found == [(np.count_nonzero(p & q), np.count_nonzero(p | q))]
 
 
-@pytest.mark.parametrize("border", ["open", "closed"])
-@pytest.mark.parametrize("with_hole", [False, True])
-def test_a_wide_band_is_the_whole_nucleus(border, with_hole):
-    masks = np.zeros((2, 12, 15), bool)
-    masks[0, 2:9, 3:12] = masks[1, 3:10, 3:12] = True
-    if with_hole:
-        masks[:, 5, 6] = False
-    expected = np.count_nonzero(masks[0] & masks[1]), np.count_nonzero(masks[0] | masks[1])
-    for width_px in (4, 12, 10**9):
+def test_a_wide_band_is_the_whole_nucleus():
+    for border, hole, width_px in product(("open", "closed"), ([], [6]), (4, 12, 10**9)):
+        masks = np.zeros((2, 12, 15), bool)
+        masks[0, 2:9, 3:12] = masks[1, 3:10, 3:12] = True
+        masks[:, 5, hole] = False
+        expected = np.count_nonzero(masks[0] & masks[1]), np.count_nonzero(masks[0] | masks[1])
         assert overlaps_of(masks[:1], masks[1:], [(0, 0)], width_px=width_px, border=border) == [expected]
 
 
@@ -173,17 +131,11 @@ def test_pairs_do_not_touch_each_other():
     masks = np.ones((2, 6, 4), bool)
     masks[0, :, 0] = masks[1, 2, 2] = False
     pairs = [(0, 0), (1, 1), (0, 1), (1, 0)] * 3
-    for border in ("open", "closed"):
-        for width_px in (1, 2, 3, 5):
-            found = overlaps_of(masks, masks, pairs, width_px=width_px, border=border)
-            assert found == expected_of(masks, masks, pairs, width_px, border)
-
-
-@pytest.mark.parametrize("width_px", [0, -2])
-def test_a_band_without_width_is_refused(width_px):
-    full = np.ones((1, 5, 7), bool)
+    for border, width_px in product(("open", "closed"), (1, 2, 3, 5)):
+        found = overlaps_of(masks, masks, pairs, width_px=width_px, border=border)
+        assert found == expected_of(masks, masks, pairs, width_px, border)
     with pytest.raises(ValueError, match="at least 1"):
-        overlaps_of(full, full, [(0, 0)], width_px=width_px, border="open")
+        overlaps_of(masks, masks, pairs, width_px=0, border="open")
 
 
 # --- surface Dice by length of contour, as surface-distance defines it ------------------------------------------------
@@ -272,8 +224,8 @@ def test_several_nuclei_of_an_image_have_the_contours_that_each_has_alone():
 TOLERANCES = [0.0, 0.9, 1.0, np.sqrt(2), 1.5, 2.0, np.sqrt(5), 3.7, np.inf]
 
 
-def outlines_of(masks: np.ndarray) -> Boundaries:
-    return instance_boundaries(instances_of(masks, [1] * len(masks)), np.arange(len(masks)), border="closed")
+def outlines_of(masks: np.ndarray, border: str = "closed") -> Boundaries:
+    return instance_boundaries(instances_of(masks, [1] * len(masks)), np.arange(len(masks)), border=border)
 
 
 def outlines(*entries: list[tuple[int, int]]) -> Boundaries:
@@ -295,18 +247,23 @@ def directed(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return distance_transform_edt(~b)[a]
 
 
-@given(pairs_of_images(overlap=True, most=4), st.lists(st.sampled_from(TOLERANCES), min_size=4, max_size=4))
-def test_measures_are_their_definitions_on_distance_transforms(pair, tolerances):
+@given(
+    pairs_of_images(overlap=True, most=4),
+    st.lists(st.sampled_from(TOLERANCES), min_size=4, max_size=4),
+    st.sampled_from(["open", "closed"]),
+)
+def test_measures_are_their_definitions_on_distance_transforms(pair, tolerances, border):
     (reference, _), (prediction, _) = pair
     count = min(len(reference), len(prediction))
     tolerance = np.array(tolerances[:count])
     sides = [masks[:count] for masks in (reference, prediction)]
-    found = surface_measures(*map(outlines_of, sides), tolerance_px=tolerance, mean=True)
+    found = surface_measures(*(outlines_of(side, border) for side in sides), tolerance_px=tolerance, mean=True)
     for t in range(count):
-        p, q = (boundary(masks[t], "closed") for masks in sides)
+        p, q = (boundary(masks[t], border if boundary(masks[t], border).any() else "closed") for masks in sides)
         there, back = directed(p, q), directed(q, p)
         points = len(there) + len(back)
         assert found.hausdorff_px[t] == pytest.approx(max(there.max(), back.max()), abs=1e-12)
+        assert found.hausdorff_px[t] == pytest.approx(hausdorff_distance(p, q), abs=1e-12)  # of scikit-image
         assert found.hausdorff95_px[t] == pytest.approx(max(np.percentile(d, 95) for d in (there, back)), abs=1e-12)
         assert found.mean_surface_distance_px[t] == pytest.approx((there.sum() + back.sum()) / points, abs=1e-12)
         near = np.count_nonzero(np.concatenate([there, back]) <= tolerance[t] + 1e-9)
@@ -350,12 +307,10 @@ def test_a_batch_a_pair_alone_and_trees_give_the_same_digits(monkeypatch):
         assert digits(everything(*sides)) == together
 
 
-@pytest.mark.parametrize(
-    "tolerance_px, inside", [(0.6 / 0.2, True), (np.sqrt(9 - 1e-9), False), (np.nextafter(3, 4), True)]
-)
-def test_a_rounded_quotient_of_um_loses_no_pixel(tolerance_px, inside):
-    found = surface_measures(outlines([(0, 0)]), outlines([(0, 3)]), tolerance_px=np.array([tolerance_px]))
-    assert found.surface_dice.tolist() == [float(inside)]
+def test_a_rounded_quotient_of_um_loses_no_pixel():
+    for tolerance_px, inside in ((0.6 / 0.2, 1.0), (np.sqrt(9 - 1e-9), 0.0), (np.nextafter(3, 4), 1.0)):
+        found = surface_measures(outlines([(0, 0)]), outlines([(0, 3)]), tolerance_px=np.array([tolerance_px]))
+        assert found.surface_dice.tolist() == [inside]
 
 
 def test_a_root_as_tolerance_reaches_its_square():
@@ -366,18 +321,18 @@ def test_a_root_as_tolerance_reaches_its_square():
         assert set(surface_measures(*sides, tolerance_px=root).surface_dice.tolist()) == {reached}
 
 
-@pytest.mark.parametrize("scale", [1, 40, 10_000, 1_000_000])
-def test_measures_are_exact_whatever_the_extent(scale):
-    found = everything(outlines([(0, 0), (0, 3 * scale), (4 * scale, 0)]), outlines([(0, 0)]), 3.0 * scale)
-    assert digits(found)[0] == [4.0 * scale]
-    assert digits(found)[2:] == [[7.0 * scale / 4], [0.75]]
+def test_measures_are_exact_whatever_the_extent():
+    for scale in (1, 40, 10_000, 1_000_000):
+        found = everything(outlines([(0, 0), (0, 3 * scale), (4 * scale, 0)]), outlines([(0, 0)]), 3.0 * scale)
+        assert digits(found)[0] == [4.0 * scale]
+        assert digits(found)[2:] == [[7.0 * scale / 4], [0.75]]
 
 
-def test_only_what_is_asked_for_is_measured():
+def test_only_what_is_asked_for_is_measured_and_nothing_of_no_pair():
     found = surface_measures(outlines([(0, 0)]), outlines([(3, 4)]))
     assert found.hausdorff_px.tolist() == found.hausdorff95_px.tolist() == [5.0]
-    assert found.mean_surface_distance_px is None
-    assert found.surface_dice is None
+    assert found.mean_surface_distance_px is found.surface_dice is None
+    assert digits(everything(outlines(), outlines())) == [[], [], [], []]
 
 
 def test_the_published_case_of_surface_distance_differs_by_where_the_surface_lies(shared_data):
@@ -434,30 +389,29 @@ def test_every_pair_of_a_crowded_image_has_its_own_measures_between_those_of_sma
         assert found["boundary_iou"].tolist() == (4 / (4 + longer)).tolist()
 
 
-@pytest.mark.parametrize(
-    "tolerance_px, width_px", [(0.3, 1), (1.0, 1), (1.49, 1), (1.5, 2), (2.4, 2), (2.5, 3), (3.2, 3)]
-)
-def test_the_band_of_boundary_iou_is_as_wide_as_the_rounded_tolerance_and_at_least_one_pixel(tolerance_px, width_px):
+def band_iou(reference: np.ndarray, prediction: np.ndarray, width_px: int, border: str) -> float:
+    p, q = (band(labels > 0, width_px, border) for labels in (reference, prediction))
+    return (p & q).sum() / (p | q).sum()
+
+
+def test_the_band_of_boundary_iou_is_as_wide_as_the_rounded_tolerance_and_at_least_one_pixel():
     reference, prediction = np.zeros((2, 30, 34), int)
     reference[4:22, 5:25] = prediction[5:24, 6:27] = 1
-
-    def band(labels: np.ndarray) -> np.ndarray:
-        return (labels > 0) & ~binary_erosion(labels > 0, np.ones((3, 3)), iterations=width_px)
-
-    p, q = band(reference), band(prediction)
-    counts = counts_of({"image": (reference, prediction)}, measures=["iou", "boundary_iou"], tolerance_px=tolerance_px)
-    assert counts["image"].measures["boundary_iou"].tolist() == [(p & q).sum() / (p | q).sum()]
+    for tolerance, width in ((0.3, 1), (1.0, 1), (1.49, 1), (1.5, 2), (2.4, 2), (2.5, 3), (3.2, 3)):
+        images = {"image": (reference, prediction)}
+        found = counts_of(images, measures=["iou", "boundary_iou"], tolerance_px=tolerance)["image"].measures
+        assert found["boundary_iou"].tolist() == [band_iou(reference, prediction, width, "closed")]
 
 
-@pytest.mark.parametrize(("boundary", "distance", "band_iou"), [("closed", 3.0, 24 / 50), ("open", 6.0, 12 / 24)])
-def test_the_border_of_the_image_is_an_outline_as_the_challenge_says(boundary, distance, band_iou):
+@pytest.mark.parametrize(("boundary", "distance", "expected"), [("closed", 3.0, 24 / 50), ("open", 6.0, 12 / 24)])
+def test_the_border_of_the_image_is_an_outline_as_the_challenge_says(boundary, distance, expected):
     """Both nuclei are as wide as the image; under open only the lower edges, and the upper one inside, are outlines."""
     reference, prediction = np.zeros((2, 20, 12), int)
     reference[:10] = prediction[3:10] = 1
     options = {"measures": ["iou", "hausdorff_px", "boundary_iou"], "tolerance_px": 1}
     counts = counts_of({"image": (reference, prediction)}, boundary=boundary, **options)
     assert counts["image"].measures["hausdorff_px"].tolist() == [distance]
-    assert counts["image"].measures["boundary_iou"].tolist() == [band_iou]
+    assert counts["image"].measures["boundary_iou"].tolist() == [expected]
 
 
 def test_nuclei_at_the_edges_of_images_of_different_sizes_are_measured_as_those_of_one_image():
@@ -469,11 +423,6 @@ def test_nuclei_at_the_edges_of_images_of_different_sizes_are_measured_as_those_
         images[name] = reference, prediction
     options = {"boundary": "open", "measures": ["iou", "hausdorff_px", "boundary_iou"], "tolerance_px": 2}
     together = counts_of(images, **options)
-    for name, (reference, prediction) in images.items():
-
-        def band(labels: np.ndarray) -> np.ndarray:
-            return (labels > 0) & ~binary_erosion(labels > 0, np.ones((3, 3)), iterations=2, border_value=1)
-
-        p, q = band(reference), band(prediction)
-        assert together[name].measures["boundary_iou"].tolist() == [(p & q).sum() / (p | q).sum()]
+    for name, sides in images.items():
+        assert together[name].measures["boundary_iou"].tolist() == [band_iou(*sides, 2, "open")]
         assert together[name].measures["hausdorff_px"].tolist() == [np.hypot(1, 2)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from endless import not_endless
 from every_format import CASES, SIDES, challenge_document, write_files, write_rules
 from preset_files import score, squares_xml, write
 from pydantic import ValidationError
@@ -34,12 +34,6 @@ def refusal(**rules) -> list[str]:
     return [str(finding) for finding in error.value.findings]
 
 
-def refused_cases(text: str) -> list[str]:
-    with pytest.raises(ChallengeBroken) as error:
-        read_cases(text)
-    return [str(finding) for finding in error.value.findings]
-
-
 def test_three_keys_and_a_list_of_cases_are_a_challenge(tmp_path):
     (tmp_path / "challenge.toml").write_text('format_version = 1\nname = "mine"\npreset = "monusac2020"\n')
     (tmp_path / "cases.csv").write_text(THREE_CASES)
@@ -48,50 +42,9 @@ def test_three_keys_and_a_list_of_cases_are_a_challenge(tmp_path):
     assert challenge.cases == (Case("a", "P1", 30, 40), Case("b", "P2", 20, 10))
 
 
-@pytest.mark.parametrize("preset", preset_names())
-def test_every_preset_is_complete(preset):
-    assert Challenge.from_preset(preset, name="x").name == "x"
-    assert preset_text(preset).startswith("# ")
-
-
-@pytest.mark.parametrize(
-    "rules, line",
-    [
-        ({"reference": {"overlap": "paint"}},
-         "[invalid-rule] challenge.toml: reference.overlap: 'paint'; expected 'keep', 'last', 'first', 'smallest', "
-         "'class_order' or 'ignore'."),
-        ({"submission": {"missing_cases": "worst"}},
-         "[unknown-key] challenge.toml: submission.missing_cases: a key that is not known; expected one of "
-         "'case_key', 'case_names', 'class_map', 'class_values', 'coordinates', 'duplicates', "
-         "'files', 'format', 'input', 'missing_case', 'missing_class_file', "
-         "'skip_cases', 'skip_classes' or 'socket'. Did you mean 'missing_case'?"),
-        ({"matching": {"rules": [{"name": "a", "rule": "iou_above", "class_aware": True, "ties": "first_pixel"}]}},
-         "[missing-rule] challenge.toml: matching.rules.0.threshold: missing; expected a value, since every rule "
-         "that can change a score must be written. Add the key, or start from a preset."),
-        ({"reference": {"ignore": {"policy": "drop_overlapping"}}},
-         "[contradictory-rules] challenge.toml: reference.ignore.fraction: None with policy 'drop_overlapping'; "
-         "expected a fraction with the policy 'drop_overlapping' or 'drop_unmatched', and only with them."),
-        ({"reference": {"overlap_scope": "class"}},
-         "[contradictory-rules] challenge.toml: reference.overlap_scope: 'class' with overlap 'class_order'; "
-         "expected 'image', since the order of the classes decides between classes."),
-        ({"classes": [{"name": "A"}, {"name": "B", "aliases": ["a"]}]},
-         "[contradictory-rules] challenge.toml: classes: 'a' stands for two classes; expected names and aliases "
-         "that differ from each other and from reference.ignore.classes, also when upper and lower case are the "
-         "same."),
-        ({"submission": {"files": "{case}.tif"}},
-         "[contradictory-rules] challenge.toml: submission.files: no {class} and no class_map although there are "
-         "several classes; expected a way to tell the class of a nucleus."),
-        ({"submission": {"files": "../{case}/{class}"}},
-         "[invalid-rule] challenge.toml: submission.files: '../{case}/{class}'; expected a relative path with '/' "
-         "between its parts, without '..'."),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)  # fmt: skip
-def test_a_refusal_names_the_key_and_the_way_out(rules, line):
-    assert refusal(**rules) == [line]
-
-
 A_POINT_RULE = {"name": "a", "rule": "centroid", "class_aware": True, "ties": "first_pixel"}
+AN_IOU_RULE = {"name": "a", "rule": "iou_above", "class_aware": True, "ties": "first_pixel"}
+CORNERS = {"format": "geojson", "files": "{case}.geojson", "origin": "pixel_centre", "vertices": "exact"}
 OWN = "; expected only keys that say something about this format."
 NEEDED = (
     "; expected a value, since every rule that can change a score must be written. Add the key, or start from a preset."
@@ -99,31 +52,51 @@ NEEDED = (
 
 
 @pytest.mark.parametrize("rules, starts, ends", [
-    ({"reference": {"format": "geojsn"}}, "[invalid-rule] challenge.toml: reference.format: 'geojsn'; expected one "
-     "of the formats 'aperio_xml', ", "or 'counts_csv'. Did you mean 'geojson'?"),
-    ({"reference": {"units": "px"}}, "[contradictory-rules] challenge.toml: reference.units: given with the format "
-     "'aperio_xml'", OWN),
+    ({"reference": {"overlap": "paint"}},
+     "[invalid-rule] reference.overlap: 'paint'; expected 'keep', 'last', 'first', 'smallest', 'class_order' or "
+     "'ignore'.", ""),
+    ({"submission": {"missing_cases": "worst"}},
+     "[unknown-key] submission.missing_cases: a key that is not known; expected one of 'case_key', 'case_names', "
+     "'class_map', 'class_values', 'coordinates', 'duplicates', 'files', 'format', 'input', 'missing_case', "
+     "'missing_class_file', 'skip_cases', 'skip_classes' or 'socket'.", " Did you mean 'missing_case'?"),
+    ({"matching": {"rules": [AN_IOU_RULE]}}, "[missing-rule] matching.rules.0.threshold: missing", NEEDED),
+    ({"matching": {"rules": [A_POINT_RULE]}},
+     "[invalid-rule] matching.rules.0.rule: 'centroid'; expected one of the matching rules 'iou_above', ",
+     "or 'confidence_first'."),
+    ({"reference": {"ignore": {"policy": "drop_overlapping"}}},
+     "[contradictory-rules] reference.ignore.fraction: None with policy 'drop_overlapping'; expected a fraction with "
+     "the policy 'drop_overlapping' or 'drop_unmatched', and only with them.", ""),
+    ({"reference": {"ignore": {"clases": ["x"]}}},
+     "[unknown-key] reference.ignore.clases: a key that is not known; expected one of 'classes', 'fraction' or "
+     "'policy'.", " Did you mean 'classes'?"),
+    ({"reference": {"overlap_scope": "class"}},
+     "[contradictory-rules] reference.overlap_scope: 'class' with overlap 'class_order'; expected 'image', since the "
+     "order of the classes decides between classes.", ""),
+    ({"classes": [{"name": "A"}, {"name": "B", "aliases": ["a"]}]},
+     "[contradictory-rules] classes: 'a' stands for two classes; expected names and aliases that differ from each "
+     "other and from reference.ignore.classes, also when upper and lower case are the same.", ""),
+    ({"submission": {"files": "{case}.tif"}},
+     "[contradictory-rules] submission.files: no {class} and no class_map although there are several classes; expected "
+     "a way to tell the class of a nucleus.", ""),
+    ({"submission": {"files": "../{case}/{class}"}},
+     "[invalid-rule] submission.files: '../{case}/{class}'; expected a relative path with '/' between its parts, "
+     "without '..'.", ""),
+    ({"reference": {"format": "geojsn"}},
+     "[invalid-rule] reference.format: 'geojsn'; expected one of the formats 'aperio_xml', ",
+     "or 'counts_csv'. Did you mean 'geojson'?"),
+    ({"reference": {"units": "px"}},
+     "[contradictory-rules] reference.units: given with the format 'aperio_xml'", OWN),
     ({"submission": {"format": "points_json", "files": "{case}.json", "origin": "pixel_centre"}},
-     "[missing-rule] challenge.toml: submission.units: missing", NEEDED),
-    ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "point",
-                     "vertices": "exact"}},
-     "[contradictory-rules] challenge.toml: submission.vertices: given with the format 'geojson' of points", OWN),
-    ({"submission": {"format": "geojson", "files": "{case}.json", "origin": "pixel_centre", "shape": "outline",
-                     "vertices": "exact"}}, "[missing-rule] challenge.toml: submission.vanished: missing", NEEDED),
-    ({"reference": 3}, "[invalid-rule] challenge.toml: reference: '3'; ", "expected a table."),
-    ({"matching": {"rules": [A_POINT_RULE]}}, "[invalid-rule] challenge.toml: matching.rules.0.rule: 'centroid'; "
-     "expected one of the matching rules 'iou_above', ", "or 'confidence_first'."),
-    ({"reference": {"ignore": {"clases": ["x"]}}}, "[unknown-key] challenge.toml: reference.ignore.clases: a key "
-     "that is not known; expected one of 'classes', 'fraction' or 'policy'.", " Did you mean 'classes'?"),
+     "[missing-rule] submission.units: missing", NEEDED),
+    ({"submission": {**CORNERS, "shape": "point"}},
+     "[contradictory-rules] submission.vertices: given with the format 'geojson' of points", OWN),
+    ({"submission": {**CORNERS, "shape": "outline"}}, "[missing-rule] submission.vanished: missing", NEEDED),
+    ({"reference": 3}, "[invalid-rule] reference: '3'; ", "expected a table."),
 ])  # fmt: skip
-def test_a_refusal_knows_the_keys_of_the_format(rules, starts, ends):
+def test_a_refusal_names_the_key_and_the_way_out(rules, starts, ends):
     (line,) = refusal(**rules)
-    assert (line[: len(starts)], line[-len(ends) :]) == (starts, ends)
-
-
-def test_none_is_as_good_as_no_key():
-    without = Challenge.from_preset("monusac2020", name="x")
-    assert Challenge.from_preset("monusac2020", name="x", submission={"units": None}).hash == without.hash
+    line = line.replace(" challenge.toml:", "")
+    assert (line[: len(starts)], line[len(line) - len(ends) :]) == (starts, ends)
 
 
 def test_all_faults_come_in_one_pass():
@@ -147,27 +120,26 @@ def test_missing_files_are_named(tmp_path):
         Challenge.load(tmp_path)
 
 
-A_LINE = "a = 1\n"
 COSTLY = {
     "one long key": ".".join("a" * 50_000) + " = 1",
     "long keys": "".join(f"k{i}" + ".a" * 500 + " = 1\n" for i in range(900)),
     "quoted keys": '"," . ' * 20_000 + "a = 1",
     "a table with a long name": "[a" + ".a" * 5_000 + "]\n" + "".join(f"k{i} = 1\n" for i in range(90_000)),
     "deep arrays": "a = " + "[" * 100_000,
+    "deep arrays that end": "a = " + "[" * 5000 + "]" * 5000,
     "deep tables": "a = " + "{a = " * 100_000,
     "digits": "format_version = " + "9" * 900_000,
+    "few digits": "format_version = " + "1" * 5000,
     "digits of base 16": "format_version = 0x" + "f" * 900_000,
-    "many lines": A_LINE * 200_000,
+    "many lines": "a = 1\n" * 200_000,
 }
 
 
 @pytest.mark.parametrize("text", COSTLY.values(), ids=COSTLY)
 def test_a_challenge_that_takes_long_to_parse_is_refused_before(tmp_path, text):
     (tmp_path / "challenge.toml").write_text(text)
-    began = time.process_time()
-    with pytest.raises(ChallengeBroken):
+    with not_endless(), pytest.raises(ChallengeBroken):
         Challenge.load(tmp_path)
-    assert time.process_time() - began < 2
 
 
 def test_nobody_parses_toml_of_others_but_one_function():
@@ -179,25 +151,20 @@ def test_nobody_parses_toml_of_others_but_one_function():
         assert parse_settings([f"method={long}"]) == {"method": long}
 
 
-def test_another_ranking_leaves_the_hash_alone_since_it_changes_no_score():
-    plain = Challenge.from_preset("monusac2020", name="x")
-    ranking = {"method": "median_of_ranks", "significance_level": 0.01, "seed": 7}
-    assert Challenge.from_preset("monusac2020", name="x", ranking=ranking).hash == plain.hash
-
-
-def test_the_hash_knows_every_rule_and_every_case_but_not_their_order():
-    cases = read_cases(THREE_CASES)
-    plain = Challenge.from_preset("monusac2020", name="x", cases=cases)
+def test_the_hash_knows_every_rule_and_every_case_but_not_their_order_nor_the_ranking():
     header, *rows = THREE_CASES.splitlines()
-    reordered = read_cases("\n".join([header, *rows[::-1]]))
-    assert Challenge.from_preset("monusac2020", name="x", cases=reordered).hash == plain.hash
-    others = [
-        Challenge.from_preset("monusac2020", name="x", cases=cases[:1]),
-        Challenge.from_preset("monusac2020", name="x", cases=cases, metrics={"boundary": "closed"}),
-        Challenge.from_preset("monusac2020", name="x", cases=cases, aggregation={"undefined": "worst"}),
-    ]
-    assert len({plain.hash, *(other.hash for other in others)}) == 4
-    assert re.fullmatch("[0-9a-f]{64}", plain.hash)
+    cases, reordered = read_cases(THREE_CASES), read_cases("\n".join([header, *rows[::-1]]))
+
+    def hash_of(**rules) -> str:
+        return Challenge.from_preset("monusac2020", name="x", **{"cases": cases, **rules}).hash
+
+    plain = hash_of()
+    ranking = {"method": "median_of_ranks", "significance_level": 0.01, "seed": 7}
+    for same in ({"cases": reordered}, {"ranking": ranking}, {"submission": {"units": None}}):
+        assert hash_of(**same) == plain
+    others = [{"cases": cases[:1]}, {"metrics": {"boundary": "closed"}}, {"aggregation": {"undefined": "worst"}}]
+    assert len({plain, *(hash_of(**rules) for rules in others)}) == 4
+    assert re.fullmatch("[0-9a-f]{64}", plain)
 
 
 @pytest.mark.parametrize("text, line", [
@@ -217,9 +184,13 @@ def test_the_hash_knows_every_rule_and_every_case_but_not_their_order():
     ("case,height,width,stratum\na,5,5,a/b\n", "[invalid-cases] cases.csv, line 2: stratum 'a/b'; expected a name"),
     ("case,group,height,width\na,a/b,5,5\n", "[invalid-cases] cases.csv, line 2: group 'a/b'; expected a name of"),
     ("case,height,width\na,4000001,5\n", "[invalid-cases] cases.csv, line 2: height '4000001'; expected a whole"),
+    *((f"case,height,width,{column}\na,10,10,{size}\n", f"[invalid-cases] cases.csv, line 2: {column} '{size}'")
+      for column in ("spacing_um", "area_mm2") for size in ("1e307", "1e-320", "1000001")),
 ])  # fmt: skip
 def test_a_bad_row_is_named_by_its_line(text, line):
-    assert refused_cases(text)[0].startswith(line)
+    with pytest.raises(ChallengeBroken) as error:
+        read_cases(text)
+    assert str(error.value.findings[0]).startswith(line)
 
 
 def test_cases_are_in_the_order_of_their_groups_then_names():
@@ -232,7 +203,8 @@ def test_a_case_without_group_is_a_group_of_its_own():
     assert read_cases("case, group ,height,width\na,,5,6\n") == (Case("a", "a", 5, 6),)
     cells = "case,height,width,offset_y,index,stratum,area_mm2\na, 5,6,-2.5,0,colon,1.5\n"
     assert read_cases(cells) == (Case("a", "a", 5, 6, None, 0, (0.0, -2.5), "colon", 1.5),)
-    assert read_cases("\ufeffcase,height,width,spacing_um\na,5,6,0.25\n".lstrip("\ufeff"))[0].spacing_um == 0.25
+    for size in ("0.000001", "0.25", "1000000"):
+        assert read_cases(f"case,height,width,spacing_um\na,10,10,{size}\n")[0].spacing_um == float(size)
 
 
 def test_all_that_a_validator_finds_is_carried_through_pydantic_as_findings():
@@ -256,33 +228,25 @@ def finding(where: str, got: str = "-1", code: str = "invalid-rule") -> Finding:
     return Finding(code, where, got, "something else", "Change it.")
 
 
-def test_fifty_thousand_equal_mistakes_are_one_line_with_three_examples():
-    lines = render_findings(finding(f"place {n:05}") for n in range(50_000))
-    assert lines == [
-        "[invalid-rule] place 00000, place 00001, place 00002 and 49,997 more: -1; expected something else. Change it."
-    ]
-
-
-def test_different_values_are_shown_for_three_places():
-    line = render_findings([finding("a", "-1"), finding("b", "-2"), finding("c", "-3"), finding("d", "-4")])[0]
+def test_equal_mistakes_are_one_line_with_three_examples_whatever_their_order():
+    """Different values are shown for three places, too."""
+    many = [finding(f"place {n:05}") for n in range(5000)]
+    assert render_findings(many) == render_findings(many[::-1]) == [
+        "[invalid-rule] place 00000, place 00001, place 00002 and 4,997 more: -1; expected something else. Change it."
+    ]  # fmt: skip
+    (line,) = render_findings([finding("a", "-1"), finding("b", "-2"), finding("c", "-3"), finding("d", "-4")])
     assert line.startswith("[invalid-rule] a: -1 (also b: -2; c: -3; 1 more); expected something else.")
-
-
-def test_the_order_of_findings_changes_nothing():
     findings = [finding("b"), finding("a"), finding("z", code="unknown-key")]
     assert render_findings(findings) == render_findings(findings[::-1])
 
 
-@pytest.mark.parametrize("number", [1, 3, 40])
-def test_the_summary_fits_the_line_that_the_platform_shows(number):
-    findings = [Finding("invalid-rule", "x" * 100, "got", f"rule {n}", "y" * 90) for n in range(number)]
-    summary = render_summary(findings, intro="Submission rejected:")
-    assert len(summary) <= 1000
-    assert "\n" not in summary
-    assert number < 5 or "more kinds of problem)" in summary
-
-
-def test_a_single_endless_finding_is_cut():
+def test_the_summary_fits_the_line_that_the_platform_shows():
+    for number in (1, 3, 40):
+        findings = [Finding("invalid-rule", "x" * 100, "got", f"rule {n}", "y" * 90) for n in range(number)]
+        summary = render_summary(findings, intro="Submission rejected:")
+        assert len(summary) <= 1000
+        assert "\n" not in summary
+        assert number < 5 or "more kinds of problem)" in summary
     assert len(render_summary([finding("x" * 5000)], intro="Submission rejected:")) <= 1000
 
 
@@ -296,23 +260,10 @@ def test_suggestions_ignore_case_and_stay_silent_when_nothing_is_close():
     assert did_you_mean("zzz", ["Epithelial"]) == ""
 
 
-@pytest.mark.parametrize(
-    "toml",
-    ["a" + ".a" * 5000 + " = 1", "a = " + "[" * 5000 + "]" * 5000, "format_version = " + "1" * 5000],
-    ids=["dotted", "nested", "long number"],
-)
-def test_hostile_toml_is_refused_by_a_finding(toml, tmp_path):
-    (tmp_path / "challenge.toml").write_text(f'name = "x"\npreset = "monusac2020"\n{toml}\n')
-    (tmp_path / "cases.csv").write_text(THREE_CASES)
-    with pytest.raises(ChallengeBroken):
-        Challenge.load(tmp_path)
-
-
 def test_another_format_than_that_of_the_preset_does_not_keep_the_keys_of_the_preset():
-    changed = Challenge.from_preset(
-        "monusac2020", name="x", reference={"format": "label_image", "files": "reference/{case}/{class}.tif"}
-    )
-    assert changed.reference.value("vertices") is None
+    masks = {"format": "label_image", "files": "reference/{case}/{class}.tif"}
+    assert Challenge.from_preset("monusac2020", name="x", reference=masks).reference.value("vertices") is None
+    assert Challenge.from_preset("monusac2020", name="x", reference={"format": "aperio_xml"}).reference.vertices
 
 
 LABELS = {"format": "label_image", "files": "reference/{case}.tif", "class_table": "reference/{case}.csv"}
@@ -344,30 +295,12 @@ def test_overlaps_are_kept_if_both_sides_can_hold_them_and_the_formats_are_not_t
     assert changed.reference.overlap == rule
 
 
-def test_keys_of_the_format_of_the_preset_stay():
-    assert Challenge.from_preset("monusac2020", name="x", reference={"format": "aperio_xml"}).reference.vertices
-
-
-@pytest.mark.parametrize("side", ["reference", "submission"])
-@pytest.mark.parametrize("name", ["Epithelial", "LYMPHOCYTE"])
-def test_a_class_cannot_be_skipped(side, name):
-    document = challenge_document("geojson outlines")
-    document[side] |= {"skip_classes": (name,)}
-    with pytest.raises(ChallengeBroken, match=f"contradictory-rules.*{side}.skip_classes"):
-        Challenge.build(document)
-
-
-@pytest.mark.parametrize("column", ["spacing_um", "area_mm2"])
-@pytest.mark.parametrize("size", ["1e307", "1e-320", "1000001"])
-def test_a_size_that_no_image_has_is_refused_before_it_overflows(column, size):
-    with pytest.raises(ChallengeBroken) as caught:
-        read_cases(f"case,height,width,{column}\na,10,10,{size}\n")
-    assert f"line 2: {column} '{size}'" in str(caught.value)
-
-
-def test_sizes_at_their_bounds_are_taken():
-    for size in ("0.000001", "1000000"):
-        assert read_cases(f"case,height,width,spacing_um\na,10,10,{size}\n")[0].spacing_um == float(size)
+def test_a_class_cannot_be_skipped():
+    for side, name in (("reference", "Epithelial"), ("submission", "LYMPHOCYTE")):
+        document = challenge_document("geojson outlines")
+        document[side] |= {"skip_classes": (name,)}
+        with pytest.raises(ChallengeBroken, match=f"contradictory-rules.*{side}.skip_classes"):
+            Challenge.build(document)
 
 
 # --- every preset loads, is taken over by its name, and scores a perfect submission -----------------------------------
@@ -400,6 +333,7 @@ def example_squares(challenge: Challenge) -> list[tuple[str, list[tuple[int, int
 def test_a_preset_is_taken_over_by_its_name_and_scores_a_perfect_submission(preset, tmp_path):
     challenge = copied_preset(preset, tmp_path / "challenge")
     assert challenge.cases == MADE
+    assert preset_text(preset).startswith("# ")
     written = tomllib.loads((tmp_path / "challenge" / "challenge.toml").read_text())
     assert set(written) <= {"format_version", "name", "version", "preset", "publish"}
     left_out = {"cases", "name", "publish"}  # init publishes what ranks
@@ -445,7 +379,7 @@ def write_numbered(document: dict[str, Any], folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", NUMBERED)
-def test_every_number_of_a_class_stands_for_it(kind, tmp_path):
+def test_every_number_of_a_class_stands_for_it_and_examples_have_the_first(kind, tmp_path):
     """The reference is written with the first numbers of the classes, the submission with others."""
     challenge = write_numbered(with_values(kind, BOTH, BOTH), tmp_path / "challenge")
     other = Challenge.build(with_values(kind, OTHER, OTHER))
@@ -453,10 +387,6 @@ def test_every_number_of_a_class_stands_for_it(kind, tmp_path):
     result = score_submission(challenge, tmp_path / "submission", workers=1)
     assert result.value("classification.accuracy.pooled") == 1.0
     assert result.value("detection.f1.pooled") == 1.0
-
-
-@pytest.mark.parametrize("kind", NUMBERED)
-def test_examples_are_written_with_the_first_number(kind):
     several, first = (Challenge.build(with_values(kind, values, values)) for values in (BOTH, ONE))
     written = [example_files(challenge, challenge.submission, CASES) for challenge in (several, first)]
     # The header of a .mat file holds the time at which it was written.
@@ -490,36 +420,18 @@ def test_pixels_of_merged_types_vote_together(tmp_path):
     assert counts["confusion_matrix"] == [[0, 0, 0], [0, 0, 0], [0, 0, 1]]
 
 
-# --- rules ------------------------------------------------------------------------------------------------------------
-
-
-def fault_of(values: Any) -> str:
-    with pytest.raises(ChallengeBroken) as caught:
-        Challenge.build(with_values("hovernet_mat", values, ONE))
-    (line,) = render_findings(caught.value.findings)
-    return line
-
-
-@pytest.mark.parametrize("values, line", [
-    ({"Epithelial": [1, 2], "Lymphocyte": 2},
-     "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
-     "once."),
-    ({"Epithelial": [1, 1], "Lymphocyte": 2},
-     "[contradictory-rules] challenge.toml: reference.class_values: the same value twice; expected every value "
-     "once."),
-    ({"Epithelial": [1, 0], "Lymphocyte": 2},
-     "[contradictory-rules] challenge.toml: reference.class_values: the value 0, which is the background; "
-     "expected values from 1."),
-    ({"Epithelial": [], "Lymphocyte": 2},
-     "[invalid-rule] challenge.toml: reference.class_values.Epithelial: '[]'; expected a whole number from 0 to "
-     "32,767, or a list of some."),
-    *(({"Epithelial": value, "Lymphocyte": 2},
-      f"[invalid-rule] challenge.toml: reference.class_values.Epithelial: {shown}; expected a whole number "
-      "from 0 to 32,767, or a list of some.") for value, shown in ((-1, "'-1'"), (32768, "'32768'"), (True,
-       "'True'"), ("a|b", "'a|b'"), (1.0, "'1.0'"))),
+@pytest.mark.parametrize("value, line", [
+    ([1, 2], "[contradictory-rules] reference.class_values: the same value twice; expected every value once."),
+    ([1, 1], "[contradictory-rules] reference.class_values: the same value twice; expected every value once."),
+    ([1, 0], "[contradictory-rules] reference.class_values: the value 0, which is the background; expected values from "
+     "1."),
+    *((value, f"[invalid-rule] reference.class_values.Epithelial: '{value}'; expected a whole number from 0 to 32,767, "
+       "or a list of some.") for value in ([], -1, 32768, True, "a|b", 1.0)),
 ])  # fmt: skip
-def test_what_is_wrong_with_the_numbers_is_told(values, line):
-    assert fault_of(values) == line
+def test_what_is_wrong_with_the_numbers_is_told(value, line):
+    with pytest.raises(ChallengeBroken) as caught:
+        Challenge.build(with_values("hovernet_mat", {"Epithelial": value, "Lymphocyte": 2}, ONE))
+    assert [found.replace(" challenge.toml:", "") for found in render_findings(caught.value.findings)] == [line]
 
 
 def test_one_number_and_a_list_of_it_are_the_same_rules():
@@ -529,20 +441,17 @@ def test_one_number_and_a_list_of_it_are_the_same_rules():
     assert plain == listed
     assert plain.hash == listed.hash
     assert plain.hash != Challenge.build(with_values("hovernet_mat", {"Epithelial": 1, "Lymphocyte": [2, 3]}, ONE)).hash
-    dumped = plain.model_dump(mode="json")["reference"]["class_values"]
-    assert dumped == {"Epithelial": 1, "Lymphocyte": 2}
-
-
-def test_dumped_rules_are_rules():
-    challenge = Challenge.build(with_values("hovernet_mat", BOTH, ONE))
-    rules = challenge.reference.model_dump(mode="json")
-    assert rules["class_values"] == BOTH
-    plain = {**rules, "skip_classes": (), "skip_cases": (), "ignore": {}}
-    assert type(challenge.reference).model_validate(plain) == challenge.reference
+    dumped = plain.model_dump(mode="json")["reference"]
+    assert dumped["class_values"] == {"Epithelial": 1, "Lymphocyte": 2}
+    again = {**dumped, "skip_classes": (), "skip_cases": (), "ignore": {}}
+    assert type(plain.reference).model_validate(again) == plain.reference  # dumped rules are rules
 
 
 def test_a_number_that_is_no_class_is_told_with_all_that_are(tmp_path):
+    """In a finding of a submission, and in the guide of the kit."""
     challenge = write_numbered(with_values("hovernet_mat", BOTH, BOTH), tmp_path / "challenge")
+    guide = (write_kit(challenge, tmp_path / "kit").folder / "GUIDE.md").read_text()
+    assert "- Epithelial = 1 or 3\n- Lymphocyte = 4 or 2\n" in guide
     other = Challenge.build(with_values("hovernet_mat", {"Epithelial": 9, "Lymphocyte": 2}, {**ONE, "Epithelial": 9}))
     write_files(tmp_path / "submission", example_files(other, other.submission, CASES[:1]))
     with pytest.raises(SubmissionRejected) as caught:
@@ -550,15 +459,6 @@ def test_a_number_that_is_no_class_is_told_with_all_that_are(tmp_path):
     line = render_findings(caught.value.findings)[0]
     assert "the value 9 for 2 nuclei" in line
     assert "0 for no class, 1 ('Epithelial'), 2 ('Lymphocyte'), 3 ('Epithelial'), 4 ('Lymphocyte')" in line
-
-
-# --- commands ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_guide_of_the_kit_lists_every_number(tmp_path):
-    challenge = write_numbered(with_values("hovernet_mat", BOTH, BOTH), tmp_path / "challenge")
-    guide = (write_kit(challenge, tmp_path / "kit").folder / "GUIDE.md").read_text()
-    assert "- Epithelial = 1 or 3\n- Lymphocyte = 4 or 2\n" in guide
 
 
 def test_a_single_file_is_converted_with_merged_types(tmp_path, capsys):

@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,6 +22,7 @@ from formats.json_outlines import GEOJSON
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.authoring.convert import convert_file
 from evaluation.challenge import Challenge
 from evaluation.decoding import json as bounded_json
 from evaluation.findings.errors import InputFault
@@ -32,6 +34,7 @@ from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.prepare import apply_ignore_region, convert_parts, prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
+from evaluation.instances.runs import select_instances
 from evaluation.model import Annotations, Case, Counts, Float64, Instances, LabelImage, Outlines, Points, Region
 from evaluation.model.annotations import runs_of
 from evaluation.model.instances import join_instances
@@ -75,8 +78,6 @@ def test_the_pieces_of_a_file_do_not_matter(rows, piece_bytes, at_once):
 
 
 def test_a_file_whose_classes_are_not_known_beforehand_finds_no_classes_in_them(tmp_path):
-    from evaluation.authoring.convert import convert_file
-
     (tmp_path / "a.geojson").write_text(json.dumps(document("geojson outlines", {"x": 7, "Epithelial": 0})))
     (written,) = convert_file(tmp_path / "a.geojson", tmp_path / "b", "geojson").files
     assert b"class_probabilities" not in written.read_bytes()
@@ -117,18 +118,14 @@ def test_the_platforms_files_are_written_without_them_since_its_schema_refuses_t
     assert b"class_prob" not in write_points_json(nuclei, names)
 
 
-@pytest.mark.parametrize("classes", [["Epithelial", "Lymphocyte"], ["Lymphocyte", "Epithelial"]])
-def test_conversion_keeps_them(tmp_path, classes):
-    from evaluation.authoring.convert import convert_file
-
-    source = document("polygons_json", {"Lymphocyte": 0.25, "Epithelial": 0.5})
-    (tmp_path / "a.json").write_text(json.dumps(source))
-    (written,) = convert_file(
-        tmp_path / "a.json", tmp_path / "b", "geojson", format="polygons_json", class_names=classes
-    ).files
-    (feature,) = json.loads(written.read_text())["features"]
-    assert feature["properties"]["class_probabilities"] == {"Epithelial": 0.5, "Lymphocyte": 0.25}
-    assert list(feature["properties"]["class_probabilities"]) == classes
+def test_conversion_keeps_them_in_the_order_of_the_classes(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(document("polygons_json", {"Lymphocyte": 0.25, "Epithelial": 0.5})))
+    for classes in (["Epithelial", "Lymphocyte"], ["Lymphocyte", "Epithelial"]):
+        options = {"format": "polygons_json", "class_names": classes}
+        (written,) = convert_file(tmp_path / "a.json", tmp_path / classes[0], "geojson", **options).files
+        (feature,) = json.loads(written.read_text())["features"]
+        found = feature["properties"]["class_probabilities"]
+        assert list(found.items()) == [(name, {"Epithelial": 0.5, "Lymphocyte": 0.25}[name]) for name in classes]
 
 
 # --- the way to the instances -----------------------------------------------------------------------------------------
@@ -160,83 +157,67 @@ def rasterised(shape_yx: tuple[int, int] = (60, 60)) -> Instances:
     return rasterise_outlines(six(), shape_yx, vertices="exact", origin="pixel_centre", vanished="drop")
 
 
-def test_they_go_with_the_outlines_that_become_pixels():
-    assert follow(rasterised()) == [0, 1, 2, 3, 4]
-    assert follow(rasterised((25, 25))) == [0, 1, 2]
+AT_FOURTH = Region(np.arange(10, 14) * 60 + 10, np.arange(10, 14) * 60 + 14)
+RASTERISED = {"vertices": "exact", "origin": "pixel_centre"}
 
 
-def test_they_go_with_the_nearest_pixel_of_an_outline():
+def overlapped(rule: str) -> Instances:
+    return resolve_overlaps(rasterised(), rule, "image").instances
+
+
+def pixels_of_small_outlines() -> Instances:
     between = replace(six(), points_xy=six().points_xy / 8 + 0.4)
-    found = rasterise_outlines(between, (60, 60), vertices="exact", origin="pixel_centre", vanished="pixel")
-    assert follow(found) == [0, 1, 2, 3, 4]
+    return rasterise_outlines(between, (60, 60), **RASTERISED, vanished="pixel")
 
 
-@pytest.mark.parametrize(
-    "rule, left", [("keep", 5), ("last", 4), ("first", 4), ("smallest", 4), ("class_order", 4), ("ignore", 3)]
-)
-def test_they_go_with_who_wins_an_overlap(rule, left):
-    kept = follow(resolve_overlaps(rasterised(), rule, "image").instances)
-    assert len(kept) == left
-
-
-@pytest.mark.parametrize(
-    "policy, kept", [("clip", [0, 2, 3, 4]), ("drop_overlapping", [0, 2, 3, 4]), ("drop_centroid", [0, 2, 3, 4])]
-)
-def test_they_go_with_who_stays_beside_an_ignore_region(policy, kept):
-    start = np.arange(10, 14) * 60 + 10
-    region = Region(start, start + 4)
-    assert follow(apply_ignore_region(rasterised(), region, policy, 0.5)) == kept
-
-
-def test_points_in_an_ignore_region_take_theirs_along():
+def points_beside_a_region() -> Instances:
     drawn = Points(np.array([[5.0, 5], [10, 10], [20, 20]]), np.ones(3, np.int16), np.arange(3), None, marks(3))
     found = convert_parts([drawn], (60, 60), vertices=None, origin="pixel_centre", vanished=None, where="a").instances
     assert follow(found) == [0, 1, 2]
-    start = np.array([10 * 60 + 10])
-    assert follow(apply_ignore_region(found, Region(start, start + 1), "clip")) == [0, 2]
+    return apply_ignore_region(found, Region(np.array([610]), np.array([611])), "clip")
 
 
-def test_a_reference_may_have_them():
-    found = prepare_reference(
-        [replace(six(), class_id=np.array([1, -1, 1, 2, 1, 1], np.int16))], (60, 60), overlap="first",
-        overlap_scope="image", vanished="drop", vertices="exact", origin="pixel_centre", ignore_policy="clip",
-    )  # fmt: skip
-    assert follow(found.instances) == [0, 2, 3]
+def reference_with_an_ignored_outline() -> Instances:
+    outlines = replace(six(), class_id=np.array([1, -1, 1, 2, 1, 1], np.int16))
+    rules = {"overlap": "first", "overlap_scope": "image", "vanished": "drop", "ignore_policy": "clip"}
+    return prepare_reference([outlines], (60, 60), **rules, **RASTERISED).instances
 
 
-def test_traced_outlines_have_those_of_their_nuclei():
+def joined_halves(step: int) -> Instances:
+    """A part without a nucleus takes nothing away."""
+    nobody, kept = join_instances([], (60, 60)), np.arange(5) < 2
+    assert nobody.probability is nobody.class_probability is None
+    instances = replace(rasterised(), probability=np.linspace(0, 1, 5))
+    halves = [select_instances(instances, chosen) for chosen in (kept, ~kept)][::step]
+    joined = join_instances([nobody, *halves], (60, 60))
+    assert joined.probability.tolist() == [number for half in halves for number in half.probability.tolist()]
+    return joined
+
+
+@pytest.mark.parametrize("made, left", [
+    (rasterised, [0, 1, 2, 3, 4]),
+    (partial(rasterised, (25, 25)), [0, 1, 2]),
+    (pixels_of_small_outlines, [0, 1, 2, 3, 4]),
+    (partial(overlapped, "keep"), [0, 1, 2, 3, 4]),
+    *((partial(overlapped, rule), [0, 1, 2, 4]) for rule in ("last", "smallest")),
+    *((partial(overlapped, rule), [0, 1, 2, 3]) for rule in ("first", "class_order")),
+    (partial(overlapped, "ignore"), [0, 1, 2]),
+    *((lambda policy=policy: apply_ignore_region(rasterised(), AT_FOURTH, policy, 0.5), [0, 2, 3, 4])
+      for policy in ("clip", "drop_overlapping", "drop_centroid")),
+    (points_beside_a_region, [0, 2]),
+    (reference_with_an_ignored_outline, [0, 2, 3]),
+    (partial(joined_halves, 1), [0, 1, 2, 3, 4]),
+    (partial(joined_halves, -1), [2, 3, 4, 0, 1]),
+])  # fmt: skip
+def test_they_go_with_the_nuclei_that_are_left(made, left):
+    assert follow(made()) == left
+
+
+def test_traced_outlines_have_those_of_their_nuclei_and_parts_without_them_take_them_away():
     instances = rasterised()
     assert trace_outlines(instances).class_probability is instances.class_probability
-
-
-def test_joined_parts_have_them_one_after_the_other():
-    instances = rasterised()
-    kept = np.arange(5) < 2
-    parts = [apply_ignore_region(instances, Region(np.array([0]), np.array([4])), "drop_centroid")]
-    assert follow(parts[0]) == [0, 1, 2, 3, 4]
-    halves = [pick(instances, kept), pick(instances, ~kept)]
-    assert follow(join_instances(halves, (60, 60))) == [0, 1, 2, 3, 4]
-    assert follow(join_instances(halves[::-1], (60, 60))) == [2, 3, 4, 0, 1]
-
-
-def pick(instances: Instances, kept: np.ndarray) -> Instances:
-    from evaluation.instances.runs import select_instances
-
-    return select_instances(instances, kept)
-
-
-def test_parts_without_a_nucleus_take_nothing_away():
-    instances = replace(rasterised(), probability=np.linspace(0, 1, 5, dtype=np.float64))
-    nobody = join_instances([], (60, 60))
-    assert nobody.probability is None and nobody.class_probability is None
-    joined = join_instances([nobody, instances, nobody], (60, 60))
-    assert follow(joined) == [0, 1, 2, 3, 4]
-    assert joined.probability is not None and joined.probability.tolist() == instances.probability.tolist()
-
-
-def test_parts_with_and_without_them_have_none_together():
-    instances = rasterised()
-    assert join_instances([instances, replace(instances, class_probability=None)], (60, 60)).class_probability is None
+    mixed = join_instances([instances, replace(instances, class_probability=None)], (60, 60))
+    assert mixed.class_probability is None
 
 
 def test_counts_are_no_instances():
@@ -274,30 +255,20 @@ def nuclei_file(*rows: tuple[float, float, float, float]) -> str:
     return json.dumps({"type": "Multiple points", "version": {"major": 1, "minor": 0}, "points": points})
 
 
-def test_a_zip_of_files_for_each_class_is_joined_in_the_order_of_the_classes(tmp_path):
+def test_files_of_each_class_are_joined_and_must_all_have_them_or_none(tmp_path):
+    """A class without a nucleus does not take them from the others."""
     challenge = challenge_of("points_json by class")
-    files = {
-        "c1/Lymphocyte.json": nuclei_file((1, 1, 0.25, 0.75)),
-        "c1/Epithelial.json": nuclei_file((2, 2, 0.5, 0.25), (3, 3, 1, 0)),
-    }
-    found = read_submitted(challenge, tmp_path, files).instances
-    by_class = dict(zip(found.class_id.tolist()[::-1], found.class_probability.tolist()[::-1], strict=True))
-    assert sorted(found.class_id.tolist()) == [1, 1, 2]
-    assert by_class == {1: [0.5, 0.25], 2: [0.25, 0.75]}
-
-
-def test_a_class_without_a_nucleus_does_not_take_them_from_the_others(tmp_path):
-    files = {"c1/Lymphocyte.json": nuclei_file(), "c1/Epithelial.json": nuclei_file((2, 2, 0.5, 0.25))}
-    found = read_submitted(challenge_of("points_json by class"), tmp_path, files).instances
-    assert found.class_probability.tolist() == [[0.5, 0.25]]
-
-
-def test_files_of_a_case_with_and_without_them_are_refused(tmp_path):
+    epithelial = nuclei_file((2, 2, 0.5, 0.25), (3, 3, 1, 0))
+    for lymphocyte, expected in (
+        (nuclei_file((1, 1, 0.25, 0.75)), {(1, 0.5, 0.25), (1, 1, 0), (2, 0.25, 0.75)}),
+        (nuclei_file(), {(1, 0.5, 0.25), (1, 1, 0)}),
+    ):
+        files = {"c1/Lymphocyte.json": lymphocyte, "c1/Epithelial.json": epithelial}
+        found = read_submitted(challenge, tmp_path, files).instances
+        assert set(zip(found.class_id.tolist(), *found.class_probability.T.tolist(), strict=True)) == expected
     plain = json.dumps({"type": "Multiple points", "points": [{"point": [1, 1, 0.5]}]})
-    files = {"c1/Lymphocyte.json": plain, "c1/Epithelial.json": nuclei_file((2, 2, 0.5, 0.25))}
-    challenge = challenge_of("points_json by class")
     with pytest.raises(InputFault) as fault:
-        read_submitted(challenge, tmp_path, files)
+        read_submitted(challenge, tmp_path, {"c1/Lymphocyte.json": plain, "c1/Epithelial.json": epithelial})
     assert str(fault.value) == (
         "[missing-probability] case 'c1': class probabilities in 1 of 2 files with nuclei; expected a probability of "
         "each class for every nucleus, or for none."

@@ -9,16 +9,17 @@ import pytest
 from formats import read_part
 from hypothesis import given
 from hypothesis import strategies as st
-from literal import instances_of, masks_of, points_of
+from literal import centroid_pixel, instances_of, masks_of, points_of
 from skimage.draw import polygon
 
 from evaluation.instances.overlap import highest_on_each, resolve_overlaps
 from evaluation.instances.prepare import apply_ignore_region, prepare_reference
 from evaluation.instances.runs import join_regions, union_region
-from evaluation.model import Instances, Outlines, Region
+from evaluation.model import Instances, Outlines, Region, arrays
 
 RULES = ["keep", "last", "first", "smallest", "class_order", "ignore"]
 SCOPES = ["image", "class"]
+AS_DRAWN = {"overlap_scope": "image", "vanished": "drop", "vertices": "exact", "origin": "pixel_centre"}
 
 
 @st.composite
@@ -77,21 +78,14 @@ def mask_of(region: Region, shape_yx) -> np.ndarray:
     return mask.reshape(shape_yx).astype(bool)
 
 
-def assert_tidy(instances: Instances) -> None:
-    """Runs are sorted, and no two of an instance touch inside a row."""
-    runs = list(zip(instances.run_start.tolist(), instances.run_instance.tolist(), strict=True))
-    assert instances.run_start.tolist() == sorted(instances.run_start.tolist())
-    ends = set(zip(instances.run_stop.tolist(), instances.run_instance.tolist(), strict=True))
-    assert not [run for run in runs if run in ends and run[0] % instances.shape_yx[1]]
-
-
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("rule", RULES)
-@given(heap=heaps())
-def test_rules_do_what_painting_does(rule, scope, heap):
+@given(heap=heaps(), at_once=st.sampled_from([1, 4, 1 << 18]))
+def test_rules_do_what_painting_does_in_bands_of_rows_or_at_once(rule, scope, heap, at_once):
     masks, classes = heap
-    instances = instances_of(masks, classes)
-    resolved = resolve_overlaps(instances, rule, scope)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "RUNS_AT_ONCE", at_once)
+        resolved = resolve_overlaps(instances_of(masks, classes), rule, scope)
     expected, ignored = paint(masks, classes, rule, scope)
     kept = expected.any(axis=(1, 2))
 
@@ -101,17 +95,13 @@ def test_rules_do_what_painting_does(rule, scope, heap):
     assert np.array_equal(mask_of(resolved.ignored, masks.shape[1:]), ignored)
     assert np.array_equal(resolved.lost_whole, ~kept)
     assert np.array_equal(resolved.lost_pixels, kept & (expected.sum(axis=(1, 2)) < masks.sum(axis=(1, 2))))
-    assert_tidy(resolved.instances)
-
-
-@given(heap=heaps(), rule=st.sampled_from(RULES), scope=st.sampled_from(SCOPES))
-def test_contested_pixels_are_those_under_two_outlines_whatever_the_rule(heap, rule, scope):
-    masks, classes = heap
-    resolved = resolve_overlaps(instances_of(masks, classes), rule, scope)
+    runs = list(zip(resolved.instances.run_start.tolist(), resolved.instances.run_instance.tolist(), strict=True))
+    ends = set(zip(resolved.instances.run_stop.tolist(), resolved.instances.run_instance.tolist(), strict=True))
+    assert [start for start, _ in runs] == sorted(start for start, _ in runs)
+    assert not [run for run in runs if run in ends and run[0] % masks.shape[2]]  # no two of an instance touch
     cover = masks.sum(axis=0)
     assert np.array_equal(mask_of(resolved.contested, masks.shape[1:]), cover > 1)
-    expected = {int(n): int((cover == n).sum()) for n in np.unique(cover) if n > 1}
-    assert resolved.contested_px_by_cover == expected
+    assert resolved.contested_px_by_cover == {int(n): int((cover == n).sum()) for n in np.unique(cover) if n > 1}
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40), st.integers(0, 9)), min_size=1, max_size=30))
@@ -133,32 +123,20 @@ def shown(instances: Instances) -> list[str]:
     return ["".join(".#"[pixel] for pixel in mask[0].astype(int)) for mask in masks_of(instances)]
 
 
-def test_the_last_of_two_equally_small_outlines_is_on_top():
-    assert shown(resolve_overlaps(row("##..", ".##."), "smallest", "image").instances) == ["#...", ".##."]
-
-
-def test_the_smaller_area_wins_also_if_it_comes_first():
-    assert shown(resolve_overlaps(row("##..", ".###"), "smallest", "image").instances) == ["##..", "..##"]
-
-
-def test_the_later_class_wins_also_if_it_comes_first():
-    overlapping = row("##..", ".##.", classes=[2, 1])
-    assert shown(resolve_overlaps(overlapping, "class_order", "image").instances) == ["##..", "..#."]
-
-
-def test_outlines_of_other_classes_do_not_contest_inside_a_class():
-    overlapping = row("##..", ".##.", classes=[2, 1])
-    assert shown(resolve_overlaps(overlapping, "last", "class").instances) == ["##..", ".##."]
+@pytest.mark.parametrize("masks, classes, rule, scope, expected", [
+    (("##..", ".##."), (1, 1), "smallest", "image", ["#...", ".##."]),  # the last of two equally small ones
+    (("##..", ".###"), (1, 1), "smallest", "image", ["##..", "..##"]),
+    (("##..", ".##."), (2, 1), "class_order", "image", ["##..", "..#."]),
+    (("##..", ".##."), (2, 1), "last", "class", ["##..", ".##."]),
+    (("##..", ".##.", ".###"), (1, 1, 2), "ignore", "class", ["#...", "..#.", "..##"]),  # for other classes, too
+])  # fmt: skip
+def test_who_is_on_top(masks, classes, rule, scope, expected):
+    assert shown(resolve_overlaps(row(*masks, classes=classes), rule, scope).instances) == expected
 
 
 def test_an_outline_under_another_is_lost_whole():
     resolved = resolve_overlaps(row(".#..", "###."), "last", "image")
     assert (resolved.lost_whole.tolist(), resolved.lost_pixels.tolist()) == ([True, False], [False, False])
-
-
-def test_pixels_contested_inside_a_class_leave_the_other_classes_too_when_ignored():
-    resolved = resolve_overlaps(row("##..", ".##.", ".###", classes=[1, 1, 2]), "ignore", "class")
-    assert shown(resolved.instances) == ["#...", "..#.", "..##"]
 
 
 # --- a real file -----------------------------------------------------------------------------------------------------
@@ -169,16 +147,8 @@ def test_pixels_contested_inside_a_class_leave_the_other_classes_too_when_ignore
 def test_label_maps_of_a_real_file_are_those_painted_with_skimage(shared_data, rule, vertices):
     data = (shared_data / "monuseg" / "TCGA-50-5931-01Z-00-DX1.xml.gz").read_bytes()
     outlines = read_part(data, format="aperio_xml", classes={"": 1})
-    prepared = prepare_reference(
-        [outlines],
-        (1000, 1000),
-        overlap=rule,
-        overlap_scope="image",
-        vanished="drop",
-        vertices=vertices,
-        origin="pixel_centre",
-        ignore_policy="clip",
-    )
+    rules = {**AS_DRAWN, "vertices": vertices, "overlap": rule, "ignore_policy": "clip"}
+    prepared = prepare_reference([outlines], (1000, 1000), **rules)
     points = np.trunc(outlines.points_xy) if vertices == "truncate" else outlines.points_xy
     rings = np.split(points, outlines.ring_start[1:-1])
     pixels = [polygon(ring[:, 1], ring[:, 0], (1000, 1000)) for ring in rings]
@@ -226,60 +196,39 @@ def apply(masks, region, policy, fraction=None) -> tuple[list[int], np.ndarray]:
     return left.source_id.tolist(), masks_of(left)
 
 
-@given(images_with_regions())
-def test_clip_takes_the_pixels_inside_and_the_instances_that_have_no_other(image):
-    masks, region = image
-    expected = masks & ~region
-    kept = expected.any(axis=(1, 2))
-    ids, found = apply(masks, region, "clip")
-    assert ids == np.flatnonzero(kept).tolist()
-    assert np.array_equal(found, expected[kept])
-
-
 @given(images_with_regions(), st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.6, 0.75, 1.0]))
-def test_drop_overlapping_takes_the_instances_with_more_than_the_fraction_inside(image, fraction):
+def test_ignore_policies_equal_their_definitions(image, fraction):
+    """Clip takes the pixels inside; the others nuclei with more than the fraction, or with their centroid, inside."""
     masks, region = image
-    kept = [
-        index
-        for index, mask in enumerate(masks)
-        if not Fraction(int((mask & region).sum()), int(mask.sum())) > Fraction(str(fraction)).limit_denominator(10**9)
-    ]
-    ids, found = apply(masks, region, "drop_overlapping", fraction)
-    assert ids == kept
-    assert np.array_equal(found, masks[kept])
-
-
-@given(images_with_regions())
-def test_drop_centroid_takes_the_instances_whose_centroid_pixel_is_inside(image):
-    masks, region = image
-    kept = []
+    clipped = masks & ~region
+    limit = Fraction(str(fraction)).limit_denominator(10**9)
+    with_less, beside = [], []
     for index, mask in enumerate(masks):
-        rows, columns = np.nonzero(mask)
-        row, column = (int(Fraction(int(v.sum()), len(v)) + Fraction(1, 2)) for v in (rows, columns))
-        if not region[row, column]:
-            kept.append(index)
-    ids, found = apply(masks, region, "drop_centroid")
-    assert ids == kept
-    assert np.array_equal(found, masks[kept])
+        with_less += [index] if Fraction(int((mask & region).sum()), int(mask.sum())) <= limit else []
+        beside += [] if region[centroid_pixel(mask)] else [index]
+    for policy, kept, left in (
+        ("clip", np.flatnonzero(clipped.any(axis=(1, 2))).tolist(), clipped),
+        ("drop_overlapping", with_less, masks),
+        ("drop_centroid", beside, masks),
+    ):
+        ids, found = apply(masks, region, policy, fraction if policy == "drop_overlapping" else None)
+        assert ids == kept, policy
+        assert np.array_equal(found, left[kept]), policy
 
 
-@pytest.mark.parametrize(("inside", "stays"), [(28, True), (29, True), (30, False)])
-def test_exactly_the_fraction_is_not_more_than_the_fraction(inside, stays):
-    # 0.29 * 100 is 28.999999999999996 in floating point
-    masks, region = np.ones((1, 1, 100), bool), np.zeros((1, 100), bool)
-    region[0, :inside] = True
-    assert apply(masks, region, "drop_overlapping", 0.29)[0] == ([0] if stays else [])
-
-
-def test_a_missing_fraction_is_refused():
+def test_exactly_the_fraction_is_not_more_than_the_fraction():
+    """0.29 * 100 is 28.999999999999996 in floating point."""
+    for inside, kept in ((28, [0]), (29, [0]), (30, [])):
+        masks, region = np.ones((1, 1, 100), bool), np.zeros((1, 100), bool)
+        region[0, :inside] = True
+        assert apply(masks, region, "drop_overlapping", 0.29)[0] == kept
     with pytest.raises(ValueError, match="fraction"):
-        apply(np.ones((1, 2, 3), bool), np.ones((2, 3), bool), "drop_overlapping")
+        apply(masks, region, "drop_overlapping")
 
 
-@pytest.mark.parametrize("policy", ["clip", "drop_overlapping", "drop_centroid", "drop_unmatched"])
-def test_an_empty_region_changes_nothing(policy):
-    masks = np.ones((2, 2, 3), bool)
-    assert apply(masks, np.zeros((2, 3), bool), policy, 0.5)[0] == [0, 1]
+def test_an_empty_region_changes_nothing():
+    for policy in ("clip", "drop_overlapping", "drop_centroid", "drop_unmatched"):
+        assert apply(np.ones((2, 2, 3), bool), np.zeros((2, 3), bool), policy, 0.5)[0] == [0, 1]
 
 
 def test_joined_regions_have_each_pixel_once():
@@ -308,15 +257,7 @@ def squares(*corners_and_classes) -> Outlines:
 
 
 def prepare(outlines: Outlines, **rules):
-    defaults = {
-        "overlap": "last",
-        "overlap_scope": "image",
-        "vanished": "drop",
-        "vertices": "exact",
-        "origin": "pixel_centre",
-        "ignore_policy": "clip",
-    }
-    return prepare_reference([outlines], (6, 8), **{**defaults, **rules})
+    return prepare_reference([outlines], (6, 8), **{**AS_DRAWN, "overlap": "last", "ignore_policy": "clip", **rules})
 
 
 def areas(instances: Instances) -> dict[str, int]:
@@ -360,11 +301,8 @@ def test_the_vanished_rule_reaches_ignore_regions_too():
     assert prepare(outside).report.outlines_vanished == ("1/0",)
 
 
-@pytest.mark.parametrize(
-    "y, x, inside", [(1.6, 2.6, True), (1.4, 2.6, False), (1.6, 2.4, False), (2.4, 3.4, True), (2.6, 3.4, False)]
-)
-def test_a_point_lies_in_the_pixel_whose_centre_is_nearest(y, x, inside):
+def test_a_point_lies_in_the_pixel_whose_centre_is_nearest():
     """The region is the pixel in row 2 and column 3 of an image of 5 x 7 px."""
-    point = points_of([(y, x)], shape_yx=(5, 7))
     region = Region(np.array([2 * 7 + 3]), np.array([2 * 7 + 4]))
-    assert len(apply_ignore_region(point, region, "clip")) == (0 if inside else 1)
+    for y, x, left in [(1.6, 2.6, 0), (1.4, 2.6, 1), (1.6, 2.4, 1), (2.4, 3.4, 0), (2.6, 3.4, 1)]:
+        assert len(apply_ignore_region(points_of([(y, x)], shape_yx=(5, 7)), region, "clip")) == left

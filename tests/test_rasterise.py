@@ -13,7 +13,7 @@ from formats import read_part
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from literal import images, instances_of, masks_of
+from literal import images, instances_of, masks_of, points_of
 from skimage.draw import polygon
 from skimage.measure import label
 
@@ -21,9 +21,9 @@ from evaluation.findings.errors import InputFault
 from evaluation.instances import rasterise
 from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.outlines import trace_outlines
-from evaluation.instances.prepare import instances_from_points, prepare_reference
+from evaluation.instances.prepare import prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.model import Instances, Outlines, Points
+from evaluation.model import Instances, Outlines
 
 AS_IS = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}
 AS_THEY_ARE = {**AS_IS, "overlap": "keep", "overlap_scope": "image"}
@@ -114,37 +114,19 @@ def rings_of(coordinate):
     return st.lists(st.lists(st.tuples(coordinate, coordinate), max_size=9), min_size=1, max_size=8)
 
 
-def assert_pixels_of_skimage(rings, shape):
-    found = by_source(rasterise_outlines(outlines_of(rings), shape, **AS_IS))
-    for index, ring in enumerate(rings):
-        assert found.get(f"1/{index}", []) == polygon_pixels(ring, shape)
-
-
-@given(rings_of(coordinates(1)), st.integers(1, 12), st.integers(1, 11))
-def test_whole_vertices_give_the_pixels_of_skimage(rings, height, width):
-    assert_pixels_of_skimage(rings, (height, width))
-
-
-@given(st.sampled_from([0.5, 0.25, 0.1]).flatmap(lambda step: rings_of(coordinates(step))))
-def test_vertices_on_a_finer_grid_give_the_pixels_of_skimage(rings):
-    assert_pixels_of_skimage(rings, (11, 9))
-
-
-@given(rings_of(FINE))
-def test_awkward_vertices_give_the_pixels_of_skimage(rings):
-    assert_pixels_of_skimage(rings, (9, 11))
-
-
-@given(rings_of(FINE))
-def test_the_size_of_the_chunks_does_not_change_a_pixel(rings):
-    whole = rasterise_outlines(outlines_of(rings), (9, 11), **AS_IS)
+@pytest.mark.parametrize("rings", [
+    rings_of(coordinates(1)), st.sampled_from([0.5, 0.25, 0.1]).flatmap(lambda step: rings_of(coordinates(step))),
+    rings_of(FINE),
+], ids=["whole", "finer grid", "awkward"])  # fmt: skip
+@given(data=st.data(), height=st.integers(1, 12), width=st.integers(1, 11), chunks=st.sampled_from([(), (3, 4)]))
+def test_outlines_have_the_pixels_of_skimage_however_many_at_once(rings, data, height, width, chunks):
+    drawn = data.draw(rings)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rasterise, "CHUNK_VERTICES", 3)
-        patch.setattr(rasterise, "CHUNK_CROSSINGS", 4)
-        parts = rasterise_outlines(outlines_of(rings), (9, 11), **AS_IS)
-    assert parts.run_start.tolist() == whole.run_start.tolist()
-    assert parts.run_stop.tolist() == whole.run_stop.tolist()
-    assert parts.run_instance.tolist() == whole.run_instance.tolist()
+        for name, size in zip(("CHUNK_VERTICES", "CHUNK_CROSSINGS"), chunks, strict=False):
+            patch.setattr(rasterise, name, size)
+        found = by_source(rasterise_outlines(outlines_of(drawn), (height, width), **AS_IS))
+    for index, ring in enumerate(drawn):
+        assert found.get(f"1/{index}", []) == polygon_pixels(ring, (height, width))
 
 
 @given(rings_of(coordinates(0.5)), st.data())
@@ -193,29 +175,21 @@ def test_vertices_and_origin_move_the_pixels(vertices, origin, expected):
     assert picture(outlines_of([square]), (4, 6), vertices=vertices, origin=origin) == expected
 
 
-def test_truncation_goes_towards_zero_also_below_zero():
-    assert picture(outlines_of([[(-0.9, -0.9), (1.9, -0.9), (1.9, 1.9)]]), (3, 3), vertices="truncate")[0] == "11."
-
-
-def test_halves_round_up_also_below_zero():
+def test_below_zero_truncation_goes_towards_zero_and_halves_go_up():
+    around_zero = outlines_of([[(-0.9, -0.9), (1.9, -0.9), (1.9, 1.9)]])
+    assert picture(around_zero, (3, 3), vertices="truncate")[0] == "11."
     assert picture(outlines_of([[(-0.5, 0), (1.5, 0), (-0.5, 2)]]), (3, 3), vertices="nearest")[0] == "111"
 
 
 THIN = [(2.2, 1.1), (2.4, 1.1), (2.3, 1.4)]
 
 
-def test_a_vanished_outline_is_dropped():
+def test_a_vanished_outline_is_dropped_or_gets_its_nearest_pixel_if_that_is_in_the_image():
     assert len(rasterise_outlines(outlines_of([THIN, [(0, 0), (2, 0), (0, 2)]]), (4, 5), **AS_IS)) == 1
-
-
-def test_a_vanished_outline_gets_its_nearest_pixel():
-    instances = rasterise_outlines(outlines_of([THIN]), (4, 5), **{**AS_IS, "vanished": "pixel"})
-    assert covered_pixels(instances) == [[1 * 5 + 2]]
-
-
-def test_a_vanished_outline_outside_the_image_is_dropped_also_under_the_rule_pixel():
-    outside = [[(8, 1), (9, 1), (9, 2)], []]
-    assert len(rasterise_outlines(outlines_of(outside), (4, 5), **{**AS_IS, "vanished": "pixel"})) == 0
+    pixel = {**AS_IS, "vanished": "pixel"}
+    assert covered_pixels(rasterise_outlines(outlines_of([THIN]), (4, 5), **pixel)) == [[1 * 5 + 2]]
+    assert len(rasterise_outlines(outlines_of([[(8, 1), (9, 1), (9, 2)], []]), (4, 5), **pixel)) == 0
+    assert len(rasterise_outlines(outlines_of([]), (4, 5), **AS_IS)) == 0
 
 
 def test_vanished_outlines_are_refused_by_name_and_number():
@@ -230,10 +204,6 @@ def test_classes_and_ids_stay_with_their_outlines_when_one_before_them_vanishes(
     instances = rasterise_outlines(outlines, (4, 5), **AS_IS)
     assert instances.class_id.tolist() == [-2, 3]
     assert instances.source_id.tolist() == ["1/1", "1/2"]
-
-
-def test_no_outlines_are_no_instances():
-    assert len(rasterise_outlines(outlines_of([]), (4, 5), **AS_IS)) == 0
 
 
 # --- size ------------------------------------------------------------------------------------------------------------
@@ -259,27 +229,27 @@ def test_distance_between_outlines_is_not_taken_for_complexity():
 # --- the report ------------------------------------------------------------------------------------------------------
 
 
+def report_of(outlines: Outlines, shape_yx, **options):
+    return prepare_reference([outlines], shape_yx, **AS_THEY_ARE, **options).report
+
+
 def test_holes_and_parts_are_counted():
     square = [(0, 0), (5, 0), (5, 5), (0, 5)]
-    outlines = outlines_of([square, square, square, square], instance=[0, 0, 1, 2], holes=[1])
-    report = prepare_reference([outlines], (9, 9), **AS_THEY_ARE).report
-    assert (report.outlines_with_holes, report.outlines_multi_part) == (1, 0)
-    outlines = outlines_of([square, square, square, square], instance=[0, 0, 1, 2])
-    report = prepare_reference([outlines], (9, 9), **AS_THEY_ARE).report
-    assert (report.outlines_with_holes, report.outlines_multi_part) == (0, 1)
+    for holes, expected in (([1], (1, 0)), ([], (0, 1))):
+        report = report_of(outlines_of([square] * 4, instance=[0, 0, 1, 2], holes=holes), (9, 9))
+        assert (report.outlines_with_holes, report.outlines_multi_part) == expected
 
 
 def test_vertices_outside_are_those_left_of_above_or_not_before_the_far_edges():
     outlines = outlines_of([[(-0.5, 0), (8.5, 0), (9, 3)], [(0, 6), (1, 6.5), (2, 7)], [(0, 0), (1, 1), (2, 0)]])
-    report = prepare_reference([outlines], (7, 9), **AS_THEY_ARE).report
+    report = report_of(outlines, (7, 9))
     assert (report.outlines_outside, report.vertices_outside) == (2, 3)
 
 
 def test_self_intersections_are_counted_only_if_asked_for():
     outlines = outlines_of([[(0, 0), (6, 4), (6, 0), (0, 4)], [(0, 0), (3, 0), (0, 3)], [(0, 0), (1, 1)], []])
-    assert prepare_reference([outlines], (7, 9), **AS_THEY_ARE).report.outlines_self_intersecting is None
-    report = prepare_reference([outlines], (7, 9), **AS_THEY_ARE, with_geometry_report=True).report
-    assert report.outlines_self_intersecting == 1
+    assert report_of(outlines, (7, 9)).outlines_self_intersecting is None
+    assert report_of(outlines, (7, 9), with_geometry_report=True).outlines_self_intersecting == 1
 
 
 @pytest.mark.parametrize("name, facts", [
@@ -292,13 +262,13 @@ def test_self_intersections_are_counted_only_if_asked_for():
     ("monuseg/TCGA-2Z-A9J9-01A-01-TS1.xml.gz", {"vertices_outside": 49, "outlines_outside": 5}),
 ])  # fmt: skip
 def test_the_report_holds_the_measured_facts(shared_data, name, facts):
-    report = prepare_reference([read(shared_data, name)], REAL[name], **AS_THEY_ARE, with_geometry_report=True).report
+    report = report_of(read(shared_data, name), REAL[name], with_geometry_report=True)
     assert {key: getattr(report, key) for key in facts} == facts
 
 
 def test_every_monuseg_file_has_contested_pixels_and_none_is_under_four_outlines(shared_data):
     for name in [name for name in REAL if name.startswith("monuseg")]:
-        report = prepare_reference([read(shared_data, name)], REAL[name], **AS_THEY_ARE).report
+        report = report_of(read(shared_data, name), REAL[name])
         assert report.contested_px > 0
         assert max(report.contested_px_by_cover) <= 3
 
@@ -347,20 +317,10 @@ def polygons_of(outlines: Outlines) -> list[tuple[int, shapely.Polygon]]:
     return [(instance, shapely.Polygon(ring, holes)) for instance, ring, holes in found]
 
 
-def assert_same_pixels(found: Instances, expected: Instances) -> None:
-    assert np.array_equal(masks_of(found), masks_of(expected))
-
-
-@given(label_maps)
-def test_rasterising_the_outlines_of_a_label_map_gives_it_back(labels):
-    instances = instances_from_labels(labels)
-    assert_same_pixels(rasterised(trace_outlines(instances), labels.shape), instances)
-
-
-@given(images(overlap=True))
-def test_rasterising_the_outlines_of_overlapping_instances_gives_them_back(side):
-    instances = instances_of(*side)
-    assert_same_pixels(rasterised(trace_outlines(instances), instances.shape_yx), instances)
+@given(label_maps.map(instances_from_labels) | images(overlap=True).map(lambda side: instances_of(*side)))
+def test_rasterising_the_outlines_of_instances_gives_them_back(instances):
+    found = rasterised(trace_outlines(instances), instances.shape_yx)
+    assert np.array_equal(masks_of(found), masks_of(instances))
 
 
 @given(label_maps)
@@ -397,23 +357,14 @@ def test_rings_have_corners_only_and_one_direction(labels):
 
 def rings_of_traced(text: str) -> list[tuple[bool, list[tuple[int, int]]]]:
     outlines = trace_outlines(instances_from_labels(labels_of_picture(text)))
-    return [
-        (bool(is_hole), [(int(x), int(y)) for x, y in outlines.points_xy[start:stop]])
-        for is_hole, start, stop in zip(
-            outlines.ring_is_hole, outlines.ring_start[:-1], outlines.ring_start[1:], strict=True
-        )
-    ]
+    rings = [[(int(x), int(y)) for x, y in outlines.points_xy[a:b]] for a, b in pairwise(outlines.ring_start)]
+    return list(zip(outlines.ring_is_hole.tolist(), rings, strict=True))
 
 
-def test_a_pixel_is_a_square_between_pixel_corners():
+def test_a_pixel_is_a_square_between_pixel_corners_and_two_that_touch_at_a_corner_are_two_parts():
     assert rings_of_traced("...\n..1") == [(False, [(2, 1), (3, 1), (3, 2), (2, 2)])]
-
-
-def test_pixels_that_touch_at_a_corner_are_two_parts():
-    assert rings_of_traced("1.\n.1") == [
-        (False, [(0, 0), (1, 0), (1, 1), (0, 1)]),
-        (False, [(1, 1), (2, 1), (2, 2), (1, 2)]),
-    ]
+    squares = [[(0, 0), (1, 0), (1, 1), (0, 1)], [(1, 1), (2, 1), (2, 2), (1, 2)]]
+    assert rings_of_traced("1.\n.1") == [(False, square) for square in squares]
 
 
 NESTED = """
@@ -445,14 +396,10 @@ def test_what_is_known_of_the_instances_stays_with_them():
     assert outlines.probability is not None and outlines.probability.tolist() == [0.5, 1]
 
 
-def test_an_image_without_instances_has_no_outlines():
+def test_points_and_instances_without_pixels_have_no_ring():
     outlines = trace_outlines(instances_from_labels(np.zeros((3, 4), int)))
     assert (len(outlines), outlines.points_xy.shape, outlines.ring_start.tolist()) == (0, (0, 2), [0])
-
-
-def test_points_and_instances_without_pixels_have_no_ring():
-    points = Points(np.array([[1.0, 2.0]]), np.ones(1, np.int16), np.array(["p"], object))
-    outlines = trace_outlines(instances_from_points(points, (5, 6), origin="pixel_centre"))
+    outlines = trace_outlines(points_of([(1.0, 2.0)], shape_yx=(5, 6)))
     assert (len(outlines), len(outlines.ring_instance)) == (1, 0)
     masks = np.zeros((3, 2, 4), bool)
     masks[0, 0, 0] = masks[2, 1, 3] = True
@@ -468,13 +415,6 @@ def test_a_long_border_is_followed_to_its_end():
     assert shapely.Polygon(outlines.points_xy).area == comb.sum()
 
 
-def assert_area_is_that_of_the_pixels(outlines: Outlines, instances: Instances) -> None:
-    ring = np.repeat(np.arange(len(outlines.ring_instance)), np.diff(outlines.ring_start))
-    area = shapely.area(shapely.polygons(shapely.linearrings(outlines.points_xy, indices=ring)))
-    signed = np.where(outlines.ring_is_hole, -area, area)
-    assert np.array_equal(np.bincount(outlines.ring_instance, signed, len(instances)), instances.areas_px())
-
-
 @pytest.mark.parametrize("folder", ["stardist", "neurips_cellseg"])
 def test_real_label_maps_come_back(shared_data, folder):
     import tifffile
@@ -486,7 +426,10 @@ def test_real_label_maps_come_back(shared_data, folder):
     for labels in maps:
         instances = instances_from_labels(labels)
         outlines = trace_outlines(instances)
-        assert_area_is_that_of_the_pixels(outlines, instances)
+        ring = np.repeat(np.arange(len(outlines.ring_instance)), np.diff(outlines.ring_start))
+        area = shapely.area(shapely.polygons(shapely.linearrings(outlines.points_xy, indices=ring)))
+        signed = np.where(outlines.ring_is_hole, -area, area)
+        assert np.array_equal(np.bincount(outlines.ring_instance, signed, len(instances)), instances.areas_px())
         found = rasterised(outlines, labels.shape)
         for name in ("run_start", "run_stop", "run_instance"):
             assert np.array_equal(getattr(found, name), getattr(instances, name))

@@ -8,15 +8,17 @@ import json
 import re
 import subprocess
 import sys
-import tracemalloc
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
+from endless import memory_below
 from hypothesis import given
 from hypothesis import strategies as st
+from literal import instances_of, pairs_of_images
 
 from benchmarks import families, scale, slides
 from benchmarks.scale import predict_slide
@@ -26,8 +28,6 @@ from evaluation.decoding import json as bounded_json
 from evaluation.decoding.json import read_records
 from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected
 from evaluation.instances import rasterise
-from evaluation.instances.overlap import resolve_overlaps
-from evaluation.matching import overlap_table
 from evaluation.model import Instances, LabelMaps, arrays
 from evaluation.model.arrays import distinct, row_bands
 from evaluation.results import csv_files
@@ -98,80 +98,23 @@ def numbers_of(node: dict[str, Any], aggregation: str) -> list[Any]:
 @pytest.mark.parametrize("kind", list(slides.KINDS))
 def test_the_files_are_the_same_however_little_is_done_at_once(folders, kind):
     at_once = score(folders[kind, False]).texts()
-    patches = [mock.patch.multiple(module, **values) for module, values in IN_PIECES]
-    for patch in patches:
-        patch.start()
-    try:
+    with ExitStack() as stack:
+        for module, values in IN_PIECES:
+            stack.enter_context(mock.patch.multiple(module, **values))
         assert score(folders[kind, False]).texts() == at_once
-    finally:
-        for patch in patches:
-            patch.stop()
 
 
-MASKS = st.lists(
-    st.lists(st.booleans(), min_size=30, max_size=30).map(lambda bits: np.array(bits).reshape(6, 5)), max_size=5
-)
-
-
-def instances_of(masks: list[np.ndarray]) -> Instances:
-    """Instances that may overlap, from their pixels."""
-    runs = sorted(
-        (row * 5 + first, index, row * 5 + last)
-        for index, mask in enumerate(masks)
-        for row in range(6)
-        for first in range(5)
-        for last in range(first + 1, 6)
-        if mask[row, first:last].all()
-        and not mask[row, max(first - 1, 0) : first].any()
-        and not mask[row, last : last + 1].any()
-    )
-    start, index, stop = np.array(runs, np.int64).reshape(-1, 3).T
-    ids = np.arange(len(masks))
-    return Instances((6, 5), 1 + (ids % 2).astype(np.int16), ids, start, stop, index.astype(np.int32))
-
-
-@given(MASKS, MASKS, st.integers(1, 4))
-def test_an_overlap_table_in_bands_counts_the_pixels(left, right, at_once):
+@given(pairs_of_images(overlap=True), st.integers(1, 4))
+def test_bands_are_whole_rows_that_hold_every_run_once(pair, at_once):
+    width = pair[0][0].shape[2]
+    starts = [instances_of(*side).run_start for side in pair]
     with mock.patch.object(arrays, "RUNS_AT_ONCE", at_once):
-        table = overlap_table(instances_of(left), instances_of(right))
-    shared = {(i, j): int((a & b).sum()) for i, a in enumerate(left) for j, b in enumerate(right)}
-    found = zip(table.reference_index.tolist(), table.prediction_index.tolist(), strict=True)
-    assert dict(zip(found, table.intersection_px.tolist(), strict=True)) == {k: n for k, n in shared.items() if n}
-
-
-@given(
-    MASKS,
-    st.sampled_from(["keep", "last", "first", "smallest", "class_order", "ignore"]),
-    st.sampled_from(["image", "class"]),
-    st.integers(1, 4),
-)
-def test_overlaps_are_resolved_in_bands_as_at_once(masks, rule, scope, at_once):
-    instances = instances_of(masks)
-    whole = resolve_overlaps(instances, rule, scope)
-    with mock.patch.object(arrays, "RUNS_AT_ONCE", at_once):
-        bands = resolve_overlaps(instances, rule, scope)
-    assert bands.contested_px_by_cover == whole.contested_px_by_cover
-    for found, expected in (
-        (bands.instances, whole.instances),
-        (bands.ignored, whole.ignored),
-        (bands.contested, whole.contested),
-    ):
-        for name in ("run_start", "run_stop", "run_instance"):
-            assert getattr(found, name, np.empty(0)).tolist() == getattr(expected, name, np.empty(0)).tolist()
-    assert bands.lost_pixels.tolist() == whole.lost_pixels.tolist()
-    assert bands.lost_whole.tolist() == whole.lost_whole.tolist()
-
-
-@given(MASKS, MASKS, st.integers(1, 4))
-def test_bands_are_whole_rows_that_hold_every_run_once(left, right, at_once):
-    starts = [instances_of(side).run_start for side in (left, right)]
-    with mock.patch.object(arrays, "RUNS_AT_ONCE", at_once):
-        bands = list(row_bands(starts, 5))
+        bands = list(row_bands(starts, width))
     for side, start in enumerate(starts):
         parts = [start[band[side]] for band in bands]
         assert np.concatenate(parts).tolist() == start.tolist()
-        assert all(len(part) <= at_once + 5 * len((left, right)[side]) for part in parts)
-    rows = [{int(row) for side in (0, 1) for row in starts[side][band[side]] // 5} for band in bands]
+        assert all(len(part) <= at_once + width * len(pair[side][0]) for part in parts)
+    rows = [{int(row) for side in (0, 1) for row in starts[side][band[side]] // width} for band in bands]
     assert sum(map(len, rows)) == len(set().union(*rows))
 
 
@@ -191,16 +134,14 @@ def test_the_text_of_a_long_file_is_never_in_memory_as_a_whole(tmp_path):
         for _ in range(600):
             file.write(b', {"x": ' + b"1" * 15 + b', "text": "' + b"x" * 40_000 + b'"}')
         file.write(b"]}")
-    tracemalloc.start()
-    try:
-        with path.open("rb") as stream, mock.patch.object(bounded_json, "PIECE_BYTES", 1 << 17):
-            records = read_records(stream, key="nuclei", where="'a.json'", limits=LimitRules())
-            assert records.pieces is not None
-            assert sum(len(piece) for piece in records.pieces) == 601
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < path.stat().st_size / 3
+    with (
+        memory_below(path.stat().st_size // 3),
+        path.open("rb") as stream,
+        mock.patch.object(bounded_json, "PIECE_BYTES", 1 << 17),
+    ):
+        records = read_records(stream, key="nuclei", where="'a.json'", limits=LimitRules())
+        assert records.pieces is not None
+        assert sum(len(piece) for piece in records.pieces) == 601
 
 
 SCORE_WITH_LITTLE_MEMORY = """
@@ -259,22 +200,22 @@ def pieces_of(data: bytes, **options: Any) -> tuple[Any, list[Any]]:
         return found.root, [record for piece in found.pieces for record in piece]
 
 
-@pytest.mark.parametrize("wrap", [bytes, gzip.compress, lambda data: b"\xef\xbb\xbf" + data])
-def test_compressed_files_and_marked_ones_are_read_in_pieces_too(wrap):
+def test_compressed_files_and_marked_ones_are_read_in_pieces_too():
     whole = json.loads(TEXT)
-    root, records = pieces_of(wrap(TEXT.encode()))
-    assert records == whole["nuclei"]
-    assert root == whole | {"nuclei": []}
+    for data in (TEXT.encode(), gzip.compress(TEXT.encode()), b"\xef\xbb\xbf" + TEXT.encode()):
+        root, records = pieces_of(data)
+        assert records == whole["nuclei"]
+        assert root == whole | {"nuclei": []}
 
 
-@pytest.mark.parametrize("wrap", [bytes, gzip.compress])
-@pytest.mark.parametrize(("key", "line"), [('"id": 150', 153), ('"before": ', 1), ('"behind": ', 203)])
-def test_the_line_of_a_fault_is_that_of_the_file(wrap, key, line):
-    broken = TEXT.replace(key, key.replace(": ", ": ?"))
-    column = broken.splitlines()[line - 1].index("?") + 1
-    with pytest.raises(InputFault) as fault:
-        pieces_of(wrap(broken.encode()))
-    assert f"(line {line}, column {column})" in str(fault.value.findings[0])
+def test_the_line_of_a_fault_is_that_of_the_file():
+    for key, line in (('"id": 150', 153), ('"before": ', 1), ('"behind": ', 203)):
+        broken = TEXT.replace(key, key.replace(": ", ": ?"))
+        column = broken.splitlines()[line - 1].index("?") + 1
+        for data in (broken.encode(), gzip.compress(broken.encode())):
+            with pytest.raises(InputFault) as fault:
+                pieces_of(data)
+            assert f"(line {line}, column {column})" in str(fault.value.findings[0])
 
 
 def test_numbers_that_are_none_are_null_in_every_piece():
@@ -367,10 +308,9 @@ def test_the_benchmark_of_all_families_runs() -> None:
     assert {metric.path[0] for metric in asked.metrics} >= {"detection", "sizes", "curves"}
 
 
-@pytest.mark.parametrize(("nuclei", "runs"), [(100, 1_000), (70_000, 200_000), (70_000, 1), (70_000, 0)])
-def test_runs_in_the_order_of_their_instances(nuclei: int, runs: int) -> None:
-    index = np.random.default_rng(0).integers(0, nuclei, runs).astype(np.int32)
-    start = np.arange(runs) * 3
-    ids = np.full(nuclei, None, object)
-    instances = Instances((1_000, 1_000), np.ones(nuclei, np.int16), ids, start, start + 1, index)
-    assert instances.runs_by_instance().tolist() == sorted(range(runs), key=lambda run: index[run])
+def test_runs_in_the_order_of_their_instances() -> None:
+    for nuclei, runs in ((100, 1_000), (70_000, 200_000), (70_000, 1), (70_000, 0)):
+        index = np.random.default_rng(0).integers(0, nuclei, runs).astype(np.int32)
+        start, ids = np.arange(runs) * 3, np.full(nuclei, None, object)
+        instances = Instances((1_000, 1_000), np.ones(nuclei, np.int16), ids, start, start + 1, index)
+        assert instances.runs_by_instance().tolist() == np.argsort(index, kind="stable").tolist()
