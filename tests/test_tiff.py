@@ -115,7 +115,8 @@ def test_a_slide_larger_than_the_limit_is_read_if_its_bands_and_its_runs_are_not
     assert told.startswith("[too-large] runs of equal labels")
 
 
-def test_a_slide_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+def test_a_slide_is_never_in_memory_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiff, "BAND_PX", 1 << 20)
     side, tile = 5000, np.zeros((512, 512), np.uint32)
     tile[100:120, 200:230] = 1
 
