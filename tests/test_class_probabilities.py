@@ -26,8 +26,7 @@ from evaluation.authoring.convert import convert_file
 from evaluation.challenge import Challenge
 from evaluation.decoding import json as bounded_json
 from evaluation.findings.errors import InputFault
-from evaluation.formats import annotation_lists
-from evaluation.formats import classes as classes_of_files
+from evaluation.formats import annotation_lists, sheet
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.instances.outlines import trace_outlines
@@ -51,9 +50,9 @@ POINTS_JSON = {"format": "points_json", "classes": JSON_CLASSES}
     (document("points_json", *[{"Epithelial": 1, "Lymphocyte": 0}] * 4), POINTS_JSON, 8),
 ])  # fmt: skip
 def test_the_numbers_of_a_file_are_bounded(content, options, numbers):
-    with mock.patch.object(classes_of_files, "NUMBERS_LIMIT", numbers):
+    with mock.patch.object(sheet, "PROBABILITIES_LIMIT", numbers):
         assert len(read_part(content, **options)) == numbers / 2
-    with mock.patch.object(classes_of_files, "NUMBERS_LIMIT", numbers - 1):
+    with mock.patch.object(sheet, "PROBABILITIES_LIMIT", numbers - 1):
         (line,) = lines_of(content, **options)
     assert line.startswith(f"[too-large] probabilities of 2 classes for {numbers // 2} nuclei")
 

@@ -20,7 +20,7 @@ import numpy as np
 from evaluation.challenge import LimitRules
 from evaluation.decoding.csv import IN_NUMBERS, numbers_of
 from evaluation.decoding.streams import CHUNK_BYTES, COORDINATE_LIMIT, check_number, gathered, plain_chunks
-from evaluation.findings import FAULTS_NAMED, Finding, fault, quote, with_rest
+from evaluation.findings import FAULTS_NAMED
 from evaluation.findings.errors import refused
 from evaluation.model import Float64
 
@@ -52,7 +52,11 @@ class Dialect:
 
 
 class Vertices:
-    """The vertices that the parser has met so far, and what is wrong with their X and Y."""
+    """The vertices that the parser has met so far, and what is wrong with their X and Y.
+
+    invalid        the first X and Y that are no coordinates: the vertex, the axis and its text, or MISSING
+    invalid_count  how many there are
+    """
 
     def __init__(self, columns: tuple[str, ...], where: str, limits: LimitRules) -> None:
         self.columns = columns
@@ -61,7 +65,7 @@ class Vertices:
         self.texts: list[str] = []  # of all columns in turn, of the piece at hand
         self.numbers: list[Float64] = []
         self.converted = 0
-        self.invalid: list[tuple[int, str, str]] = []  # vertex, axis, text; the first few
+        self.invalid: list[tuple[int, str, str]] = []
         self.invalid_count = 0
 
     def __len__(self) -> int:
@@ -100,18 +104,6 @@ class Vertices:
         """The values of one column for all vertices, float64 (V,); NaN for what is no number."""
         index = self.columns.index(name)
         return np.concatenate([np.empty(0), *(numbers[:, index] for numbers in self.numbers)])
-
-    def faults(self, place: Callable[[int], str], word: str) -> list[Finding]:
-        """What is wrong with coordinates: the first few, with the number of all.
-
-        place  where a vertex is, with its file, given its index
-        word   what the format calls a vertex
-        """
-        named = []
-        for vertex, axis, text in self.invalid:
-            got = f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}"
-            named.append(fault("invalid-coordinate", place(vertex), wording="xml", got=got, word=word))
-        return with_rest(named, self.invalid_count)
 
 
 def read_elements(

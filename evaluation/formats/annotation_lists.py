@@ -6,49 +6,65 @@ piece of the file is settled: the work for each number is done by the interprete
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from evaluation.decoding.csv import count_rest
 from evaluation.decoding.polygons import Polygons, Ring
 from evaluation.decoding.streams import check_number
-from evaluation.findings import FAULTS_NAMED, Finding, fault, listed, quote, with_rest
-from evaluation.findings.errors import InputFault
-from evaluation.formats.classes import UNKNOWN, ClassNames, check_size, columns_of_classes, json_of, missing_classes
+from evaluation.findings import listed, quote
 from evaluation.formats.format import Request, are_coordinates, outlines_of_rings, to_px
-from evaluation.model import Annotations, Case, Float64, Int64, Outlines, Points
+from evaluation.formats.sheet import NUMBERS, UNKNOWN, Sheet, check_size, json_of, keys_of_classes, numbers_in
+from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines, Points
 
-NUMBERS = frozenset({int, float})  # by type: True is no number
 NUCLEI_AT_ONCE = 1 << 12
-Item = TypeVar("Item")
+CLASS_PROBABILITIES = "class_probabilities"  # the key of an object with a number for each class
 
 
-class FileFaults:
-    """What is wrong with a file, or worth a warning: the first few of each kind, with the number of all."""
+class ListSheet(Sheet):
+    """The nuclei of a file, as a reader of lists meets them: a row for each. The reader keeps their shapes.
 
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.named: dict[str, list[Finding]] = {}
-        self.total: Counter[str] = Counter()
+    number   of the annotation at hand, from 1, or from 0 where its place is an index
+    numbers  of the annotation of each nucleus
+    """
 
-    def fault(self, code: str, place: str, **words: Any) -> None:
-        """Note what is wrong at a place, in the words of ``evaluation.findings.fault``."""
-        self.total[code] += 1
-        named = self.named.setdefault(code, [])
-        if len(named) < FAULTS_NAMED:
-            named.append(fault(code, f"{self.where}, {place}", **words))
+    probability_name = "probability"  # for messages
 
-    def first(self, code: str, items: Sequence[Item]) -> Sequence[Item]:
-        """The items with a fault that are to be noted; those behind them are only counted."""
-        self.total[code] += max(0, len(items) - FAULTS_NAMED)
-        return items[:FAULTS_NAMED]
+    def __init__(self, request: Request, place: Callable[[int], str]) -> None:
+        super().__init__(request, place)
+        self.number = 0
+        self.numbers: list[int] = []
+        self.class_id: list[int] = []
+        self.source_id: list[Any] = []
+        self.probability: list[Any] = []
 
-    def findings(self) -> list[Finding]:
-        return [finding for code, named in self.named.items() for finding in with_rest(named, self.total[code])]
+    @property
+    def here(self) -> str:
+        """Where the annotation at hand is."""
+        return self.place(self.number)
+
+    def fault(self, code: str, number: int | None = None, /, **words: Any) -> None:
+        """Note what is wrong with the annotation at hand, or with that of a number."""
+        self.faults.fault(code, self.place(self.number if number is None else number), **words)
+
+    def class_of(self, name: object) -> int:
+        """The class id of the annotation at hand, 0 for an unknown one, which is noted; or SKIPPED."""
+        class_id = self.look_up(name)
+        if class_id == UNKNOWN:
+            self.note_unknown(name, self.number)
+            return 0
+        return class_id
+
+    def columns(self, class_probability: Float64 | None = None) -> dict[str, Any]:
+        """The columns of all nuclei. Raises InputFault with all that is wrong with the file."""
+        values, probability = self.probability, None
+        if values.count(None) < len(values):
+            probability, is_missing = numbers_in(values)
+            rows, names = (probability.reshape(-1, 1), is_missing.reshape(-1, 1)), [self.probability_name]
+            self.check_probabilities(*rows, self.numbers, names, lambda row, _: json_of(values[row]))
+        return self.checked_columns(self.class_id, self.source_id, probability, class_probability)
 
 
 class ClassProbabilities:
@@ -57,156 +73,75 @@ class ClassProbabilities:
     Where no classes are asked for, as in the conversion of a single file, they are left aside.
     """
 
-    def __init__(self, request: Request, sheet: Sheet) -> None:
-        self.classes = request.classes
-        self.where = request.where
-        self.sheet = sheet
+    def __init__(self, sheet: ListSheet) -> None:
+        self.sheet, self.classes = sheet, sheet.request.classes
+        self.names = [f"{CLASS_PROBABILITIES}.{name}" for name in self.classes.names]
         self.waiting: list[Any] = []  # objects of the nuclei of the piece at hand; None for those without
-        self.rows: list[Float64] = [np.empty((0, len(self.classes.names)), np.float64)]
+        self.rows: list[Float64] = []
         self.nuclei = 0  # how many have them
         self.lacking: list[int] = []  # numbers of the annotations of those that do not
         self.keys: tuple[str, ...] = ()  # of the last object
-        self.chosen: list[str] = []  # the key of each class among them, in the order of the classes
+        self.key_of_class: list[str | None] = []  # among them
         self.twice: list[tuple[str, str]] = []  # two of them that name one class
-        self.missing: list[str] = []  # classes that none of them names
 
-    def add(self, values: Sequence[object]) -> None:
+    def add(self, objects: Sequence[object]) -> None:
         """Take the objects of nuclei that come next, None for a nucleus without one."""
-        if self.classes.names:
-            self.waiting += values
+        if self.names:
+            self.waiting += objects
 
-    def settle(self, numbers: Sequence[int]) -> None:
-        """Make arrays of what has come since the last time. Raises InputFault: too-large.
-
-        numbers  of the annotations of all nuclei, those that come last are waiting
-        """
+    def settle(self) -> None:
+        """Make arrays of what has come since the last time. Raises InputFault: too-large."""
         waiting, self.waiting = self.waiting, []
-        numbers = numbers[len(numbers) - len(waiting) :]
+        numbers = self.sheet.numbers[len(self.sheet.numbers) - len(waiting) :]
         if waiting.count(None) == len(waiting):
             self.lacking += numbers
             return
         numbered = list(zip(numbers, waiting, strict=True))
-        self.lacking += [number for number, value in numbered if value is None]
-        numbered = [(number, value) for number, value in numbered if value is not None]
+        self.lacking += [number for number, by_name in numbered if by_name is None]
+        numbered = [(number, by_name) for number, by_name in numbered if by_name is not None]
         self.nuclei += len(numbered)
-        check_size(self.nuclei, len(self.classes.names), self.where)
+        check_size(self.nuclei, len(self.names), self.sheet.request.where)
         for begin in range(0, len(numbered), NUCLEI_AT_ONCE):
             self.add_rows(numbered[begin : begin + NUCLEI_AT_ONCE])
 
-    def add_rows(self, rows: Sequence[tuple[int, Any]]) -> None:
+    def add_rows(self, numbered: Sequence[tuple[int, Any]]) -> None:
         """Make a row of numbers of the object of each annotation; what is wrong with an object is noted."""
         values: list[Any] = []
-        number_of_row: list[int] = []
-        for number, value in rows:
-            if type(value) is not dict:
-                wanted = "an object with a number for each class"
-                said = "the class probabilities"
-                self.sheet.fault("invalid-annotation", number, expected=wanted, of=said, value=json_of(value))
+        numbers: list[int] = []
+        for number, by_name in numbered:
+            if type(by_name) is not dict:
+                of, expected = f"{quote(CLASS_PROBABILITIES)} is", "an object with a number for each class"
+                self.sheet.fault("invalid-annotation", number, expected=expected, of=of, value=json_of(by_name))
                 continue
-            keys = tuple(value)
-            if keys != self.keys:
-                self.keys = keys
-                columns, self.twice = columns_of_classes(keys, self.classes)
-                self.chosen = [keys[column] for _, column in sorted(columns.items())]
-                self.missing = missing_classes(columns, self.classes)
+            if (keys := tuple(by_name)) != self.keys:
+                found, self.twice = keys_of_classes(keys, self.classes)
+                self.keys, self.key_of_class = keys, [None if key is None else keys[key] for key in found]
             if self.twice:
                 first, second = self.twice[0]
-                wording = "two-probabilities"
-                self.sheet.fault("invalid-annotation", number, wording=wording, first=first, second=second)
+                self.sheet.fault("invalid-annotation", number, wording="two-probabilities", first=first, second=second)
                 continue
-            if self.missing:
-                wording = "some-classes-without"
-                self.sheet.fault("missing-probability", number, wording=wording, names=self.missing)
-                continue
-            values += [value[key] for key in self.chosen]
-            number_of_row.append(number)
-        plain = NUMBERS.issuperset(map(type, values))
-        numbers = np.array(values if plain else [v if type(v) in NUMBERS else np.nan for v in values], np.float64)
-        wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
-        for index in self.sheet.faults.first("invalid-probability", wrong.tolist()):
-            row, column = divmod(index, len(self.classes.names))
-            value, name = json_of(values[index]), self.classes.names[column]
-            self.sheet.fault("invalid-probability", number_of_row[row], wording="class", value=value, name=name)
-        if not len(wrong):
-            self.rows.append(numbers.reshape(-1, len(self.classes.names)).astype(np.float64))
+            values += [by_name.get(key) for key in self.key_of_class]
+            numbers.append(number)
+        flat, is_missing = numbers_in(values)
+        columns = flat.reshape(-1, len(self.names))
+        lacks = is_missing.reshape(columns.shape)
+
+        def value(row: int, column: int) -> str:
+            return json_of(values[row * len(self.names) + column])
+
+        self.sheet.check_probabilities(columns, lacks, numbers, self.names, value, "of-classes")
+        self.rows.append(columns)
 
     def array(self) -> Float64 | None:
         """The class probabilities of all nuclei, float64 (N, C) in the order of the classes; None if there are none."""
         if not self.nuclei:
             return None
         for number in self.sheet.faults.first("missing-probability", self.lacking):
-            self.sheet.fault("missing-probability", number, wording="no-class-probabilities")
+            self.sheet.fault("missing-probability", number, wording="of-classes", names=self.names)
         return np.concatenate(self.rows)
 
 
-class Sheet:
-    """The nuclei of a file, as a reader meets them: a row for each. The reader keeps their shapes.
-
-    kind             what the file calls an annotation, for messages: "feature", "polygon", "point"
-    probability_key  under which a probability stands, if messages name it
-    number           of the annotation at hand, from 1, or from 0 where its place is an index
-    numbers          of the annotation of each nucleus
-    """
-
-    def __init__(self, request: Request, kind: str, *, probability_key: str = "") -> None:
-        self.request = request
-        self.kind = kind
-        self.probability_key = probability_key
-        self.faults = FileFaults(request.where)
-        self.left_out = FileFaults(request.where)
-        self.faults_told: list[Finding] = []  # what is wrong besides, as findings
-        self.names = ClassNames(request.classes, request.file_class)
-        self.number = 0
-        self.numbers: list[int] = []
-        self.class_id: list[int] = []
-        self.source_id: list[Any] = []
-        self.probability: list[Any] = []
-
-    def place(self, number: int | None = None) -> str:
-        """Say where the annotation with this number is in the file; None: the one at hand."""
-        return f"{self.kind} {self.number if number is None else number}"
-
-    def fault(self, code: str, number: int | None = None, /, **words: Any) -> None:
-        """Note what is wrong with the annotation at hand, or with that of a number."""
-        self.faults.fault(code, self.place(number), **words)
-
-    def class_of(self, name: object) -> int:
-        """The class id of the annotation at hand, 0 for an unknown one, which is noted; or SKIPPED."""
-        class_id = self.names.look_up(name)
-        if class_id == UNKNOWN:
-            self.names.add_unknown(name, self.number)
-            return 0
-        return class_id
-
-    def probabilities(self) -> Float64 | None:
-        """The probabilities of all nuclei, float64 (N,), None if none has one; what is wrong with them is noted."""
-        values, key = self.probability, self.probability_key
-        if values.count(None) == len(values):
-            return None
-        numbers = np.array([value if type(value) in NUMBERS else np.nan for value in values], np.float64)
-        is_missing = np.array([value is None for value in values])
-        wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)) & ~is_missing).tolist()
-        what = f"{quote(key)} is" if key else "the probability"
-        for row in self.faults.first("invalid-probability", wrong):
-            self.fault("invalid-probability", self.numbers[row], value=json_of(values[row]), what=what)
-        for row in self.faults.first("missing-probability", np.flatnonzero(is_missing).tolist()):
-            self.fault("missing-probability", self.numbers[row], wording="no-score" if key else "")
-        return numbers
-
-    def columns(self) -> dict[str, Any]:
-        """Classes, ids and probabilities of all nuclei. Raises InputFault with all that is wrong with the file."""
-        probability = self.probabilities()
-        findings = [*self.names.findings(self.request.where, self.place), *self.faults.findings()]
-        if findings := [*findings, *count_rest(self.faults_told)]:
-            raise InputFault(*findings)
-        return {
-            "class_id": np.array(self.class_id, np.int16),
-            "source_id": np.array([*self.source_id, None], object)[:-1],
-            "probability": probability,
-        }
-
-
-class NucleusLists(Sheet):
+class NucleusLists(ListSheet):
     """The nuclei of a file, as they come: outlines or points, never both.
 
     closed  rings repeat their first vertex as the last one, which is dropped
@@ -215,7 +150,7 @@ class NucleusLists(Sheet):
     """
 
     def __init__(self, request: Request, case: Case, kind: str, *, closed: bool = False) -> None:
-        super().__init__(request, kind)
+        super().__init__(request, lambda number: f"{kind} {number:,}")
         self.closed = closed
         self.of_points = request.rules.are_points
         self.scale = request.rules.value("units"), case.spacing_um
@@ -225,7 +160,7 @@ class NucleusLists(Sheet):
         self.ring_number: list[int] = []
         self.ring_instance: list[int] = []
         self.ring_is_hole: list[bool] = []
-        self.class_probabilities = ClassProbabilities(request, self)
+        self.class_probabilities = ClassProbabilities(self)
         self.vertices = 0
         self.points_xy: list[Float64] = [np.empty((0, 2))]
         self.ring_size: list[Int64] = [np.empty(0, np.int64)]
@@ -242,7 +177,7 @@ class NucleusLists(Sheet):
         """The annotation at hand, or a part of it, has not the shape of the nuclei: a fault, or it is left out."""
         if self.request.rules.value("other_shapes") == "skip":
             wording = "geometry-left-out"
-            self.left_out.fault("left-out", self.place(), wording=wording, what=what, type=kind, wanted=wanted)
+            self.left_out.fault("left-out", self.here, wording=wording, what=what, type=kind, wanted=wanted)
         else:
             wording = "other-geometry"
             self.fault("unsupported-shape", wording=wording, fix=fix, what=what, type=kind, wanted=wanted)
@@ -331,7 +266,7 @@ class NucleusLists(Sheet):
         self.probability += probability
         self.numbers += numbers
         self.class_probabilities.add(class_probabilities)
-        self.class_probabilities.settle(self.numbers)
+        self.class_probabilities.settle()
         return True
 
     def settle(self) -> None:
@@ -345,13 +280,11 @@ class NucleusLists(Sheet):
             positions = list(chain.from_iterable(self.rings))
             numbers = points_of(positions)
         points = to_px(numbers, *self.scale)
-        bad = np.flatnonzero(~are_coordinates(points).all(axis=1))
-        if len(bad):
-            self.note_bad_coordinates(bad, size, positions)
+        self.check_positions(~np.all(are_coordinates(points), axis=1), size, positions)
         self.keep(points, size)
         self.rings.clear()
         self.ring_number.clear()
-        self.class_probabilities.settle(self.numbers)
+        self.class_probabilities.settle()
 
     def check_vertices(self, size: Int64) -> None:
         """Count the vertices of rings. Raises InputFault: too-large."""
@@ -365,27 +298,28 @@ class NucleusLists(Sheet):
         self.points_xy.append(points)
         self.ring_size.append(size)
 
-    def note_bad_coordinates(self, bad: Int64, size: Int64, positions: Any) -> None:
-        """The faults of vertices (indices in ``positions``) that are no pairs of usable numbers."""
-        stop = np.cumsum(size)
-        number = np.array(self.ring_number)
-        for vertex in self.faults.first("invalid-coordinate", bad.tolist()):
+    def check_positions(self, is_wrong: Bool, size: Int64, positions: Any) -> None:
+        """Note the vertices of the piece at hand that are no pairs of usable numbers."""
+        stop, numbers = np.cumsum(size), np.array(self.ring_number)
+
+        def at(vertex: int) -> tuple[str, str, str]:
             ring = int(np.searchsorted(stop, vertex, "right"))
-            first, last = np.searchsorted(number, number[ring]), np.searchsorted(number, number[ring], "right")
-            place = self.place(number[ring])
+            first, last = np.searchsorted(numbers, numbers[ring]), np.searchsorted(numbers, numbers[ring], "right")
+            place = self.place(numbers[ring])
             if last - first > 1:
                 place += f", ring {ring - first + 1}"
             if size[ring] > 1:
                 place += f", vertex {vertex - stop[ring] + size[ring] + 1}"
             position = positions[vertex] if type(positions) is list else positions[vertex].tolist()
-            self.faults.fault("invalid-coordinate", place, wording="no-position", position=json_of(position))
+            return place, "the position", json_of(position)
+
+        self.check_coordinates(is_wrong, at)
 
     # --- the whole file ---------------------------------------------------------------------------------------------
 
     def annotations(self) -> Annotations:
         """All nuclei, and what was left out. Raises InputFault with all that is wrong with the file."""
-        class_probability = self.class_probabilities.array()
-        columns = {**self.columns(), "class_probability": class_probability}
+        columns = self.columns(self.class_probabilities.array())
         points_xy = np.concatenate(self.points_xy)
         if self.of_points:
             return Annotations((Points(points_xy, **columns),), tuple(self.left_out.findings()))

@@ -20,22 +20,22 @@ import numpy as np
 import shapely
 
 from evaluation.challenge.formats import AsapXmlRules
-from evaluation.decoding.csv import categories
 from evaluation.decoding.streams import check_number
-from evaluation.decoding.xml import Dialect, Vertices, read_elements
-from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, for_each, quote
-from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_names, unknown_classes
+from evaluation.decoding.xml import MISSING, Dialect, Vertices, read_elements
+from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
+from evaluation.findings.errors import refused
 from evaluation.formats.format import Example, Request, outlines_of_rings
+from evaluation.formats.sheet import SKIPPED, UNKNOWN, Sheet, class_of_names
 from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines, Points
 from evaluation.model.arrays import expand
 
 
-class Regions:
+class Regions(Sheet):
     """The N regions of a document, in its order: in lists while the parser meets them, since the garbage collector
     walks those fast, then in arrays.
 
     region, vertex  what a format calls them
+    nameless        what is said of a region whose owner has no name
     points_xy       float64 (V, 2)
     start           int64 (N + 1,)  region i has the vertices from ``start[i]`` to before ``start[i + 1]``
     count           int64 (N,)      how many vertices each has
@@ -45,8 +45,9 @@ class Regions:
     source_id       of a region, by its index
     """
 
-    def __init__(self, dialect: Dialect, region: str, vertex: str, request: Request) -> None:
-        self.region, self.vertex, self.request = region, vertex, request
+    def __init__(self, dialect: Dialect, region: str, vertex: str, request: Request, nameless: str) -> None:
+        super().__init__(request, lambda index: f"{region} {quote(self.source_id(index))}", nameless)
+        self.vertex = vertex
         self.counted = f"{region}s", "instances_per_case", request.where, request.limits
         self.vertices = Vertices(dialect.columns, request.where, request.limits)
         self.starts: list[int] = []
@@ -73,7 +74,7 @@ class Regions:
         self.type, self.owner = np.array(self.type_numbers, np.int64), np.array(self.owners, np.int64)
         classes = [class_of_names(owner.names, owner.is_nameless, self.request) for owner in owners]
         self.class_id = np.array(classes, np.int16)[self.owner]
-        self.names, self.name_of_owner = categories([owner.shown for owner in owners])
+        self.shown = [owner.shown for owner in owners]
         self.source_id = source_id
 
     def of_types(self, *types: str) -> Bool:
@@ -83,27 +84,17 @@ class Regions:
     def type_of(self, index: int) -> str:
         return list(self.types)[int(self.type[index])]
 
-    def place(self, index: int) -> str:
-        return f"{self.request.where}, {self.region} {quote(self.source_id(index))}"
-
-    def place_of_vertex(self, vertex: int) -> str:
-        index = int(np.searchsorted(self.start, vertex, "right")) - 1
-        return f"{self.place(index)}, {self.vertex} {vertex - self.start[index] + 1:,}"
-
-    def check(self, nameless: str, is_classed: Bool, *faults: Finding) -> None:
-        """Raise InputFault with what is wrong with vertices, these faults, and owners whose names are no class.
-
-        nameless     what is wrong with an owner that has no name
-        is_classed   bool (N,): the regions that need a class
-        """
-        wrong, name = np.flatnonzero(is_classed & (self.class_id == UNKNOWN)), self.name_of_owner[self.owner]
-        faults_of_file = [
-            *self.vertices.faults(self.place_of_vertex, self.vertex),
-            *faults,
-            *unknown_classes(self.names, name, wrong, self.place, self.request.classes, nameless=nameless),
-        ]
-        if faults_of_file:
-            raise InputFault(*faults_of_file)
+    def check_regions(self, is_classed: Bool) -> None:
+        """Note what is wrong with vertices, and with names of the regions that need a class, bool (N,); then check."""
+        for vertex, axis, text in self.vertices.invalid:
+            index = int(np.searchsorted(self.start, vertex, "right")) - 1
+            place = f"{self.place(index)}, {self.vertex} {vertex - self.start[index] + 1:,}"
+            got = f"no {axis}" if text == MISSING else f"{axis} is {quote(text)}"
+            self.faults.fault("invalid-coordinate", place, got=got)
+        self.faults.total["invalid-coordinate"] += self.vertices.invalid_count - len(self.vertices.invalid)
+        for index in np.flatnonzero(is_classed & (self.class_id == UNKNOWN)).tolist():
+            self.note_unknown(self.shown[self.owner[index]], index)
+        self.check()
 
     def rings(self, ring: Int64) -> tuple[Float64, Int64]:
         """The vertices of the chosen regions, one ring after the other, and how many each of them has."""
@@ -113,8 +104,7 @@ class Regions:
 
     def columns(self, index: Int64) -> dict[str, Any]:
         """Class and id of the chosen regions."""
-        source_id = np.array([*map(self.source_id, index.tolist()), None], object)[:-1]
-        return {"class_id": self.class_id[index], "source_id": source_id}
+        return self.checked_columns(self.class_id[index], [*map(self.source_id, index.tolist())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +157,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     >>> outlines.class_id.tolist(), outlines.source_id.tolist(), outlines.points_xy.tolist()
     ([1], ['7/3'], [[1.0, 2.0], [5.0, 2.0], [1.0, 6.5]])
     """
-    regions = Regions(APERIO, "region", "vertex", request)
+    regions = Regions(APERIO, "region", "vertex", request, "the layer has no class name")
     layer_id: list[str] = []
     layer_names: list[list[str]] = []
     layer_start: list[int] = []
@@ -209,14 +199,10 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
     regions.arrange(owners, source_id)
     is_kept = regions.class_id != SKIPPED
     is_wrong = ~regions.of_types(*POLYGON_TYPES) | (regions.of_types(RECTANGLE) & (regions.count == 2))
-
-    def shape_fault(index: int) -> Finding:
-        name = regions.type_of(index)
-        shape = WORDS_OF_TYPES.get(name, "")
-        return fault("unsupported-shape", regions.place(index), wording="other-region", type=name, shape=shape)
-
-    wrong = for_each(np.flatnonzero(is_wrong & is_kept).tolist(), shape_fault)
-    regions.check("the layer has no class name", is_kept, *wrong)
+    for index in regions.rows_with("unsupported-shape", is_wrong & is_kept):
+        shape = WORDS_OF_TYPES.get(type := regions.type_of(index), "")
+        regions.fault("unsupported-shape", index, wording="other-region", type=type, shape=shape)
+    regions.check_regions(is_kept)
     return outlines_with_holes(regions, np.array(holes, np.bool_), is_kept)
 
 
@@ -226,15 +212,15 @@ def outlines_with_holes(regions: Regions, is_hole: Bool, is_kept: Bool) -> Annot
     hole = np.flatnonzero(is_hole & is_kept)
     if len(hole):
         owner[hole] = outlines_around(regions, hole, np.flatnonzero(~is_hole & (regions.count >= 3)))
-    lost = hole[owner[hole] < 0].tolist()
-    warnings = for_each(lost, lambda index: fault("hole-without-outline", regions.place(index)))
+    for index in regions.left_out.first("hole-without-outline", hole[owner[hole] < 0].tolist()):
+        regions.left_out.fault("hole-without-outline", regions.place(index))
     is_outline = is_kept & ~is_hole
     ring = np.flatnonzero(owner >= 0)
     ring = ring[np.argsort(owner[ring] * 2 + is_hole[ring], kind="stable")]
     instance = np.cumsum(is_outline) - 1
     columns = regions.columns(np.flatnonzero(is_outline))
     outlines = outlines_of_rings(*regions.rings(ring), instance[owner[ring]], is_hole[ring], **columns)
-    return Annotations((outlines,), tuple(warnings))
+    return Annotations((outlines,), tuple(regions.left_out.findings()))
 
 
 def outlines_around(regions: Regions, hole: Int64, candidate: Int64) -> Int64:
@@ -326,7 +312,8 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
     >>> points.class_id.tolist(), points.source_id.tolist(), points.points_xy.tolist()
     ([2], ['1'], [[7.5, 2.0]])
     """
-    regions, groups = Regions(ASAP, "annotation", "coordinate", request), dict[str, int]()
+    regions = Regions(ASAP, "annotation", "coordinate", request, "the annotation is in no group")
+    groups: dict[str, int] = {}
 
     def open_annotation(attributes: Mapping[str, str]) -> None:
         group = groups.setdefault(attributes.get("PartOfGroup", "").strip(), len(groups))
@@ -345,14 +332,13 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
     is_dot, is_kind = regions.of_types("Dot"), regions.of_types(*TYPES_OF_SHAPE[shape])
     is_cut = regions.of_types("Rectangle") & (count != 4)
 
-    def dot_fault(index: int) -> Finding:
-        return fault("invalid-coordinate", regions.place(index), wording="dot-without", number=count[index] or "no")
-
-    def shape_fault(index: int) -> Finding:
-        is_outline = shape == "outline"
-        return fault(
+    is_outline = shape == "outline"
+    for index in regions.rows_with("invalid-coordinate", is_nucleus & is_dot & (count != 1)):
+        regions.fault("invalid-coordinate", index, wording="dot-without", number=count[index] or "no")
+    for index in regions.rows_with("unsupported-shape", is_nucleus & (is_cut | ~is_kind)):
+        regions.fault(
             "unsupported-shape",
-            regions.place(index),
+            index,
             wording="asap-other" if is_other[index] else "asap",
             type=regions.type_of(index),
             corners=f" of {count[index]:,} coordinates" if is_cut[index] and is_outline else "",
@@ -360,10 +346,7 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
             wanted_corners=" of four coordinates" if is_outline else "",
             shape=shape,
         )
-
-    faults = for_each(np.flatnonzero(is_nucleus & is_dot & (count != 1)).tolist(), dot_fault)
-    faults += for_each(np.flatnonzero(is_nucleus & (is_cut | ~is_kind)).tolist(), shape_fault)
-    regions.check("the annotation is in no group", is_nucleus & is_kind, *faults)
+    regions.check_regions(is_nucleus & is_kind)
     order = by_order(regions.vertices.column("Order"), regions.start)
     points_xy = regions.points_xy[order][np.repeat(is_nucleus, count)]
     return Annotations(
@@ -414,7 +397,8 @@ def left_out(regions: Regions, others: Int64, shape: str) -> list[Finding]:
     named: list[Finding] = []
     for type_ in np.unique(regions.type[others]).tolist():
         of_type = others[regions.type[others] == type_]
-        places, name = map(regions.place, of_type[:EXAMPLES_SHOWN].tolist()), regions.type_of(int(of_type[0]))
+        places = [f"{regions.request.where}, {regions.place(index)}" for index in of_type[:EXAMPLES_SHOWN].tolist()]
+        name = regions.type_of(int(of_type[0]))
         wording, total = "asap-shape-left-out", len(of_type)
         named.append(fault("left-out", *places, wording=wording, total=total, type=name, shape=shape))
     return named

@@ -36,10 +36,10 @@ from evaluation.decoding.label_array import rows_and_columns
 from evaluation.decoding.streams import check_number
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import NUMBERS, FileFaults, Sheet
-from evaluation.formats.classes import SKIPPED, UNKNOWN
+from evaluation.formats.annotation_lists import ListSheet
 from evaluation.formats.format import Example, Request, are_coordinates, noting, outlines_of_rings, part_of
 from evaluation.formats.run_lengths import CodeRuns, instances_of_codes, join_parts, runs_of_counts
+from evaluation.formats.sheet import NUMBERS, SKIPPED, UNKNOWN, FileFaults, json_of, numbers_in
 from evaluation.model import Annotations, Case, Collection, Float64, Int64, Part, Points
 from evaluation.model.arrays import expand
 
@@ -276,20 +276,19 @@ def collect_nuclei(nuclei: AnnotatedNuclei) -> Collection:
     return Collection(cases, dict(places.unknown), tuple(nuclei.left_out.findings()))
 
 
-class AnnotatedNuclei(Sheet, ABC):
+class AnnotatedNuclei(ListSheet, ABC):
     """The annotations that are nuclei of cases; ``case`` has the number of the case of each."""
 
+    probability_name = "score"
+
     def __init__(self, document: CocoDocument, places: Places, request: Request) -> None:
-        super().__init__(request, document.list_name, probability_key="score")
+        super().__init__(request, lambda number: f"{document.list_name}[{number}]")
         self.document = document
         self.places = places
         self.faults = places.faults
         self.per_case: Counter[int] = Counter()
         self.case: list[int] = []
         self.class_of_category: dict[str, int] = {}
-
-    def place(self, number: int | None = None) -> str:
-        return f"{self.kind}[{self.number if number is None else number}]"
 
     def add_entry(self, number: int, entry: Any) -> None:
         """Note an annotation, with the first thing that is wrong with it."""
@@ -300,12 +299,12 @@ class AnnotatedNuclei(Sheet, ABC):
         if "segments_info" in entry:
             fix = "Export COCO with a 'segmentation' for each nucleus, or label images."
             raise refused("not-coco", self.document.where, got="COCO panoptic, whose shapes are in PNG files", fix=fix)
-        case = self.places.number_of_entry(entry, self.place(number))
+        case = self.places.number_of_entry(entry, self.here)
         if case == NO_CASE or (class_id := self.class_of_entry(entry)) == SKIPPED:
             return
         crowd = entry.get("iscrowd")
         if class_id >= 0 and crowd is not None and crowd == 1:
-            self.left_out.fault("left-out", self.place(), wording="crowd")
+            self.left_out.fault("left-out", self.here, wording="crowd")
             return
         self.per_case[case] += 1
         if self.per_case[case] > self.request.limits.instances_per_case:
@@ -334,7 +333,7 @@ class AnnotatedNuclei(Sheet, ABC):
         if (class_id := self.class_of_category.get(category)) is None:
             class_id = self.class_of_category[category] = self.resolve(category)
         if class_id == UNKNOWN:
-            self.names.add_unknown(self.document.categories.get(category) or category, self.number)
+            self.note_unknown(self.document.categories.get(category) or category, self.number)
             return 0
         return class_id
 
@@ -345,11 +344,11 @@ class AnnotatedNuclei(Sheet, ABC):
         categories, values = self.document.categories, self.request.classes.values
         is_number = CATEGORY_NUMBER.fullmatch(category) is not None
         name = categories.get(category, "" if is_number else category)
-        if self.names.file_class or self.names.is_known(name):
-            return self.names.look_up(name)
+        if self.request.file_class or self.is_known(name):
+            return self.look_up(name)
         if is_number and len(category) < 10 and int(category) in values:
             return values[int(category)]
-        return UNKNOWN if name or (category and (categories or values)) else self.names.look_up(None)
+        return UNKNOWN if name or (category and (categories or values)) else self.look_up(None)
 
     @abstractmethod
     def add_shape(self, entry: Mapping[str, Any]) -> None:
@@ -445,7 +444,7 @@ class SegmentedNuclei(AnnotatedNuclei):
                 self.wrong_value(segmentation, "size", "[height, width] of the image")
             elif type(counts) is not list and type(counts) is not str:
                 self.wrong_value(segmentation, "counts", "a list of numbers, or a text")
-            elif self.places.check_shape(self.place(self.number), size, self.places.cases[self.case[row]]):
+            elif self.places.check_shape(self.here, size, self.places.cases[self.case[row]]):
                 self.size += len(counts)
                 self.code_rows.append(row)
                 self.codes.append(counts)
@@ -476,19 +475,17 @@ class SegmentedNuclei(AnnotatedNuclei):
         ring_count = np.fromiter(map(len, self.polygons), np.int64, len(self.polygons))
         rings = list(chain.from_iterable(self.polygons))
         size = np.fromiter(map(len, rings), np.int64, len(rings))
-        flat: Iterable[Any] = chain.from_iterable(rings)
-        if not NUMBERS.issuperset(map(type, chain.from_iterable(rings))):
-            flat = (number if type(number) in NUMBERS else np.nan for number in flat)
-        numbers = np.fromiter(flat, np.float64)
+        numbers, _ = numbers_in([*chain.from_iterable(rings)])
         owner, stop = np.repeat(rows, ring_count), np.cumsum(size)
-        odd = np.flatnonzero(size % 2)
-        bad = np.flatnonzero(~are_coordinates(numbers))
-        for ring in self.faults.first("invalid-coordinate", odd.tolist()):
+        for ring in self.rows_with("invalid-coordinate", size % 2 == 1):
             self.fault("invalid-coordinate", self.numbers[owner[ring]], wording="odd-polygon", value=size[ring])
-        for index in self.faults.first("invalid-coordinate", bad.tolist()):
+
+        def at(index: int) -> tuple[str, str, object]:
             ring = int(np.searchsorted(stop, index, "right"))
             value = rings[ring][index - int(stop[ring] - size[ring])]
-            self.fault("invalid-coordinate", self.numbers[owner[ring]], wording="in-turn", value=value)
+            return self.place(self.numbers[owner[ring]]), "a coordinate", json_of(value)
+
+        self.check_coordinates(~are_coordinates(numbers), at)
         self.outlines.append((rows, ring_count, size // 2, numbers))
         self.polygon_rows.clear()
         self.polygons.clear()
@@ -502,7 +499,7 @@ class SegmentedNuclei(AnnotatedNuclei):
         def place(index: int) -> str:
             return f"{self.request.where}, {self.place(self.numbers[fresh[index]])}"
 
-        with noting(self.faults_told):
+        with noting(self.faults.others):
             runs = runs_of_counts(codes, place, pixels=pixels)
             has_pixels = np.bincount(runs.instance, minlength=len(fresh)) > 0
             for index in np.flatnonzero(~has_pixels).tolist():
@@ -510,7 +507,7 @@ class SegmentedNuclei(AnnotatedNuclei):
                 if self.request.rules.value("vanished") == "error":
                     self.fault("vanished-outline", wording="code")
                 else:
-                    self.left_out.fault("left-out", self.place(), wording="code-left-out")
+                    self.left_out.fault("left-out", self.here, wording="code-left-out")
             instance = len(self.coded) + np.cumsum(has_pixels)[runs.instance] - 1
             self.runs.append(CodeRuns(runs.start, runs.length, instance.astype(np.int32)))
             self.coded += [fresh[index] for index in np.flatnonzero(has_pixels).tolist()]
@@ -613,8 +610,8 @@ class BoxedNuclei(AnnotatedNuclei):
 
     def settle(self) -> None:
         boxes = np.array(self.pending, np.float64).reshape(-1, 4)
-        is_box = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1) & are_coordinates(boxes).all(axis=1)
-        for index in np.flatnonzero(~is_box).tolist():
+        is_box = np.all(boxes[:, :2] <= boxes[:, 2:], axis=1) & np.all(are_coordinates(boxes), axis=1)
+        for index in self.rows_with("invalid-coordinate", ~is_box):
             number = self.numbers[self.rows[index - len(boxes)]]
             self.fault("invalid-coordinate", number, wording="no-box", box=self.pending[index], wanted=BOX_WORDS)
         self.middles_xy.append((boxes[:, :2] + boxes[:, 2:]) / 2)

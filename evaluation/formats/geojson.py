@@ -27,8 +27,8 @@ from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import NucleusLists, names_and_probabilities, root_words
-from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_name, json_of
 from evaluation.formats.format import Example, Request
+from evaluation.formats.sheet import SKIPPED, UNKNOWN, class_of_name, json_of
 from evaluation.model import Annotations, Case, Float64, Int64, Outlines
 
 FEATURES = "features"
@@ -264,7 +264,7 @@ class FeatureReader:
         names = list(map(self.class_name, properties))
         if not {str, type(None)}.issuperset(map(type, names)):
             return False
-        class_ids = {name: nuclei.names.look_up(name) for name in dict.fromkeys(names)}  # in the order of the file
+        class_ids = {name: nuclei.look_up(name) for name in dict.fromkeys(names)}  # in the order of the file
         if not {SKIPPED, UNKNOWN}.isdisjoint(class_ids.values()):
             return False
         return nuclei.add_outlines(
@@ -297,13 +297,13 @@ class FeatureReader:
         else:
             raise Malformed(got=root_words(item), expected="a Feature with a geometry")
         if (inside := self.regions.get(self.nuclei.number)) is not None:
-            self.nuclei.left_out.fault("left-out", self.nuclei.place(), wording="region", inside=inside)
+            self.nuclei.left_out.fault("left-out", self.nuclei.here, wording="region", inside=inside)
             return
         name = self.class_name(properties)
-        if self.nuclei.names.look_up(name) == SKIPPED:
+        if self.nuclei.look_up(name) == SKIPPED:
             return
         if geometry is None:
-            self.nuclei.left_out.fault("left-out", self.nuclei.place(), wording="no-geometry")
+            self.nuclei.left_out.fault("left-out", self.nuclei.here, wording="no-geometry")
             return
         outlines, points, others = split_shape(geometry)
         if self.of_points:
@@ -333,7 +333,7 @@ class FeatureReader:
         if self.parts_are_nuclei and len(outlines) > 1:
             return [[part] for part in outlines]
         if len(outlines) > PARTS_OF_A_NUCLEUS and self.parts_are_nuclei is None:
-            self.nuclei.left_out.fault("many-parts", self.nuclei.place(), parts=len(outlines))
+            self.nuclei.left_out.fault("many-parts", self.nuclei.here, parts=len(outlines))
         return [outlines]
 
     def class_name(self, properties: dict[str, Any]) -> Any:
@@ -343,11 +343,11 @@ class FeatureReader:
 
     def flat_class_name(self, properties: dict[str, Any]) -> str | None:
         """The name in ``objectType`` or ``type`` of a feature without a classification; None if it needs no name."""
-        classes, name = self.nuclei.names.classes, None
+        classes, name = self.nuclei.request.classes, None
         for key in ("objectType", "type"):
             kind = properties.get(key)
             name = str(kind) if type(kind) is int and key == "type" else kind
-            if (classes.names or name not in OBJECT_TYPES) and self.nuclei.names.is_known(name):
+            if (classes.names or name not in OBJECT_TYPES) and self.nuclei.is_known(name):
                 return name
         return name if type(name) is str and "" not in classes.ids and not classes.of_nameless else None
 

@@ -17,16 +17,16 @@ import numpy.typing as npt
 
 from evaluation.challenge.formats import ColourMapRules, LabelImageRules
 from evaluation.decoding import label_array
-from evaluation.decoding.csv import Categories, categories, count_rest, read_table
+from evaluation.decoding.csv import Categories, categories, read_table
 from evaluation.decoding.json import read_json
 from evaluation.decoding.label_array import Integers
 from evaluation.decoding.mat_file import read_mat_labels
 from evaluation.decoding.pixels import CLASS_NAMES, CONTAINERS, file_with, open_image, peek, read_image, suffix_of
 from evaluation.decoding.streams import damage_told, too_large
-from evaluation.findings import Finding, fault, for_each, quote, with_rest
+from evaluation.findings import Finding, fault, quote, with_rest
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.classes import UNKNOWN, find_classes
 from evaluation.formats.format import Example, Request, csv_bytes, image_bytes, mat_bytes, noting, tiff_bytes
+from evaluation.formats.sheet import SKIPPED, Sheet
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.model import Annotations, Bool, Case, ClassTable, Instances, Int16, Int32, Int64, LabelImage, LabelRuns
 from evaluation.model.annotations import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
@@ -287,7 +287,8 @@ def read_csv_table(stream: BinaryIO, request: Request, where: str) -> dict[int, 
     id_column = table.need(*ID_COLUMNS)
     ids = [cell.decode() for cell in table.cells(id_column)]
     of_classes = [name for name in CLASS_COLUMNS if table.find([name]) != id_column]  # "label" may be either
-    return classes_by_id(ids, table.categories(table.need(*of_classes)), table.place, request)
+    sheet = Sheet(replace(request, where=where), lambda row: f"line {table.line[row]:,}")
+    return classes_by_id(ids, table.categories(table.need(*of_classes)), sheet)
 
 
 def read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
@@ -302,17 +303,14 @@ def read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int,
         raise refused("too-large", where, wording="too-many-rows", limit=limit)
 
     def place(index: int) -> str:
-        return f"{where}, {quote(pairs[index][0]) if isinstance(value, dict) else f'[{index}]'}"
+        return quote(pairs[index][0]) if isinstance(value, dict) else f"[{index}]"
 
-    def entry_fault(index: int) -> Finding:
-        return fault("invalid-class-table", place(index), wording="no-id-and-class")
-
-    is_text = [all(type(item) in (str, int) for item in pair) for pair in pairs]
-    if wrong := [index for index, is_fine in enumerate(is_text) if not is_fine]:
-        raise InputFault(*for_each(wrong, entry_fault))
-    return classes_by_id(
-        [str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), place, request
-    )
+    sheet = Sheet(replace(request, where=where), place)
+    is_text = np.array([all(type(item) in (str, int) for item in pair) for pair in pairs], np.bool_)
+    for index in sheet.rows_with("invalid-class-table", ~is_text):
+        sheet.fault("invalid-class-table", index, wording="no-id-and-class")
+    sheet.check()
+    return classes_by_id([str(key) for key, _ in pairs], categories([str(name).strip() for _, name in pairs]), sheet)
 
 
 def distinct_numbers(ids: Sequence[str]) -> list[int]:
@@ -324,29 +322,24 @@ def distinct_numbers(ids: Sequence[str]) -> list[int]:
     return numbers if min(numbers) > 0 and len(set(numbers)) == len(numbers) else []
 
 
-def classes_by_id(
-    ids: Sequence[str], classes: Categories, place: Callable[[int], str], request: Request
-) -> dict[int, int]:
+def classes_by_id(ids: Sequence[str], classes: Categories, sheet: Sheet) -> dict[int, int]:
     """The class id by instance id. Raises InputFault with all entries that are wrong.
 
     ids, classes  of each entry: the id as text, and the class as ``categories`` gives it
-    place         where an entry is, for messages
     """
-    class_id, is_nucleus, faults = find_classes(*classes, place, request.classes)
-    class_id[is_nucleus & (class_id == 0)] = UNKNOWN  # an empty cell: no class, and not left out either
+    class_ids = sheet.classes_of(*classes).tolist()
     class_of_id: dict[int, int] = {}
-    if not faults and (numbers := distinct_numbers(ids)):
-        class_of_id = dict(zip(numbers, class_id.tolist(), strict=True))
+    if numbers := distinct_numbers(ids):
+        class_of_id = dict(zip(numbers, class_ids, strict=True))
         ids = ()
-    for index, (text, of_class) in enumerate(zip(ids, class_id.tolist(), strict=False)):
+    for index, (text, class_id) in enumerate(zip(ids, class_ids, strict=False)):
         number = ID.fullmatch(text)
         if number is None or int(number[1]) > HIGHEST_ID:
-            faults.append(fault("invalid-class-table", place(index), wording="no-id", id=text))
-        elif class_of_id.setdefault(int(number[1]), of_class) != of_class:
-            faults.append(fault("duplicate-row", place(index), wording="id-twice", id=text))
-    if faults:
-        raise InputFault(*count_rest(faults))
-    return {number: of_id for number, of_id in class_of_id.items() if of_id != UNKNOWN}
+            sheet.fault("invalid-class-table", index, wording="no-id", id=text)
+        elif class_of_id.setdefault(int(number[1]), class_id) != class_id:
+            sheet.fault("duplicate-row", index, wording="id-twice", id=text)
+    sheet.check()
+    return {number: 0 if class_id == SKIPPED else class_id for number, class_id in class_of_id.items() if class_id}
 
 
 def example_of_label_image(made: Example[LabelImageRules], cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -46,14 +46,19 @@ from evaluation.decoding.polygons import Ring
 from evaluation.decoding.streams import plain_chunks
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.annotation_lists import NUCLEI_AT_ONCE, NucleusLists, names_and_probabilities, root_words
-from evaluation.formats.classes import SKIPPED, UNKNOWN, class_of_text, json_of
+from evaluation.formats.annotation_lists import (
+    CLASS_PROBABILITIES,
+    NUCLEI_AT_ONCE,
+    NucleusLists,
+    names_and_probabilities,
+    root_words,
+)
 from evaluation.formats.format import Example, Request
+from evaluation.formats.sheet import SKIPPED, UNKNOWN, class_of_text, json_of
 from evaluation.model import Annotations, Case, Float64, Outlines, Points
 
 VERSION = {"major": 1, "minor": 0}
 PLANE = 0.5
-CLASS_PROBABILITIES = "class_probabilities"
 COUNTING_NAME = re.compile(r"Point \d+")
 
 
@@ -98,10 +103,9 @@ def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: s
                     continue
                 name = item.get("name")
                 counts = of_points and type(name) is str and COUNTING_NAME.fullmatch(name)
-                if counts and not nuclei.names.is_known(name):
+                if counts and not nuclei.is_known(name):
                     name = None
-                if nuclei.names.look_up(name) != SKIPPED:
-                    class_id = nuclei.class_of(name)
+                if (class_id := nuclei.class_of(name)) != SKIPPED:
                     probabilities = item.get("probability"), item.get(CLASS_PROBABILITIES)
                     nuclei.add_nucleus(item[key], class_id, nuclei.number, *probabilities)
             nuclei.settle()
@@ -318,15 +322,13 @@ class ContourReader:
 
     def class_of_type(self, number: Any) -> int:
         """The class id of a type, or SKIPPED."""
-        names = self.nuclei.names
-        if type(number) is not int or number == 0:
-            name = None if number == 0 and type(number) is int else number
-        else:
-            name = self.type_names.get(number, str(number))
-            is_named = number in self.type_names and names.look_up(name) != UNKNOWN
-            if not is_named and not names.file_class and number in self.values:
+        name = number
+        if type(number) is int:
+            name = self.type_names.get(number, str(number)) if number else None
+            is_named = number in self.type_names and self.nuclei.is_known(name)
+            if number in self.values and not is_named and not self.nuclei.request.file_class:
                 return self.values[number]
-        return SKIPPED if names.look_up(name) == SKIPPED else self.nuclei.class_of(name)
+        return self.nuclei.class_of(name)
 
     def add_shape(self, shape: Any, grouped: dict[str, tuple[int, Any, list[list[Any]]]]) -> None:
         """A shape of labelme."""
@@ -336,7 +338,7 @@ class ContourReader:
             self.nuclei.fault("invalid-annotation", wording="value", expected=expected, value=json_of(shape))
             return
         label, kind = shape.get("label"), shape.get("shape_type") or "polygon"
-        if self.nuclei.names.look_up(label) == SKIPPED:
+        if self.nuclei.look_up(label) == SKIPPED:
             return
         wanted = ("point",) if self.nuclei.of_points else OUTLINE_TYPES
         if kind not in wanted:
@@ -428,7 +430,7 @@ def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[b
     if class_id == SKIPPED:
         return
     if class_id == UNKNOWN:
-        nuclei.names.add_unknown(text, nuclei.number)
+        nuclei.note_unknown(text, nuclei.number)
         class_id = 0
     if len(numbers) < FEWEST:
         wording = "box-in-line" if len(numbers) in NUMBERS_OF_BOX else "no-outline-in-line"

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge.formats import RleCsvRules
-from evaluation.decoding.csv import count_rest, numbers_of
+from evaluation.decoding.csv import numbers_of
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import tables
@@ -396,23 +396,22 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
     tables.check_rows_per_case(rows, request)
     nuclei = tables.NucleusRows(rows.table, request, tables.CLASS_COLUMNS)
     rows = rows.take(nuclei.is_nucleus)
-    faults += nuclei.faults
+    nuclei.faults.others += faults
     codes = [cell.decode() for cell in rows.table.cells(code_column)]
-    rules, by_case = request.rules, dict[str, Annotations]()
-    for case, part in zip(rows.cases, rows.slices(), strict=True):
-        with noting(faults):
+    rules, runs_of_case, by_case = request.rules, list[CodeRuns](), dict[str, Annotations]()
+    parts = list(zip(rows.cases, rows.slices(), strict=True))
+    for case, part in parts:
+        with noting(nuclei.faults.others):
             place, pixels = rows.table.take(part).place, case.height * case.width
-            runs = runs_of_pairs(codes[part], place, pixels=pixels, first_pixel=rules.first_pixel)
-            instances = instances_of_codes(
-                runs,
-                shape_yx=case.shape_yx,
-                pixel_order=rules.pixel_order,
-                where=f"{request.where}, case {quote(case.name)}",
-                **part_of(nuclei.columns, part),
-            )
+            runs_of_case.append(runs_of_pairs(codes[part], place, pixels=pixels, first_pixel=rules.first_pixel))
+    columns = nuclei.columns()
+    for (case, part), runs in zip(parts, runs_of_case, strict=True):
+        where, order = f"{request.where}, case {quote(case.name)}", rules.pixel_order
+        with noting(nuclei.faults.others):
+            of_case = part_of(columns, part)
+            instances = instances_of_codes(runs, shape_yx=case.shape_yx, pixel_order=order, where=where, **of_case)
             by_case[case.name] = Annotations((instances,))
-    if faults:
-        raise InputFault(*count_rest(faults))
+    nuclei.check()
     return Collection(by_case, rows.unknown)
 
 

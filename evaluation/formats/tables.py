@@ -17,7 +17,7 @@ without names, in the order of the images in its arrays. https://github.com/Tiss
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
@@ -28,8 +28,8 @@ from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.decoding.streams import check_number
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.formats.classes import check_size, columns_of_classes, find_classes, missing_classes
 from evaluation.formats.format import Example, Request, are_coordinates, csv_bytes, outlines_of_rings, part_of, to_px
+from evaluation.formats.sheet import SKIPPED, Sheet, check_size, keys_of_classes
 from evaluation.model import Annotations, Bool, Case, Collection, Counts, Float64, Int64, Points
 
 # The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.
@@ -178,20 +178,18 @@ def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[lis
     Also what is wrong with them: a class with two, or with none; no columns at all if nothing is called so.
     """
     where, headers = request.where, [name for name in table.names if name]
-    columns, twice = columns_of_classes(table.names, request.classes, prefix)
-    faults = [fault("invalid-csv", where, wording="two-columns-of-class", first=one, second=two) for one, two in twice]
+    found, twice = keys_of_classes(table.names, request.classes, prefix)
+    columns = [column for column in found if column is not None]
     if prefix and not columns:
         return [], []
+    faults = [fault("invalid-csv", where, wording="two-columns-of-class", first=one, second=two) for one, two in twice]
     wanted = f"a column {quote(prefix + '…')} for each class, or for none" if prefix else "a column for each class"
-
-    def class_fault(name: str) -> Finding:
-        return fault("missing-column", where, expected=wanted, name=prefix + name, known=headers)
-
-    faults += for_each(missing_classes(columns, request.classes), class_fault)
-    return [column for _, column in sorted(columns.items())], faults
+    lacking = [prefix + name for name, column in zip(request.classes.names, found, strict=True) if column is None]
+    faults += [fault("missing-column", where, expected=wanted, name=name, known=headers) for name in lacking]
+    return columns, count_rest(faults)
 
 
-class NucleusRows:
+class NucleusRows(Sheet):
     """The rows of a table that are nuclei, with their classes and probabilities, and what is wrong with these.
 
     classes     the headers of the class, the likeliest first; without such a column, and where a path does not tell it,
@@ -199,90 +197,76 @@ class NucleusRows:
     table       the rows whose class is not skipped
     is_nucleus  bool, which rows of the whole table these are
     has_class   whether there is a column for the class, or the path tells it, or class probabilities do
-    columns     class_id, source_id, probability and class_probability, as in ``Points``
     """
 
     def __init__(self, table: Table, request: Request, classes: Sequence[str]) -> None:
-        self.request, column = request, table.find(classes)
+        super().__init__(request, lambda line: f"line {line:,}")
+        column = None if request.file_class else table.find(classes)
         class_id = np.full(len(table), request.file_class or request.classes.of_nameless, np.int16)
-        self.is_nucleus: Bool = np.ones(len(table), np.bool_)
-        self.faults: list[Finding] = []
-        if column is not None and not request.file_class:
-            found = find_classes(*table.categories(column), table.place, request.classes)
-            class_id, self.is_nucleus, self.faults = found
-        self.table, class_id = table.take(self.is_nucleus), class_id[self.is_nucleus]
-        probability, class_probability = self.probabilities(), self.class_probabilities()
-        self.has_class = column is not None or bool(request.file_class) or class_probability is not None
-        if column is None and not request.file_class and class_probability is not None:
-            class_id = np.asarray(class_probability.argmax(axis=1) + 1, np.int16)  # of equal ones the earlier class
-        self.columns: dict[str, Any] = {
-            "class_id": class_id,
-            "source_id": self.table.line.astype(object),
-            "probability": probability,
-            "class_probability": class_probability,
-        }
+        if column is not None:
+            class_id = self.classes_of(*table.categories(column), table.line)
+        self.is_nucleus: Bool = class_id != SKIPPED
+        self.table, self.class_id = table.take(self.is_nucleus), class_id[self.is_nucleus]
+        columns = [] if (of_nucleus := self.table.find(PROBABILITY_COLUMNS)) is None else [of_nucleus]
+        probability, self.class_probability = self.read_probabilities(columns), self.read_class_probabilities()
+        self.probability = None if probability is None else probability[:, 0]
+        self.has_class = column is not None or bool(request.file_class) or self.class_probability is not None
+        if column is None and not request.file_class and self.class_probability is not None:
+            self.class_id = np.asarray(self.class_probability.argmax(axis=1) + 1, np.int16)  # of equal ones the earlier
 
-    def probabilities(self) -> Float64 | None:
-        """The probability of each row, float64 (R,), None if no row has one."""
-        column = self.table.find(PROBABILITY_COLUMNS)
-        numbers, is_filled = self.numbers_from_0_to_1([] if column is None else [column])
-        if not is_filled.any():
-            return None
-        missing = np.flatnonzero(~is_filled).tolist()
-        self.faults += for_each(missing, lambda row: fault("missing-probability", self.table.place(row)))
-        return numbers[:, 0]
-
-    def class_probabilities(self) -> Float64 | None:
+    def read_class_probabilities(self) -> Float64 | None:
         """The probabilities in the columns "probability_<class>", float64 (R, C) in the order of the classes.
 
         None if there are no such columns, or no row has anything in them. Raises InputFault ("too-large").
         """
-        if not self.request.classes.names:
-            return None
         columns, faults = class_columns(self.table, self.request, COLUMN_PREFIX)
-        self.faults += count_rest(faults)
+        self.faults.others += faults
         if faults or not columns:
             return None
         check_size(len(self.table), len(columns), self.request.where)
-        numbers, is_filled = self.numbers_from_0_to_1(columns)
-        if len(self.table) and not is_filled.any():
-            return None
-        lacking, wording = np.flatnonzero(~is_filled.all(axis=1)).tolist(), "row-without-class-probabilities"
-        self.faults += for_each(
-            lacking, lambda row: fault("missing-probability", self.table.place(row), wording=wording)
-        )
-        return numbers
+        return self.read_probabilities(columns, "of-classes") if len(self.table) else np.empty((0, len(columns)))
 
-    def numbers_from_0_to_1(self, columns: Sequence[int]) -> tuple[Float64, Bool]:
-        """Columns of probabilities, float64 (R, K), and which cells are filled, bool (R, K)."""
+    def read_probabilities(self, columns: Sequence[int], wording: str = "") -> Float64 | None:
+        """Columns of probabilities, float64 (R, K); None if no row has anything in them."""
         numbers = np.empty((len(self.table), len(columns)), np.float64)
-        is_filled = np.ones(numbers.shape, np.bool_)
+        is_missing = np.zeros(numbers.shape, np.bool_)
         for k, column in enumerate(columns):
             cells = self.table.cells(column)
             numbers[:, k] = numbers_of(cells)
             for row in np.flatnonzero(np.isnan(numbers[:, k])):
-                is_filled[row, k] = bool(cells[row].strip())
+                is_missing[row, k] = not cells[row].strip()
+        if is_missing.all():
+            return None
+        names = [self.table.names[column] for column in columns]
 
-        is_wrong = is_filled & ~((numbers >= 0) & (numbers <= 1))
-        self.faults += cell_faults(
-            self.table,
-            columns,
-            is_wrong,
-            lambda place, name, text: fault("invalid-probability", place, value=text, what=f"{name} is"),
-        )
-        return numbers, is_filled
+        def value(row: int, k: int) -> str:
+            return self.table.text(row, columns[k])
 
+        self.check_probabilities(numbers, is_missing, self.table.line, names, value, wording)
+        return numbers
 
-def cell_faults(
-    table: Table, columns: Sequence[int], is_wrong: Bool, finding: Callable[[str, str, str], Finding]
-) -> list[Finding]:
-    """What is wrong with cells of the columns, bool (R, K): findings of a place, the name of a column and a text."""
+    def read_coordinates(
+        self, rows: Bool | slice, columns: Sequence[int], spacing_um: Float64 | None = None
+    ) -> Float64:
+        """Columns of coordinates in px, float64 (R, K), of some rows; what is wrong with them is noted.
 
-    def fault_at(cell: list[int]) -> Finding:
-        row, column = cell[0], columns[cell[1]]
-        return finding(table.place(row), table.names[column], table.text(row, column))
+        rows        bool, of the whole table, or a slice
+        spacing_um  float64 (R, 1)
+        """
+        table = self.table.take(rows)
+        numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
+        numbers = to_px(numbers, self.request.rules.value("units"), spacing_um)
 
-    return for_each(np.argwhere(is_wrong).tolist(), fault_at)
+        def at(row: int, k: int) -> tuple[str, str, str]:
+            return self.place(table.line[row]), table.names[columns[k]], table.text(row, columns[k])
+
+        self.check_coordinates(~are_coordinates(numbers), at)
+        return numbers
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the file."""
+        lines = self.table.line.astype(object)
+        return self.checked_columns(self.class_id, lines, self.probability, self.class_probability)
 
 
 def check_case(table: Table, column: int, request: Request, case: Case) -> None:
@@ -315,19 +299,6 @@ def load_table(stream: BinaryIO, request: Request, cases: int) -> Table:
 def rows_limit(request: Request, cases: int) -> int:
     """The most rows that a file of so many cases may have."""
     return request.limits.instances_per_case * max(cases, 1)
-
-
-def no_coordinate(place: str, column: str, text: str) -> Finding:
-    return fault("invalid-coordinate", place, wording="no-coordinate", column=column, text=text)
-
-
-def read_coordinates(
-    table: Table, columns: Sequence[int], units: str = "px", spacing_um: Float64 | None = None
-) -> tuple[Float64, list[Finding]]:
-    """Columns of coordinates in px, float64 (R, K), and what is wrong with them; ``spacing_um`` float64 (R, 1)."""
-    numbers = to_px(np.stack([numbers_of(table.cells(column)) for column in columns], axis=1), units, spacing_um)
-    wrong = ~are_coordinates(numbers)
-    return numbers, cell_faults(table, columns, wrong, no_coordinate)
 
 
 # --- A point in each row ----------------------------------------------------------------------------------------------
@@ -385,11 +356,8 @@ def points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: F
     is_nucleus: Bool = (table.stop[:, x] > table.start[:, x]) | (table.stop[:, y] > table.start[:, y])
     rows = NucleusRows(table.take(is_nucleus), request, classes)
     is_nucleus[is_nucleus] = rows.is_nucleus
-    spacing_um = spacing_um[is_nucleus, np.newaxis]
-    points_xy, wrong_points = read_coordinates(rows.table, (x, y), request.rules.units, spacing_um)
-    if faults := [*rows.faults, *wrong_points]:
-        raise InputFault(*faults)
-    return {"points_xy": points_xy, **rows.columns}, is_nucleus
+    points_xy = rows.read_coordinates(slice(None), (x, y), spacing_um[is_nucleus, np.newaxis])
+    return {"points_xy": points_xy, **rows.columns()}, is_nucleus
 
 
 def example_of_points_csv(made: Example[PointsCsvRules], cases: Sequence[Case], class_name: str | None) -> bytes:
@@ -425,79 +393,53 @@ def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case
     invalid-probability, missing-probability.
     """
     rows = NucleusRows(load_table(stream, request, 1), request, [request.rules.class_column])
-    if not rows.has_class and not rows.faults:
-        rows.table.need(request.rules.class_column)
-    points_xy, size = read_shapes(rows, request)
-    return Annotations((outlines_of_rings(points_xy, size, **rows.columns),))
-
-
-def read_shapes(rows: NucleusRows, request: Request[NuclsCsvRules]) -> tuple[Float64, Int64]:
-    """The vertices of all rows, float64 (V, 2), of boxes without vertices the corners; and how many each row has.
-
-    Raises InputFault with all that is wrong with the file.
-    """
     table = rows.table
+    if not rows.has_class and not rows.faults.findings():
+        table.need(request.rules.class_column)
     types, type_of_row = table.categories(table.need("type"))
     is_rectangle = np.array([name.casefold() == "rectangle" for name in types], np.bool_)[type_of_row]
     is_polyline = np.array([name.casefold() == "polyline" for name in types], np.bool_)[type_of_row]
-    x, y = (read_lists(table, name, request) for name in ("coords_x", "coords_y"))
+    x, y = (read_lists(rows, name) for name in ("coords_x", "coords_y"))
     is_box = is_rectangle & (x.count == 0) & (y.count == 0)
-    other = np.flatnonzero(~(is_rectangle | is_polyline)).tolist()
-    uneven = np.flatnonzero((x.count != y.count) | (is_polyline & (x.count == 0))).tolist()
-
-    def type_fault(row: int) -> Finding:
-        return fault("unsupported-shape", table.place(row), wording="other-nucls-type", type=types[type_of_row[row]])
-
-    def count_fault(row: int) -> Finding:
-        place, of_x, of_y = table.place(row), x.count[row], y.count[row]
-        return fault("invalid-coordinate", place, wording="more-x-than-y", x=of_x, y=of_y)
-
-    faults = [*rows.faults, *for_each(other, type_fault), *for_each(uneven, count_fault)]
-    faults += [*vertex_faults(table, "coords_x", x), *vertex_faults(table, "coords_y", y)]
-    boxes = table.take(is_box)
-    corners = np.empty((0, 4), np.float64)
-    if len(boxes):
-        corners, wrong = read_coordinates(boxes, [boxes.need(name) for name in BOX_COLUMNS])
-        faults += wrong
-    count = np.where(is_box, 4, x.count)
-    if faults:
-        raise InputFault(*faults)
+    for row in rows.rows_with("unsupported-shape", ~(is_rectangle | is_polyline)):
+        rows.fault("unsupported-shape", table.line[row], wording="other-nucls-type", type=types[type_of_row[row]])
+    for row in rows.rows_with("invalid-coordinate", (x.count != y.count) | (is_polyline & (x.count == 0))):
+        rows.fault("invalid-coordinate", table.line[row], wording="more-x-than-y", x=x.count[row], y=y.count[row])
+    columns_of_box = [table.need(name) for name in BOX_COLUMNS] if is_box.any() else []
+    corners = rows.read_coordinates(is_box, columns_of_box) if columns_of_box else np.empty((0, 4))
+    count, columns = np.where(is_box, 4, x.count), rows.columns()
     points_xy = np.empty((int(count.sum()), 2))
     of_box = np.repeat(is_box, count)
     points_xy[of_box] = corners[:, CORNERS_OF_BOX].reshape(-1, 2)
     points_xy[~of_box] = np.stack([x.numbers, y.numbers], axis=1)
-    return points_xy, count
+    return Annotations((outlines_of_rings(points_xy, count, **columns),))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lists:
-    """The numbers of a column of lists, float64 (V,), their texts, and how many each row has, int64 (R,)."""
+    """The numbers of a column of lists, float64 (V,), and how many each row has, int64 (R,)."""
 
     numbers: Float64
-    texts: list[bytes]
     count: Int64
 
 
-def read_lists(table: Table, column: str, request: Request[NuclsCsvRules]) -> Lists:
-    """A column of lists such as "1,2.5,3"; NaN for what is no number. Raises InputFault ("too-large")."""
+def read_lists(rows: NucleusRows, column: str) -> Lists:
+    """A column of lists such as "1,2.5,3"; what is no coordinate is noted. Raises InputFault ("too-large")."""
+    table, request = rows.table, rows.request
     cells = table.cells(table.need(column))
     lists = [cell for cell in cells if cell.strip()]
     count = np.array([cell.count(b",") + 1 if cell.strip() else 0 for cell in cells], np.int64)
     check_number(int(count.sum()), "vertices", "vertices_per_file", request.where, request.limits)
     texts = b",".join(lists).split(b",") if lists else []
-    return Lists(numbers_of(texts), texts, count)
+    numbers, stop = numbers_of(texts), np.cumsum(count)
 
-
-def vertex_faults(table: Table, column: str, lists: Lists) -> list[Finding]:
-    """A finding for each number of the lists that is no coordinate."""
-    stop = np.cumsum(lists.count)
-
-    def fault_at(index: int) -> Finding:
+    def at(index: int) -> tuple[str, str, str]:
         row = int(np.searchsorted(stop, index, "right"))
-        place = f"{table.place(row)}, vertex {index - stop[row] + lists.count[row] + 1:,}"
-        return no_coordinate(place, column, lists.texts[index].decode().strip())
+        place = f"{rows.place(table.line[row])}, vertex {index - stop[row] + count[row] + 1:,}"
+        return place, column, texts[index].decode().strip()
 
-    return for_each(np.flatnonzero(~are_coordinates(lists.numbers)).tolist(), fault_at)
+    rows.check_coordinates(~are_coordinates(numbers), at)
+    return Lists(numbers, count)
 
 
 def example_of_nucls_csv(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:
@@ -534,7 +476,7 @@ def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mappin
     table = read_table(stream, where=request.where, bytes_limit=bytes_limit, rows_limit=rows_limit)
     columns, faults = class_columns(table, request)
     if faults:
-        raise InputFault(*count_rest(faults))
+        raise InputFault(*faults)
     rows = case_rows(table, request, cases)
     counts = read_counts(rows.table, columns)
     by_case = {case.name: Annotations((Counts(row),)) for case, row in zip(rows.cases, counts, strict=True)}
@@ -554,11 +496,14 @@ def read_counts(table: Table, columns: Sequence[int]) -> Int64:
     """The numbers in the columns, int64 (R, C). Raises InputFault ("invalid-count")."""
     numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
     is_count = (numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers)
-    faults = cell_faults(
-        table, columns, ~is_count, lambda place, name, text: fault("invalid-count", place, column=name, text=text)
-    )
-    if faults:
-        raise InputFault(*faults)
+
+    def count_fault(cell: list[int]) -> Finding:
+        row, column = cell[0], columns[cell[1]]
+        place, name, text = table.place(row), table.names[column], table.text(row, column)
+        return fault("invalid-count", place, column=name, text=text)
+
+    if not is_count.all():
+        raise InputFault(*for_each(np.argwhere(~is_count).tolist(), count_fault))
     return numbers.astype(np.int64)
 
 

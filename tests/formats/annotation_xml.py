@@ -243,8 +243,8 @@ REFUSED = [  # the beginning of the lines, or "…" and their end
     (aperio(*(layer(region(), region(), cls="Fibroblast", id=str(number)) for number in range(30))), {},
      "[unknown-class] region '0/1', region '0/1', region '1/1' and 57 more: 'Fibroblast' is not a class"),
     *((aperio(layer(region(), region(id="8").replace('X="5" Y="2"', vertex), id="3")), {},
-       f"[invalid-coordinate] region '3/8', vertex 2: {got}; expected numbers between -1e9 and 1e9 as X and Y "
-       "of every vertex.") for vertex, got in NUMBERS),
+       f"[invalid-coordinate] region '3/8', vertex 2: {got}; expected plain numbers between -1e9 and 1e9 px, "
+       "with a point as decimal mark.") for vertex, got in NUMBERS),
     (aperio(layer(region((1, 1), (5, 4), id="6", Type="2"))), {},
      "[unsupported-shape] region '1/6': Type '2' (ellipse); expected Type '0'"),
     (aperio(layer(region((1, 1), (5, 4), Type="1"))), {},
@@ -296,8 +296,8 @@ REFUSED = [  # the beginning of the lines, or "…" and their end
      f"[unknown-class] annotation '3': 'x' {UNKNOWN}\n"
      "[unknown-class] annotation '6': the annotation is in no group; expected 'epithelial' or 'lymphocyte'."),
     *((asap(dot(), polygon().replace('Order="1" X="5" Y="2"', f'Order="0" {coordinate}')), ASAP | SKIP,
-       f"[invalid-coordinate] annotation '2', coordinate 2: {got}; expected numbers between -1e9 and 1e9 as X "
-       "and Y of every coordinate.") for coordinate, got in NUMBERS),
+       f"[invalid-coordinate] annotation '2', coordinate 2: {got}; expected plain numbers between -1e9 and 1e9 "
+       "px, with a point as decimal mark.") for coordinate, got in NUMBERS),
     *((f"<{root}/>", ASAP, f"[wrong-format] the root element is '{root}';")
       for root in ("Annotations", "Annotation", "html")),
     ('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><ASAP_Annotations>&b;</ASAP_Annotations>', ASAP,
@@ -318,9 +318,9 @@ REFUSED = [  # the beginning of the lines, or "…" and their end
     (aperio(layer(*[region((0, 0), (1000, 0), (0, 1000 + i)) for i in range(5000)],
                   *[region((1, 1), (2, 1), (1, 2), NegativeROA="1")] * 5000)), {}, "[too-complex-outlines]"),
     (aperio(layer(region(("x", 1)), region(Type="2"), cls="Fibroblast")), {},
-     ["[invalid-coordinate]", "[unsupported-shape]", "[unknown-class]"]),
+     ["[unknown-class]", "[unsupported-shape]", "[invalid-coordinate]"]),
     (asap(dot("x"), annotation(), polygon(), dot(group="unknown")), ASAP,
-     ["[invalid-coordinate]", "[invalid-coordinate]", "[unsupported-shape]", "[unknown-class]"]),
+     ["[unknown-class]", "[invalid-coordinate]", "[invalid-coordinate]", "[unsupported-shape]"]),
 ]  # fmt: skip
 
 TABLE = Table(

@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "polygons_json": ({"format": "polygons_json"}, "polygon"),
     "points_json": ({"format": "points_json"}, "point"),
 }
+OF_EPITHELIAL, OF_LYMPHOCYTE = "'class_probabilities.Epithelial'", "'class_probabilities.Lymphocyte'"
 GOOD, LACKING = {"Epithelial": 0.5, "Lymphocyte": 0.5}, {"Lymphocyte": 0.5, "Epitelial": 0.5}
 
 
@@ -112,7 +113,7 @@ TABLE = Table(
     ],
     [
         *((HEADER.replace("Stroma", "Str") + f"1,1,Tumour,0.5,0.5\n1,1,Tumour,0.5,{value}\n", CSV,
-           [f"[invalid-probability] line 3: probability_Str is '{value}'; expected a number from 0 to 1."])
+           [f"[invalid-probability] line 3: 'probability_Str' is '{value}'; expected a number from 0 to 1."])
           for value in ("1.5", "-0.1", "nan", "inf", "1e999", "50%", "0x1", "1_0")),
         (HEADER.replace("Stroma", "Stromal") + "1,1,Tumour,0.5,0.5\n", CSV,
          ["[missing-column] no column 'probability_Stroma' among 'x', 'y', 'class', 'probability_Tumour' and "
@@ -121,9 +122,11 @@ TABLE = Table(
         ("x,y,class,probability_Tumour,probability_Stroma,probability_STR\n1,1,Tumour,1,0,0\n", CSV,
          ["[invalid-csv] two columns of one class, 'probability_Stroma' and 'probability_STR'"]),
         ("\n".join([HEADER.strip(), *THIRDS]), CSV,
-         ["[invalid-probability] line 5: probability_Tumour is '2'; expected a number from 0 to 1.",
-          *(f"[missing-probability] line {line}: no probability of each class; expected a probability of each class "
-            "for every nucleus, or for none." for line in (3, 4, 5))]),
+         ["[invalid-probability] line 5: 'probability_Tumour' is '2'; expected a number from 0 to 1.",
+          *(f"[missing-probability] line {line}: no {lacking}; expected a probability of each class for every nucleus, "
+            "or for none." for line, lacking in (
+                (3, "'probability_Tumour' and 'probability_Stroma'"), (4, "'probability_Stroma'"),
+                (5, "'probability_Stroma'")))]),
         ("x,y,class,probability,probability_Tumour,probability_Stroma\n?,1,x,7,7,1\n", CSV,
          ["[unknown-class]", "[invalid-probability]", "[invalid-probability]", "[invalid-coordinate]"]),
         (f"type,coords_x,coords_y,probability_Stroma,probability_Tumour\n{OUTLINE},,\n", NUCLS,
@@ -132,14 +135,16 @@ TABLE = Table(
         (f"type,coords_x,coords_y,probability_Stroma\n{OUTLINE},1\n", NUCLS, "…no column 'probability_Tumour'"),
         # --- JSON
         *((document(kind, GOOD, {"Lymphocyte": value, "Epithelial": 0.5}), options,
-           [f"[invalid-probability] {place} 2: the probability '{in_words(value)}' of the class 'Lymphocyte'; exp"])
-          for kind, (options, place) in KINDS.items() for value in (1.5, -0.1, "0.5", True, None, [0.5], 10**30)),
+           [f"[invalid-probability] {place} 2: {OF_LYMPHOCYTE} is '{in_words(value)}'; exp"])
+          for kind, (options, place) in KINDS.items() for value in (1.5, -0.1, "0.5", True, [0.5], 10**30)),
         *((document(kind, GOOD, LACKING, {}), options,
-           [f"[missing-probability] {place} 2: no probability of 'Epithelial'; expected a probability of each class "
-            "for every nucleus, or for none.",
-            f"[missing-probability] {place} 3: no probability of 'Epithelial' and 'Lymphocyte'"])
+           [f"[missing-probability] {place} 2: no {OF_EPITHELIAL}; expected a probability of each class for every "
+            "nucleus, or for none.", f"[missing-probability] {place} 3: no {OF_EPITHELIAL} and {OF_LYMPHOCYTE};"])
           for kind, (options, place) in KINDS.items()),
-        *((document(kind, *values), options, [f"[missing-probability] {place} {number}: no class prob"])
+        *((document(kind, GOOD, {"Lymphocyte": None, "Epithelial": 1}), options,
+           [f"[missing-probability] {place} 2: no {OF_LYMPHOCYTE};"])
+          for kind, (options, place) in KINDS.items()),
+        *((document(kind, *values), options, [f"[missing-probability] {place} {number}: no {OF_EPITHELIAL} and "])
           for kind, (options, place) in KINDS.items() for values, number in (((GOOD, ...), 2), ((..., GOOD), 1))),
         *((document(kind, value), options, [f"[invalid-annotation] {place} 1: "])
           for kind, (options, place) in KINDS.items() for value in (

@@ -52,8 +52,8 @@ TABLE = Table(
         *((f"id,rle\na,1 1\na,{code}\n", {}, ["[invalid-rle] line 3: "])
           for code in ("1", "0 1", "16 1", "15 2", "1 2 2 2", "a b", "9" * 40 + " 1")),
         ("id,rle,class,score,height,width\na,0 1,Tumor,2,3,4\na,1 1,Tumour,,3,5\n", TWO,
-         ["[wrong-shape] line 2", "[unknown-class] line 2: 'Tumor'", "[invalid-probability] line 2",
-          "[missing-probability] line 3", "[invalid-rle] line 2"]),
+         ["[unknown-class] line 2: 'Tumor'", "[invalid-probability] line 2", "[missing-probability] line 3",
+          "[wrong-shape] line 2", "[invalid-rle] line 2"]),
         ("ImageId,Pixels\na,1 1\n", {}, "[missing-column] no such column among"),
         ("id,rle\na,1 1\na,2 1\na,3 1\n", LIMIT,
          ["[too-large] case 'a': 3 nuclei; expected at most 2. Remove some, or raise limits.instances_per_case in "

@@ -114,10 +114,10 @@ REFUSED = [
      [f"[unknown-class] line 2, line 4: 'tumor' {UNKNOWN}; expected 'str', 'stroma' or 'tumour', or one of the numbers "
       "0, 7. Did you mean 'tumour'?", f"[unknown-class] line 5: '9' {UNKNOWN}"]),
     *((f"x,y,score\n1,1,0.5\n1,1,{value}\n", POINTS,
-       f"[invalid-probability] line 3: score is '{value}'; expected a number from 0 to 1.")
+       f"[invalid-probability] line 3: 'score' is '{value}'; expected a number from 0 to 1.")
       for value in ("-0.01", "1.01", "nan", "inf", "high", "50%")),
     ("x,y,score\n1,1,0.5\n1,1,\n1,1,\n", POINTS,
-     ["[missing-probability] line 3: no probability", "[missing-probability] line 4"]),
+     ["[missing-probability] line 3: no 'score'; expected", "[missing-probability] line 4"]),
     *((f"{axis},{'yx'['xy'.index(axis)]}\n{value},1\n", POINTS,
        "[invalid-coordinate] line 2: {} is '{}'; expected plain numbers between -1e9 and 1e9 px, with a point "
        "as decimal mark.".format(axis, value.strip('"')))
