@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 import sys
 import zipfile
 from itertools import product
@@ -21,7 +20,6 @@ import evaluation
 from evaluation.authoring.source import pair_names
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
-from evaluation.findings.errors import WrongUsage
 from evaluation.formats.format import image_bytes
 from evaluation.model.annotations import runs_of, split_labels
 from evaluation.report.skills import COMPARED
@@ -76,6 +74,7 @@ def metrics_in(folder: str) -> dict[str, Any]:
 
 
 def test_scores_of_two_folders_are_those_worked_by_hand(capsys):
+    """One of four nuclei is missed, three are drawn exactly: at every IoU tp = 3, fn = 1."""
     for name in ("a", "b"):
         put(f"reference/{name}.tif", FOUR)
         put(f"masks/{name}_cp_masks.png", THREE)
@@ -87,14 +86,25 @@ def test_scores_of_two_folders_are_those_worked_by_hand(capsys):
     assert "no intervals, since 2 images are too few" in printed
     assert not re.search("[0-9]–[0-9]", printed)
     assert "without endings such as '_masks'): 'a' with 'a_cp_masks'" in printed
+    for name in ("iou50", "iou75", "iou90", "iou50_95"):
+        assert metrics["thresholds"][f"f1_{name}"]["pooled"] == pytest.approx(6 / 7, abs=1e-6)
+        assert metrics["thresholds"][f"threat_score_{name}"]["pooled"] == 0.75
+    area, missed = np.count_nonzero(FOUR), np.count_nonzero(FOUR) - np.count_nonzero(THREE)
+    assert metrics["overlap"]["aji"]["pooled"] == pytest.approx(1 - missed / area, abs=1e-6)
+    assert metrics["overlap"]["dice1"]["pooled"] == pytest.approx(2 * (area - missed) / (2 * area - missed), abs=1e-6)
 
 
-def test_several_models_stand_side_by_side_and_are_ranked(capsys):
-    for name in "abcde":
+def two_models(names: str) -> tuple[str, str, str]:
+    """One finds three of four nuclei of each image, the other all."""
+    for name in names:
         put(f"reference/{name}.tif", FOUR)
         put(f"first/{name}.npy", THREE)
         put(f"second/{name}_mask.tif", FOUR)
-    printed = compared(capsys, "reference", "first", "second", "--report", "--output", "out")
+    return "reference", "first", "second"
+
+
+def test_several_models_stand_side_by_side_and_are_ranked(capsys):
+    printed = compared(capsys, *two_models("abcde"), "--report", "--output", "out")
     assert "means over images, with 95 % intervals" in printed
     assert "'second' is first of 2 models" in printed
     assert "✓ 1.0000" in printed
@@ -114,20 +124,10 @@ def test_several_models_stand_side_by_side_and_are_ranked(capsys):
 
 def test_a_comparison_fits_a_screen_and_has_the_numbers_of_the_field(capsys):
     """Two models of four images: the table, two sentences, what was found; 30 lines at most. The ranking on demand."""
-    for name in ("a", "b", "c", "d"):
-        put(f"reference/{name}.tif", FOUR)
-        put(f"first/{name}.npy", THREE)
-        put(f"second/{name}_mask.tif", FOUR)
-    printed = compared(capsys, "reference", "first", "second")
+    printed = compared(capsys, *two_models("abcd"))
     assert len(printed.splitlines()) <= 30
-    for row in (
-        "Detection: F1",
-        "Threat score at IoU 0.5 ",
-        "Threat score at IoU 0.5 to 0.95",
-        "AJI",
-        "Dice of the foreground",
-        "pooled",
-    ):
+    scores = ("Detection: F1", "Threat score at IoU 0.5 ", "Threat score at IoU 0.5 to 0.95", "AJI")
+    for row in (*scores, "Dice of the foreground", "pooled"):
         assert row in printed, row
     assert "covered" not in printed and "mean over images" in printed
     assert "'second' is first of 2 models.\n'second' ranks first in all 4 images; 4 images are too few" in printed
@@ -136,38 +136,21 @@ def test_a_comparison_fits_a_screen_and_has_the_numbers_of_the_field(capsys):
     assert "1\u2002second" in ranked and len(ranked.splitlines()) > len(printed.splitlines())
 
 
-def test_the_numbers_of_the_field_are_those_of_its_formulas(capsys):
-    """One of four nuclei is missed, three are drawn exactly: at every IoU tp = 3, fn = 1."""
-    put("reference.tif", FOUR)
-    put("prediction.tif", THREE)
-    compared(capsys, "reference.tif", "prediction.tif", "--output", "out")
-    metrics = metrics_in("out")
-    for name in ("iou50", "iou75", "iou90", "iou50_95"):
-        assert metrics["thresholds"][f"f1_{name}"]["pooled"] == pytest.approx(6 / 7, abs=1e-6)
-        assert metrics["thresholds"][f"threat_score_{name}"]["pooled"] == 0.75
-    area, missed = np.count_nonzero(FOUR), np.count_nonzero(FOUR) - np.count_nonzero(THREE)
-    assert metrics["overlap"]["aji"]["pooled"] == pytest.approx(1 - missed / area, abs=1e-6)
-    assert metrics["overlap"]["dice1"]["pooled"] == pytest.approx(2 * (area - missed) / (2 * area - missed), abs=1e-6)
-
-
 def test_another_iou_and_further_families(capsys):
     put("reference.tif", FOUR)
     moved = np.roll(FOUR, 1, axis=1)
     put("prediction.tif", moved)
     found = []
     for iou in ("0.2", "0.95"):
-        printed = compared(
-            capsys, "reference.tif", "prediction.tif", "--iou", iou, "--output", iou, "--metrics", "objects"
-        )
-        assert f"an IoU above {iou} match" in printed
-        metrics = json.loads(Path(iou, "metrics.json").read_text())
+        asked = ("--iou", iou, "--output", iou, "--metrics", "objects")
+        assert f"an IoU above {iou} match" in compared(capsys, "reference.tif", "prediction.tif", *asked)
+        metrics = metrics_in(iou)
         found.append(metrics["detection"]["f1"]["pooled"])
         assert "f1" in metrics["objects"]
     assert found[0] > found[1] and "objects" not in evaluation.compare(FOUR, THREE).result_of().metrics
     assert evaluation.compare(FOUR, moved, iou=0.95).value("detection.f1.pooled") == found[1]
-    assert "'pq' is no family of metrics" in compared(
-        capsys, "reference.tif", "prediction.tif", "--metrics", "pq", code=2
-    )
+    asked = ("reference.tif", "prediction.tif", "--metrics", "pq")
+    assert "'pq' is no family of metrics" in compared(capsys, *asked, code=2)
 
 
 def test_the_saved_challenge_scores_as_compare_does(capsys):
@@ -179,22 +162,16 @@ def test_the_saved_challenge_scores_as_compare_does(capsys):
     compared(capsys, "reference", "masks", "--save-challenge", "kept", code=2)  # it is never overwritten
 
 
-def test_it_gives_the_numbers_of_the_demo(own_demo, tmp_path):
-    compared_one = evaluation.compare(own_demo.challenge / "reference", own_demo.submissions["finder"])
-    scored = score_submission(own_demo.challenge, own_demo.submissions["finder"])
+def test_it_gives_the_numbers_of_the_demo_and_a_copy_of_its_reference_is_perfect(demo):
+    reference, finder = demo.challenge / "reference", demo.submissions["finder"]
+    found, scored = evaluation.compare(reference, [finder, reference]), score_submission(demo.challenge, finder)
     for path in ("detection.f1", "classification.accuracy", "segmentation.iou", "panoptic.pq", "overall.hausdorff_px"):
-        assert compared_one.value(f"{path}.group_mean") == scored.value(f"{path}.group_mean"), path
+        assert found.value(f"{path}.group_mean", "finder") == scored.value(f"{path}.group_mean"), path
+    for path in ("detection.f1", "covered.class_recall", "overall.iou", "panoptic.pq"):
+        assert found.value(f"{path}.pooled", "reference") == 1, path
 
 
 # --- what is found out ------------------------------------------------------------------------------------------------
-
-
-def test_formats_are_told_by_content_and_not_by_suffix():
-    for name in ("a", "b"):
-        put(f"reference/{name}.tif", FOUR)
-        put(f"masks/{name}.png", THREE)
-        Path(f"masks/{name}.png").rename(f"masks/{name}.tif")
-    assert evaluation.compare("reference", "masks").value("detection.recall.pooled") == 0.75
 
 
 def test_single_files_and_archives_are_taken():
@@ -205,15 +182,6 @@ def test_single_files_and_archives_are_taken():
     with zipfile.ZipFile("packed.zip", "w") as archive:
         archive.write("other_name.npy", "some/folder/a.npy")
     assert evaluation.compare("folder", "packed.zip").value("detection.recall.pooled") == 0.75
-
-
-def test_pictures_and_notes_beside_the_labels_are_left_out(capsys):
-    sides(FOUR, THREE)
-    put("masks/overlay/a.png", np.zeros((*SHAPE, 3), np.uint8))
-    Path("masks/notes.txt").write_text("made on Monday")
-    printed = compared(capsys, "reference", "masks")
-    assert "[file-not-read] 'masks/overlay/a.png': a picture in colour" in printed
-    assert "notes" not in printed
 
 
 def test_folders_of_hovernet_are_read_with_their_classes(tmp_path):
@@ -231,76 +199,8 @@ def test_folders_of_hovernet_are_read_with_their_classes(tmp_path):
     assert named.value("classification.accuracy.pooled") == 1
 
 
-def test_class_maps_beside_label_images_are_taken():
-    put("reference/a.tif", FOUR)
-    put("reference/a_class.tif", (FOUR > 2) * 1 + (FOUR > 0))  # 1, 1, 2, 2
-    put("masks/a.tif", THREE)
-    put("masks/a_class.tif", (THREE > 0).astype(np.uint8))
-    found = evaluation.compare("reference", "masks")
-    assert found.challenge.class_names == ("1", "2")
-    assert found.value("classification.accuracy.pooled") == 0.666667
-
-
 def put_table(name, *rows):
     Path(name).write_text("\n".join(("id,class", *rows)))
-
-
-def test_class_tables_beside_label_images_are_taken(capsys):
-    for image in "ab":
-        put(f"reference/{image}.tif", FOUR)
-        put_table(f"reference/{image}.csv", "1,Tumour", "2,Tumour", "3,Stroma", "4,Stroma")
-        put(f"masks/{image}.tif", THREE)
-        put_table(f"masks/{image}.csv", *(f"{number},tumour" for number in np.unique(THREE[THREE > 0])))
-    found = evaluation.compare("reference", "masks")
-    assert found.challenge.class_names == ("Tumour", "Stroma")
-    assert found.value("classification.accuracy.pooled") == 0.666667
-    assert "format" not in compared(capsys, "reference", "masks")
-    Path("masks/b.csv").unlink()
-    printed = compared(capsys, "reference", "masks")
-    assert "[file-not-read] 'masks/a.csv': a table of ids and classes, but 'b.tif' has none beside it" in printed
-    assert "All nuclei are taken as one class." in printed
-
-
-def test_of_one_class_that_is_named_the_tables_say_which_nuclei_are_of_it(capsys):
-    for folder, rows in (
-        ("reference", ("1,Tumour", "2,Tumour", "3,Tumour", "4,Tumour")),
-        ("masks", ("1,tumour", "2,tumour", "3,Stroma", "4,Stroma")),
-    ):
-        put(f"{folder}/a.tif", FOUR)
-        put_table(f"{folder}/a.csv", *rows)
-    printed = compared(capsys, "reference", "masks", "--classes", "Tumour", code=1)
-    assert "'a.csv', line 4, line 5: 'Stroma' is not a class that is compared" in printed
-    assert "Name all classes in --classes, or take all nuclei as one class: --classes none." in printed
-    assert "'Stroma' is not a class" in compared(capsys, "reference", "masks", "--classes", "nucleus=Tumour", code=1)
-    for classes in ("Tumour=Stroma", "none"):
-        assert evaluation.compare("reference", "masks", classes=classes).value("detection.f1.pooled") == 1
-    put("nameless/a.tif", FOUR)
-    assert evaluation.compare("reference", "nameless", classes="Tumour").value("detection.f1.pooled") == 1
-
-
-def test_names_that_differ_in_capitals_only_are_one_class_on_each_side_too(capsys):
-    put("reference/a.tif", FOUR)
-    put_table("reference/a.csv", "1,Tumour", "2,tumour", "3,Stroma", "4,stroma")
-    for options in ((), ("--classes", "none")):
-        assert "1.0000" in compared(capsys, "reference", "reference", *options)
-    assert evaluation.compare("reference", "reference").challenge.class_names == ("Tumour", "Stroma")
-
-
-def test_what_the_reference_calls_ambiguous_is_not_scored_either_if_one_class_is_left(capsys):
-    """Two nuclei of FOUR are ambiguous: who finds the other two has found all."""
-    two = np.where(FOUR > 2, FOUR, 0)
-    for folder, labels, rows in (
-        ("reference", FOUR, ("1,Ambiguous", "2,ambiguous", "3,Tumour", "4,Tumour")),
-        ("masks", two, ("3,Tumour", "4,Tumour")),
-        ("nameless", two, ()),
-    ):
-        put(f"{folder}/a.tif", labels)
-        if rows:
-            put_table(f"{folder}/a.csv", *rows)
-    for masks, classes in (("masks", None), ("nameless", None), ("masks", "none")):
-        found = evaluation.compare("reference", masks, classes=classes)
-        assert found.value("detection.f1.pooled") == 1
-        assert len(found.challenge.class_names) == 1
 
 
 def put_squares(name, *classes, every=20):
@@ -315,120 +215,6 @@ def put_squares(name, *classes, every=20):
     Path(name).write_text(json.dumps({"type": "FeatureCollection", "features": features}))
 
 
-def test_what_the_reference_does_not_score_is_not_scored_in_a_prediction_that_names_it():
-    """Of three nuclei the first is ambiguous; one prediction calls the second so, too, and so misses it."""
-    put_squares("reference/a.geojson", "Ambiguous", "tumour", "stroma")
-    put_squares("masks/a.geojson", "tumour", "Ambiguous", "stroma")
-    put_squares("more/a.geojson", "tumour", "tumour", "stroma", "ambiguous", "Ambiguous")
-    for classes in (None, "none"):
-        found = evaluation.compare("reference", ["reference", "masks", "more"], classes=classes)
-        assert found.value("detection.f1.pooled", "reference") == found.value("detection.f1.pooled", "more") == 1
-        assert found.value("detection.recall.pooled", "masks") == 0.5
-        assert found.value("detection.precision.pooled", "masks") == 1
-        notes = [finding.got for finding in found.findings if finding.code == "not-scored"]
-        assert "2 of 5 nuclei of a class that is not scored ('Ambiguous')" in notes
-
-
-def test_a_class_is_not_scored_only_if_the_reference_has_it():
-    put_squares("plain/a.geojson", "tumour", "tumour", "stroma")
-    put_squares("masks/a.geojson", "tumour", "Ambiguous", "stroma")
-    found = evaluation.compare("plain", "masks")
-    assert found.challenge.class_names == ("tumour", "stroma", "Ambiguous")
-    assert found.value("detection.f1.pooled") == 1
-    assert found.value("classification.accuracy.pooled") == 0.666667
-    found = evaluation.compare("plain", "masks", classes="tumour=ambiguous,stroma")
-    assert found.value("classification.accuracy.pooled") == 1
-
-
-def test_a_file_of_all_images_may_call_nuclei_ambiguous():
-    for name, classes in (("reference", "SAT"), ("masks", "ATS")):
-        names = {"A": "Ambiguous", "T": "tumour", "S": "stroma"}
-        text = "".join(f"a,{10 * n + 1} 3,{names[c]},5,9\n" for n, c in enumerate(classes))
-        Path(f"{name}.csv").write_text(f"ImageId,EncodedPixels,class,height,width\n{text}")
-    found = evaluation.compare("reference.csv", "masks.csv", classes="none")
-    assert found.value("detection.recall.pooled") == 0.5
-    assert found.value("detection.precision.pooled") == 1
-
-
-def test_a_copy_of_the_reference_of_the_demo_is_perfect(own_demo):
-    found = evaluation.compare(own_demo.challenge / "reference", own_demo.challenge / "reference")
-    for path in ("detection.f1.pooled", "covered.class_recall.pooled", "overall.iou.pooled", "panoptic.pq.group_mean"):
-        assert found.value(path) == 1
-
-
-@pytest.mark.parametrize("classes", ["tumour,stroma,Ambiguous", "tumour=ambiguous,stroma"])
-def test_what_is_not_scored_is_no_class_of_the_command(capsys, classes):
-    put_squares("reference/a.geojson", "Ambiguous", "tumour", "stroma")
-    assert "biguous', which the reference has for what is not scored" in compared(
-        capsys, "reference", "reference", "--classes", classes, code=2
-    )
-
-
-def test_a_class_called_0_is_not_looked_for_in_class_maps(capsys):
-    put("reference/a.tif", FOUR)
-    put("reference/a_class.tif", np.where(FOUR > 2, 2, FOUR > 0).astype(np.uint8))
-    put("masks/a.tif", FOUR)
-    put_table("masks/a.csv", "1,1", "2,1", "3,0", "4,0")
-    printed = compared(capsys, "reference", "masks", "--output", "out")
-    assert "the class '0' is not in the reference" in printed
-    metrics = metrics_in("out")
-    assert metrics["classification"]["accuracy"]["pooled"] == 0.5
-    found = evaluation.compare("reference", "masks", classes="one=1,two=2=0")
-    assert found.value("classification.accuracy.pooled") == 1
-
-
-def test_class_maps_go_before_tables(capsys):
-    for folder in ("reference", "masks"):
-        put(f"{folder}/a.tif", FOUR)
-        put(f"{folder}/a_class.tif", np.where(FOUR > 2, 2, FOUR > 0).astype(np.uint8))
-        put_table(f"{folder}/a.csv", "1,Tumour", "2,Tumour", "3,Stroma", "4,Stroma")
-    printed = compared(capsys, "reference", "masks")
-    told = "a table of ids and classes, but class maps such as 'a_class.tif' go before tables"
-    assert f"[file-not-read] 'masks/a.csv', 'reference/a.csv': {told}" in printed
-    assert "classes '1' and '2'" in printed
-
-
-def test_class_tables_with_the_line_ends_of_an_old_mac_are_taken():
-    for folder in ("reference", "masks"):
-        put(f"{folder}/a.tif", FOUR)
-        Path(f"{folder}/a.csv").write_bytes(b"id,class\r1,Tumour\r2,Tumour\r3,Stroma\r4,Stroma\r")
-    assert evaluation.compare("reference", "masks").challenge.class_names == ("Tumour", "Stroma")
-
-
-def test_a_class_table_that_cannot_be_read_is_told_and_left_out(capsys):
-    put("reference/a.tif", FOUR)
-    put_table("reference/a.csv", "1,Tumour", "2,Tumour", "1,Stroma", "4,Stroma")
-    put("masks/a.tif", FOUR)
-    printed = compared(capsys, "reference", "masks")
-    told = "'reference', 'a.csv', line 4: a table of ids and classes, but the id '1' again, with another class"
-    assert f"[file-not-read] {told}" in printed
-    assert "No class table of this side is used; correct it if its classes are to count." in printed
-    assert "One class: the reference tells no classes." in printed
-
-
-@pytest.mark.parametrize("rows", ["id,class\ncell-1,tumour\ncell-2,stroma", "label,area,type\n0,9,\n1,9,\n2,9,"])
-def test_tables_of_something_else_beside_label_images_keep_nobody_from_comparing(capsys, rows):
-    for folder in ("reference", "masks"):
-        for image in "ab":
-            put(f"{folder}/{image}.tif", FOUR)
-    for image in "ab":
-        Path(f"masks/{image}.csv").write_text(rows)
-    printed = compared(capsys, "reference", "masks")
-    assert printed.count("[file-not-read] 'masks', 'a.csv', line 2: a table of ids and classes, but the id") == 1
-    assert "1.0000" in printed
-    assert "file-not-read" not in compared(capsys, "reference", "masks", "--classes", "none")
-
-
-def test_a_fault_of_a_class_table_names_the_file_that_is_there(capsys):
-    sides()
-    for folder in ("reference", "masks"):
-        put_table(f"{folder}/a.csv", "1,Tumour", "2,Tumour", "3,Stroma", "4,Stroma")
-    printed = compared(capsys, "reference", "masks", "--classes", "Stroma,Immune", code=3)
-    assert "'reference/a.csv', line 2, line 3: 'Tumour' is not a class" in printed
-    assert printed.endswith("\nThe reference has a fault, or does not fit the options: see the lines above.\n")
-    assert "rganiser" not in printed
-
-
 def test_links_that_lead_out_of_a_folder_are_named(capsys):
     put("reference/a.tif", FOUR)
     Path("masks").mkdir()
@@ -437,26 +223,6 @@ def test_links_that_lead_out_of_a_folder_are_named(capsys):
     assert "[unsafe-path] 'masks', 'a.tif', 'b.tif': a link that leads out" in compared(
         capsys, "reference", "masks", code=2
     )
-
-
-def test_of_several_predictions_the_one_that_is_rejected_is_named(capsys):
-    for folder in ("reference", "good", "bad"):
-        put(f"{folder}/a.tif", FOUR)
-    put("bad/a.tif", -FOUR.astype(np.int16))
-    printed = compared(capsys, "reference", "good", "bad", code=1)
-    assert "Submission rejected: [negative-label] prediction 'bad', case 'a', 'a.tif':" in printed
-    assert "Submission rejected: [negative-label] case 'a', 'a.tif':" in compared(capsys, "reference", "bad", code=1)
-
-
-@pytest.mark.parametrize("side", ["reference", "masks"])
-def test_a_nucleus_with_an_empty_class_in_its_table_is_not_left_out(capsys, side):
-    sides()
-    for folder in ("reference", "masks"):
-        put_table(f"{folder}/a.csv", "1,Tumour", "2,Tumour", "3,Stroma", "4," if folder == side else "4,Stroma")
-    printed = compared(capsys, "reference", "masks", code=3 if side == "reference" else 1)
-    assert "1 nucleus has no class in the class table (ids '4')" in printed
-    assert "Or leave classes out: --classes none." in printed
-    assert "1.0000" in compared(capsys, "reference", "masks", "--classes", "none")
 
 
 def test_overlaps_are_kept_where_both_sides_can_hold_them_and_told_where_one_cannot(capsys):
@@ -498,12 +264,8 @@ def test_scores_and_places_do_not_depend_on_the_other_models():
         Path(f"points/{name}.csv").write_text("x,y,class\n9.5,9.5,t\n")
     alone = evaluation.compare("reference", ["A", "B"])
     assert alone.value("covered.class_recall.pooled", "A") == round((5 + 1 / 2) / 6, 6)
-    paths = [
-        "detection.f1.group_mean",
-        "covered.class_recall.pooled",
-        "covered.iou_class_mean.pooled",
-        "panoptic.pq.pooled",
-    ]
+    paths = ["detection.f1.group_mean", "panoptic.pq.pooled"]
+    paths += ["covered.class_recall.pooled", "covered.iou_class_mean.pooled"]
     every = ["own", "other", "silent", "points"]
     by_itself = {other: evaluation.compare("reference", other) for other in every}
     for others in (*([other] for other in every), every):
@@ -547,118 +309,6 @@ def test_patients_are_folders_or_tcga_barcodes():
 
 
 # --- what does not fit ------------------------------------------------------------------------------------------------
-
-
-def test_images_of_one_side_are_told_and_count_as_empty(capsys):
-    for name in ("a", "b"):
-        put(f"reference/{name}.tif", FOUR)
-    put("masks/a.tif", FOUR)
-    put("masks/stranger.tif", FOUR)
-    printed = compared(capsys, "reference", "masks", "--output", "out")
-    assert "[not-paired] prediction 'masks', 'b': no file for it" in printed
-    assert "missing-case" not in printed  # the same in other words
-    assert "[not-paired] prediction 'masks', 'stranger': no reference for it" in printed
-    assert metrics_in("out")["detection"]["recall"]["pooled"] == 0.5
-
-
-@pytest.mark.parametrize("labels, advice", [
-    (FOUR.T, "Transposed, IoU > 0.5 for 100 % of the nuclei (1 image was tried): height and width are swapped."),
-    (np.kron(FOUR, np.ones((2, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
-    (np.kron(FOUR, np.ones((3, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
-    (np.pad(FOUR, ((0, 1), (0, 1))), "Laid with its upper left corner on that of the reference, IoU > 0.5 for"),
-    (np.pad(FOUR, ((4, 4), (3, 3))), "Laid on the middle of the reference, IoU > 0.5 for 100 %"),
-    (np.pad(FOUR, ((0, 3), (9, 0))), "Moved by -9 px in x and 0 px in y, IoU > 0.5 for 100 %"),
-    (FOUR[1:], "Laid with its lower right corner on that of the reference, IoU > 0.5 for 100 %"),
-    (np.ones((91, 61), np.uint16), "Write the prediction at the size of the image that was annotated."),
-    (np.zeros((91, 61), np.uint16), "Write the prediction at the size of the image that was annotated."),
-])  # fmt: skip
-def test_sizes_that_differ_are_told_with_what_to_do(labels, advice, capsys):
-    sides(FOUR, labels)
-    printed = compared(capsys, "reference", "masks", code=2)
-    assert f"{labels.shape[0]} x {labels.shape[1]} px; expected 60 x 90 px" in printed
-    assert advice in printed
-    is_tried = " tried): " in printed
-    assert is_tried == ("Write the prediction" not in printed)
-
-
-def test_nothing_is_kept_of_a_comparison_whose_sizes_differ(capsys):
-    sides(FOUR, FOUR.T)
-    compared(capsys, "reference", "masks", "--save-challenge", "kept", code=2)
-    assert not Path("kept").exists()
-
-
-def test_a_class_of_one_side_is_told(capsys):
-    put("reference/a.tif", FOUR)
-    put("reference/a_class.tif", (FOUR > 0).astype(np.uint8))
-    put("masks/a.tif", FOUR)
-    put("masks/a_class.tif", (FOUR > 2) * 1 + (FOUR > 0))
-    assert "[classes-differ] prediction 'masks': the class '2' is not in the reference" in compared(
-        capsys, "reference", "masks"
-    )
-
-
-def test_without_classes_on_one_side_all_nuclei_are_of_one_class(capsys):
-    put("reference/a.tif", FOUR)
-    put("reference/a_class.tif", (FOUR > 2) * 1 + (FOUR > 0))
-    put("masks/a.tif", FOUR)
-    printed = compared(capsys, "reference", "masks")
-    assert "All nuclei are taken as one class." in printed
-    assert "classification" not in printed
-
-
-def test_names_without_anything_in_common_are_told(capsys):
-    for name in ("a", "b"):
-        put(f"reference/{name}.tif", FOUR)
-        put(f"masks/x{name}y{name}.tif", FOUR)
-    assert (
-        "names such as 'xaya' or 'xbyb'; expected some of the names of the reference, such as 'a' or 'b'"
-        in compared(capsys, "reference", "masks", code=2)
-    )
-
-
-def test_what_is_not_there_or_holds_no_labels_is_told(capsys):
-    put("reference/a.tif", FOUR)
-    put("photos/a.png", np.zeros((*SHAPE, 3), np.uint8))
-    assert "[missing-option]" in compared(capsys, "reference", "nowhere", code=2)
-    with pytest.raises(WrongUsage):
-        evaluation.compare("reference", "nowhere")
-    assert "no labels, but 'a.png', a picture in colour" in compared(capsys, "reference", "photos", code=2)
-    for content, what in ((b"", "an empty file"), (b"<!DOCTYPE html><p>", "a web page (HTML), such as the error of a")):
-        Path("odd").mkdir(exist_ok=True)
-        Path("odd/a.tif").write_bytes(content)
-        assert f"no labels, but 'a.tif', {what}" in compared(capsys, "reference", "odd", code=2)
-    Path("odd/a.tif").unlink()
-    shutil.make_archive("odd/inner", "zip", "photos")
-    assert "no labels, but 'inner.zip', a ZIP, which is not opened" in compared(capsys, "reference", "odd", code=2)
-
-
-def platform_download(folder: str, outputs: tuple[str, ...] = ("nuclei.tif",)) -> None:
-    """What the platform offers for download: a list of jobs, and a folder named by the key of each job."""
-    jobs = []
-    for pk, name, labels in (("80873d95", "a.tif", FOUR), ("d112c34d", "b.tif", THREE)):
-        image = {"image": {"pk": "532ea0ef", "name": name}, "interface": {"slug": "tissue"}}
-        jobs.append({"pk": pk, "inputs": [image], "outputs": [], "status": "Succeeded"})
-        for output in outputs:
-            put(f"{folder}/{pk}/output/{output}", labels)
-    Path(folder, "predictions.json").write_text(json.dumps(jobs))
-
-
-@pytest.mark.parametrize("folder", ["download", "around/download"])
-def test_a_download_from_the_platform_is_paired_by_its_list_of_jobs(folder, capsys):
-    for name in ("a", "b"):
-        put(f"reference/{name}.tif", FOUR)
-    platform_download(folder)
-    printed = compared(capsys, "reference", folder.split("/")[0], "--output", "out")
-    assert metrics_in("out")["detection"]["recall"]["pooled"] == 0.875
-    assert "[" not in printed  # nothing is left out
-
-
-def test_several_outputs_of_a_job_are_told_with_what_to_do(capsys):
-    put("reference/a.tif", FOUR)
-    platform_download("download", ("nuclei.tif", "tissue.tif"))
-    assert "several outputs of each job, such as 'nuclei.tif' and 'tissue.tif'; expected one output" in compared(
-        capsys, "reference", "download", code=2
-    )
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------
@@ -711,14 +361,14 @@ def test_points_are_compared_within_a_radius(shared_data):
 # --- from Python ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
-def test_labels_of_any_type_are_taken_where_they_are_whole_numbers(dtype):
-    assert evaluation.compare(FOUR.astype(dtype), THREE.astype(dtype)).value("detection.recall.pooled") == 0.75
+def test_labels_of_any_type_are_taken_where_they_are_whole_numbers():
+    models = {dtype: THREE.astype(dtype) for dtype in ("uint8", "int64", "float32", "float64")}
+    found = evaluation.compare(FOUR.astype(np.float32), models)
+    assert {found.value("detection.recall.pooled", model) for model in models} == {0.75}
 
 
-@pytest.mark.parametrize("value", [True, 255])
-def test_regions_of_masks_of_one_value_are_nuclei_and_told(value):
-    for reference in (FOUR, np.where(FOUR, value, False)):
+def test_regions_of_masks_of_one_value_are_nuclei_and_told():
+    for reference, value in ((FOUR, True), (FOUR > 0, True), (FOUR, 255), (255 * (FOUR > 0), 255)):
         found = evaluation.compare(reference, np.where(THREE, value, False))
         assert found.value("detection.recall.pooled") == 0.75
         assert {finding.code for finding in found.findings} == {"components"}
@@ -753,17 +403,20 @@ def test_lists_tables_and_models():
         evaluation.compare({"a": FOUR}, {"b": FOUR})
 
 
-@pytest.mark.parametrize("reference, prediction", [
-    (["T", "T", "S", "S"], ["T", "S", "S"]),
-    ({1: "T", 2: "T", 3: "S", 4: "S"}, {1: "T", 2: "S", 3: "S"}),
-    ([1, 1, 2, 2], [1.0, 2.0, 2.0]),
-    (np.where(FOUR > 2, "S", np.where(FOUR, "T", "")), ["T", "S", "S"]),
-    ((FOUR > 2) * 1 + (FOUR > 0), np.where(THREE > 1, 2, (THREE > 0) * 1)),
-])  # fmt: skip
-def test_classes_are_names_or_numbers_of_labels_or_of_pixels(reference, prediction):
-    found = evaluation.compare((FOUR, reference), (THREE, prediction))
-    assert len(found.challenge.classes) == 2
-    assert found.value("classification.accuracy.pooled") == 0.666667
+def test_classes_are_names_or_numbers_of_labels_or_of_pixels():
+    column = pytest.importorskip("pandas").Series(["S", "S", "T"], index=[3, 2, 1])  # indexed by label: a table
+    for reference, prediction in (
+        (["T", "T", "S", "S"], ["T", "S", "S"]),
+        ({1: "T", 2: "T", 3: "S", 4: "S"}, {1: "T", 2: "S", 3: "S"}),
+        ([1, 1, 2, 2], [1.0, 2.0, 2.0]),
+        (["T", "T", "S", "S"], column),
+        (["T", "t", "S", "s"], ["T", "s", "S"]),
+        (np.where(FOUR > 2, "S", np.where(FOUR, "T", "")), ["T", "S", "S"]),
+        ((FOUR > 2) * 1 + (FOUR > 0), np.where(THREE > 1, 2, (THREE > 0) * 1)),
+    ):
+        found = evaluation.compare((FOUR, reference), (THREE, prediction))
+        assert len(found.challenge.classes) == 2
+        assert found.value("classification.accuracy.pooled") == 0.666667
 
 
 def test_numbers_get_the_names_that_are_given():
@@ -844,12 +497,6 @@ def test_images_csv_has_a_row_for_each_model_and_image(capsys):
     assert len(Path("one/images.csv").read_text().splitlines()) == 4
 
 
-def test_classes_of_the_command_that_are_written_twice_are_wrong_usage(capsys):
-    put("reference/a.tif", FOUR)
-    assert run(["compare", "reference", "reference", "--classes", "a=b,B"]) == 2
-    assert "the classes 'a=b,B' with 'B' twice; expected names, each once" in capsys.readouterr().err
-
-
 def test_another_spelling_of_a_class_may_be_its_name_in_other_capitals():
     both = (FOUR, ["tumour", "tumour", "stroma", "stroma"])
     found = evaluation.compare(both, both, classes="Tumour=tumour=TUMOUR,stroma")
@@ -882,18 +529,6 @@ def test_what_one_side_of_arrays_lacks_is_told_as_for_files():
     assert [one.code for one in found.findings] == ["classes-differ"]
     assert "the class 'c' is not in the reference" in str(found.findings[0])
     assert repr(evaluation.compare(FOUR * 0, FOUR * 0)).endswith("prediction: no nuclei")
-
-
-def test_classes_are_the_same_in_capitals():
-    found = evaluation.compare((THREE, ["Tumour", "stroma", "tumour"]), (THREE, ["tumour", "Stroma", "TUMOUR"]))
-    assert found.challenge.class_names == ("Tumour", "stroma")
-    assert found.value("classification.accuracy.pooled") == 1
-
-
-def test_a_column_of_pandas_that_is_indexed_by_label_is_a_table():
-    column = pytest.importorskip("pandas").Series(["S", "T", "T"], index=[3, 2, 1])
-    found = evaluation.compare((THREE, ["T", "T", "S"]), (THREE, column))
-    assert found.value("classification.accuracy.pooled") == 1
 
 
 def test_what_a_result_has_not_is_refused(tmp_path):
@@ -938,13 +573,8 @@ def test_wrong_arguments_of_score_instances_end_with_a_sentence(arguments, more,
 
 
 def test_a_radius_in_um_without_the_size_of_a_pixel_is_refused():
-    rule = {
-        "name": "near",
-        "rule": "centroid_closest_first",
-        "radius_um": 2.0,
-        "class_aware": False,
-        "ties": "first_pixel",
-    }
+    rule = {"name": "near", "rule": "centroid_closest_first", "radius_um": 2.0, "class_aware": False}
+    rule["ties"] = "first_pixel"
     challenge = Challenge.from_preset("monuseg2018", name="um", matching={"rules": [rule]})
     with pytest.raises(ValueError, match="radius_um: given, but spacing_um is empty"):
         evaluation.score_instances(challenge, PAIR)
@@ -961,10 +591,10 @@ def test_a_radius_in_um_without_the_size_of_a_pixel_is_refused():
     ([evaluation.LabelMaps(FOUR, FOUR[:5], [1, 1, 1, 1], [1])], "label maps: the reference is"),
     ([evaluation.LabelMaps(None, FOUR, [], [1])], "not whole numbers of shape (H, W)"),
 ])  # fmt: skip
-@pytest.mark.parametrize("hausdorff", [True, False])
-def test_wrong_label_maps_end_with_a_sentence(maps, words, hausdorff):
-    with pytest.raises(ValueError, match=re.escape(words)):
-        evaluation.count_label_maps(maps, hausdorff=hausdorff)
+def test_wrong_label_maps_end_with_a_sentence(maps, words):
+    for hausdorff in (True, False):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            evaluation.count_label_maps(maps, hausdorff=hausdorff)
 
 
 def test_label_maps_are_taken_as_lists():
@@ -1120,28 +750,17 @@ RECORDS = [
 ]
 
 
-@pytest.mark.parametrize("prediction", [
-    [*MASKS],
-    MASKS,
-    MASKS.astype(np.uint8) * 255,
-    np.moveaxis(MASKS, 0, -1),
-    RECORDS,
-    {"image": RECORDS},
-    {"image": MASKS},
-    {"image": [*MASKS]},
-    {"image": MASKS[:, None].astype(np.float32)},
-    [[*MASKS]],
-    [RECORDS],
-    THREE[None],
-    THREE[None, ..., None],
-    np.dstack([THREE] * 3),
-])  # fmt: skip
-def test_masks_of_nuclei_are_taken_as_labels_are(prediction):
-    reference = {"image": FOUR} if isinstance(prediction, dict) else FOUR
-    if isinstance(prediction, list) and isinstance(prediction[0], list):
-        reference = [FOUR]
-    found, expected = evaluation.compare(reference, prediction), evaluation.compare(FOUR, THREE)
-    assert all(found.value(path) == expected.value(path) for path in expected.to_frame()["path"])
+def test_masks_of_nuclei_are_taken_as_labels_are():
+    expected = evaluation.compare(FOUR, THREE)
+    paths = [*expected.to_frame()["path"]]
+    for reference, prediction in (
+        *((FOUR, of) for of in ([*MASKS], MASKS, MASKS.astype(np.uint8) * 255, np.moveaxis(MASKS, 0, -1), RECORDS)),
+        *((FOUR, of) for of in (THREE[None], THREE[None, ..., None], np.dstack([THREE] * 3))),
+        *(({"image": FOUR}, {"image": of}) for of in (RECORDS, MASKS, [*MASKS], MASKS[:, None].astype(np.float32))),
+        *(([FOUR], [of]) for of in ([*MASKS], RECORDS)),
+    ):
+        found = evaluation.compare(reference, prediction)
+        assert all(found.value(path) == expected.value(path) for path in paths), prediction
 
 
 def test_masks_of_several_models_are_those_of_one_image():

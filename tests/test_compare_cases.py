@@ -320,6 +320,8 @@ def differences(capsys: pytest.CaptureFixture[str], sides: OfSide, expected: Any
     if isinstance(expected, str) or isinstance(found, str):
         if not isinstance(expected, str) or not isinstance(found, str) or expected not in found:
             yield f"{found}, not {expected}"
+        if isinstance(found, str) and Path("kept").exists():
+            yield "a challenge is kept"
         return
     means = {"detection.f1": expected} if isinstance(expected, float) else expected
     for path, mean in means.items():
@@ -822,6 +824,169 @@ LAYOUTS["not annotated"] = [
     ("255 everywhere", pred({"a.tif": np.full((H, W), 255, np.uint8)}), {}, "", {"Is the background": 0}),
     ("a large outline", pred({"a.geojson": lambda n: collection(
         *(of_qupath("annotation", one) for one in (WHOLE, *nuclei_of(n))))}), {}, "", {"Is the background": 0}),
+]  # fmt: skip
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+TWO = np.array([0, 1, 1, 2], np.uint8)[R]  # the class of each pixel
+LOWEST = R * (R == 3)
+
+
+def table(*classes: str) -> str:
+    return "\n".join(("id,class", *(f"{label},{of_class}" for label, of_class in enumerate(classes, start=1))))
+
+
+def tabled(*classes: str, images: str = "a") -> Files:
+    """Label images and the class of each nucleus."""
+    return {f"{image}{end}": of for image in images for end, of in ((".tif", R), (".csv", table(*classes)))}
+
+
+def named(*classes: str) -> Files:
+    """Outlines beside each other, with their classes."""
+    squares = [square(11 * place, 5, 11 * place + 10, 15) for place in range(len(classes))]
+    both_of = zip(squares, classes, strict=True)
+    return {"a.geojson": collection(*(of_qupath("annotation", of, classification={"name": n}) for of, n in both_of))}
+
+
+def coded(*classes: str) -> Files:
+    rows = [f"a,{10 * place + 1} 3,{name},5,9\n" for place, name in enumerate(classes)]
+    return {"all.csv": f"ImageId,EncodedPixels,class,height,width\n{''.join(rows)}"}
+
+
+OF_TWO = "classes 'Tumour' and 'Stroma'"
+ONE_CLASS = "All nuclei are taken as one class."
+ALONE, MAPPED = {"a.tif": R}, {"a.tif": R, "a_class.tif": TWO}
+TTS = tabled("Tumour", "Tumour", "Stroma")
+ONE_NAME = {"ref": tabled(*["Tumour"] * 3), "pred": tabled("tumour", "Stroma", "Stroma")}
+AMBIGUOUS = tabled("Ambiguous", "ambiguous", "Tumour")
+NOT_SCORED = {"ref": named("Ambiguous", "tumour", "stroma"), "pred": named("tumour", "Ambiguous", "stroma")}
+NOT_SCORED_AS_CODES = {"ref": coded("stroma", "Ambiguous", "tumour"), "pred": coded("Ambiguous", "tumour", "stroma")}
+PLAIN = {**NOT_SCORED, "ref": named("tumour", "tumour", "stroma")}
+NO_TABLE = "a table of ids and classes, but"
+MISSED = {"detection.recall": 0.5, "detection.precision": 1}
+
+LAYOUTS["classes"] = [
+    ("maps", {"ref": MAPPED, "pred": {"a.tif": R, "a_class.tif": ones(R)}}, {"classification.accuracy": 2 / 3}, "",
+     {"classes '1' and '2'": None}),
+    ("one more in the prediction", {"ref": {"a.tif": R, "a_class.tif": ones(R)}, "pred": MAPPED}, 1.0, "",
+     {"[classes-differ] prediction 'pred': the class '2' is not in the reference": 1}),
+    ("none in the prediction", {"ref": MAPPED, "pred": ALONE}, {"classification.accuracy": None}, "",
+     {ONE_CLASS: 1, "classification": 0}),
+    ("tables", {"ref": TTS, "pred": tabled("tumour", "stroma", "stroma")}, {"classification.accuracy": 2 / 3}, "",
+     {OF_TWO: None, "format": 0}),
+    ("tables of a part of the images", {
+        "ref": tabled("Tumour", "Tumour", "Stroma", images="ab"), "pred": {**TTS, "b.tif": R},
+    }, 1.0, "", {f"[file-not-read] 'pred/a.csv': {NO_TABLE} 'b.tif' has none beside it": 1, ONE_CLASS: 1}),
+    ("one name of two", ONE_NAME, "'a.csv', line 3, line 4: 'Stroma' is not a class that is compared",
+     "--classes Tumour",
+     {"Name all classes in --classes, or take all nuclei as one class: --classes none.": None}),
+    ("a new name for one of two", ONE_NAME, "'Stroma' is not a class", "--classes nucleus=Tumour"),
+    *((f"one name for both: {names}", ONE_NAME, 1.0, f"--classes {names}") for names in ("Tumour=Stroma", "none")),
+    ("a name for a prediction without", {**ONE_NAME, "pred": ALONE}, 1.0, "--classes Tumour"),
+    ("capitals", both(tabled("Tumour", "tumour", "Stroma")), {"classification.accuracy": 1}, "", {OF_TWO: None}),
+    ("capitals without classes", both(tabled("Tumour", "tumour", "Stroma")), 1.0, "--classes none"),
+    *(("what is ambiguous is not scored if one class is left", {"ref": AMBIGUOUS, "pred": files}, 1.0, options)
+      for files, options in (
+          ({"a.tif": LOWEST, "a.csv": "id,class\n3,Tumour\n"}, ""),
+          ({"a.tif": LOWEST, "a.csv": "id,class\n3,Tumour\n"}, "--classes none"), ({"a.tif": LOWEST}, ""),
+      )),
+    *(("who calls a nucleus ambiguous misses it", sides, MISSED, options) for sides, options in (
+        (NOT_SCORED, ""), (NOT_SCORED, "--classes none"), (NOT_SCORED_AS_CODES, "--classes none"),
+    )),
+    ("more that is ambiguous", {
+        **NOT_SCORED, "pred": named("tumour", "tumour", "stroma", "ambiguous", "Ambiguous"),
+    }, 1.0, "", {"2 of 5 nuclei of a class that is not scored ('Ambiguous')": 1}),
+    ("ambiguous in the prediction alone", PLAIN, 1.0, "", {"the class 'Ambiguous' is not in the reference": 1}),
+    ("ambiguous as another name", PLAIN, {"classification.accuracy": 1}, "--classes tumour=ambiguous,stroma"),
+    *(("ambiguous as a class", NOT_SCORED, "biguous', which the reference has for what is not scored",
+       f"--classes {classes}") for classes in ("tumour,stroma,Ambiguous", "tumour=ambiguous,stroma")),
+    ("a class called 0", {"ref": MAPPED, "pred": tabled("1", "1", "0")}, {"classification.accuracy": 2 / 3}, "",
+     {"the class '0' is not in the reference": 1}),
+    ("a class called 0 by another name", {"ref": MAPPED, "pred": tabled("1", "1", "0")},
+     {"classification.accuracy": 1}, "--classes one=1,two=2=0"),
+    ("maps go before tables", both({**MAPPED, **TTS}), 1.0, "", {
+        f"[file-not-read] 'pred/a.csv', 'ref/a.csv': {NO_TABLE} class maps such as 'a_class.tif' go before tables": 1,
+        "classes '1' and '2'": None,
+    }),
+    ("line ends of an old Mac", both({"a.tif": R, "a.csv": str(TTS["a.csv"]).replace("\n", "\r")}), 1.0, "",
+     {OF_TWO: None}),
+    ("a table that cannot be read", {
+        "ref": {"a.tif": R, "a.csv": "id,class\n1,A\n2,A\n1,B\n"}, "pred": ALONE,
+    }, 1.0, "", {
+        f"[file-not-read] 'ref', 'a.csv', line 4: {NO_TABLE} the id '1' again, with another class": 1,
+        "No class table of this side is used; correct it if its classes are to count.": 1,
+        "One class: the reference tells no classes.": 1,
+    }),
+    *((f"tables of something else {options}", {
+        "ref": {"a.tif": R, "b.tif": R}, "pred": {"a.tif": R, "b.tif": R, "a.csv": rows, "b.csv": rows},
+    }, 1.0, options, {f"[file-not-read] 'pred', 'a.csv', line 2: {NO_TABLE} the id": 1 - bool(options)})
+      for rows in ("id,class\ncell-1,tumour\ncell-2,stroma", "label,area,type\n0,9,\n1,9,\n2,9,")
+      for options in ("", "--classes none")),
+    ("a fault of a table names its file", both(TTS), "'reference/a.csv', line 2, line 3: 'Tumour' is not a class",
+     "--classes Stroma,Immune",
+     {"The reference has a fault, or does not fit the options: see the lines above.": 1, "rganiser": 0}),
+    *((f"an empty class in the {side}", {**both(TTS), side: tabled("Tumour", "Tumour", "")}, expected, options,
+       {"Or leave classes out: --classes none.": None} if not options else {})
+      for side in ("ref", "pred")
+      for expected, options in (("1 nucleus has no class in the class table (ids '3')", ""), (1.0, "--classes none"))),
+    ("a name twice", both(ALONE), "the classes 'a=b,B' with 'B' twice; expected names, each once", "--classes a=b,B"),
+]  # fmt: skip
+
+
+# --- what does not fit ------------------------------------------------------------------------------------------------
+
+
+def download(folder: str, *outputs: str) -> Files:
+    """What the platform offers: a list of jobs, and a folder named by the key of each job."""
+    jobs, files = [], {}
+    for pk, name, labels in (("80873d95", "a.tif", R), ("d112c34d", "b.tif", P)):
+        image = {"image": {"pk": "532ea0ef", "name": name}, "interface": {"slug": "tissue"}}
+        jobs.append({"pk": pk, "inputs": [image], "outputs": [], "status": "Succeeded"})
+        files |= {f"{folder}{pk}/output/{output}": labels for output in outputs}
+    return {f"{folder}predictions.json": jobs, **files}
+
+
+NO_FIT = "Write the prediction at the size of the image that was annotated."
+LAYOUTS["what does not fit"] = [
+    *((advice, {"ref": {"a.tif": R}, "pred": {"a.tif": labels}},
+       f"{labels.shape[0]} x {labels.shape[1]} px; expected 40 x 60 px", "--save-challenge kept",
+       {advice: None, " tried): ": 0 if advice == NO_FIT else None})
+      for labels, advice in (
+          (R.T, "Transposed, IoU > 0.5 for 100 % of the nuclei (1 image was tried): height and width are swapped."),
+          (np.kron(R, np.ones((2, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
+          (np.kron(R, np.ones((3, 2), np.uint16)), "Resized, IoU > 0.5 for 100 %"),
+          (np.pad(R, ((0, 1), (0, 1))), "Laid with its upper left corner on that of the reference, IoU > 0.5 for"),
+          (np.pad(R, ((4, 4), (3, 3))), "Laid on the middle of the reference, IoU > 0.5 for 100 %"),
+          (np.pad(R, ((0, 3), (9, 0))), "Moved by -9 px in x and 0 px in y, IoU > 0.5 for 100 %"),
+          (R[1:], "Laid with its lower right corner on that of the reference, IoU > 0.5 for 100 %"),
+          (np.ones((61, 41), np.uint16), NO_FIT), (np.zeros((61, 41), np.uint16), NO_FIT),
+      )),
+    ("images of one side", {"ref": {"a.tif": R, "b.tif": R}, "pred": {"a.tif": R, "stranger.tif": R}},
+     {"detection.recall": 0.5}, "", {
+         "[not-paired] prediction 'pred', 'b': no file for it": 1, "missing-case": 0,
+         "[not-paired] prediction 'pred', 'stranger': no reference for it": 1,
+     }),
+    ("names without anything in common", pred({"xaya.tif": R, "xbyb.tif": R}, "a", "b"),
+     "names such as 'xaya' or 'xbyb'; expected some of the names of the reference, such as 'a' or 'b'"),
+    ("nothing there", {"ref": {"a.tif": R}}, "[missing-option]"),
+    ("pictures beside the labels, and notes", {
+        "ref": {"a.tif": R}, "pred": {"a.tif": R, "overlay/a.png": rgb(0 * R), "notes.txt": "made on Monday"},
+    }, 1.0, "", {"[file-not-read] 'pred/overlay/a.png': a picture in colour": 1, "notes": 0}),
+    *((told, pred({name: content}), f"no labels, but '{name}', {told}") for name, content, told in (
+        ("a.png", rgb(0 * R), "a picture in colour"), ("a.tif", b"", "an empty file"),
+        ("a.tif", b"<!DOCTYPE html><p>", "a web page (HTML), such as the error of a"),
+        ("inner.zip", zipped("a", []), "a ZIP, which is not opened"),
+    )),
+    ("one of several predictions is rejected", {
+        "ref": {"a.tif": R}, "good": {"a.tif": R}, "bad": {"a.tif": -R.astype(np.int16)},
+    }, "Submission rejected: [negative-label] prediction 'bad', case 'a', 'a.tif':", "ref good bad"),
+    ("the only prediction is rejected", {"ref": {"a.tif": R}, "bad": {"a.tif": -R.astype(np.int16)}},
+     "Submission rejected: [negative-label] case 'a', 'a.tif':", "ref bad"),
+    *((f"a download {folder}", {"ref": {"a.tif": R, "b.tif": R}, "pred": download(folder, "nuclei.tif")}, 0.9, "",
+       {"[": 0}) for folder in ("", "download/")),
+    ("a download with several outputs", pred(download("", "nuclei.tif", "tissue.tif")),
+     "several outputs of each job, such as 'nuclei.tif' and 'tissue.tif'; expected one output"),
 ]  # fmt: skip
 
 
