@@ -463,6 +463,9 @@ LAYOUTS: dict[str, list[tuple]] = {
          both({"a.png": byte, "a_class.png": ones, "b.tif": as_is, "b_class.tif": ones}), 0.8),
         ("parts of a data set at the end of names",
          both({f"{n}_{part}.tif": as_is for n in "ab" for part in ("train", "test")}), 0.8),
+        *((f"names that tell no classes, {names}", both({f"{name}.tif": as_is for name in names.split()}), 0.8, "",
+           {"2 images as label_image, no classes": None})
+          for names in ("mouse_liver mouse_lung", "a_one b_two", "a_gt b_pred", "a a_b")),
         ("two annotators", ref({f"{who}/labels/{n}.tif": as_is for who in ("Miller", "Smith") for n in "ab"}, "a", "b"),
          "Files of one name lie in several folders: name one of them, such as 'Miller'"),
         # A fault names the file that lies there: two suffixes are written as arrays, a TIFF is one by its content.

@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 import tomllib
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,7 +21,6 @@ from scipy.io import savemat
 from evaluation import Challenge, score_submission
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.formats.format import image_bytes
 from evaluation.results import __version__
 
 LABELS = np.zeros((40, 60), np.uint16)
@@ -48,13 +48,6 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) 
 # --- two commands at most ---------------------------------------------------------------------------------------------
 
 
-def test_from_qupath_to_label_images(capsys):
-    put("a.tif")
-    said(capsys, "convert", "a.tif", "a", "--to", "geojson")
-    said(capsys, "convert", "a.geojson", "b", "--to", "label_tiff", "--size", "40x60")
-    assert np.array_equal(tifffile.imread("b.tif") > 0, LABELS > 0)
-
-
 def test_from_a_published_challenge_to_its_rules(capsys):
     said(capsys, "init", "--preset", "monusac2020", "mine")
     assert Path("mine/challenge.toml").read_text().count("\n") < 15
@@ -80,30 +73,42 @@ def test_score_says_what_it_found_and_what_would_match(capsys, monkeypatch, term
 # --- convert loses nothing --------------------------------------------------------------------------------------------
 
 
+def classes_in(capsys, source: str, *options: str) -> list[str]:
+    """Classes of the nuclei in the GeoJSON that a file becomes."""
+    said(capsys, "convert", source, "made", "--to", "geojson", *options)
+    features = json.loads(Path("made.geojson").read_text())["features"]
+    return [feature["properties"]["classification"]["name"] for feature in features]
+
+
 def test_classes_of_hovernet_are_kept(capsys):
     savemat("a.mat", {"inst_map": LABELS, "inst_type": np.array([[3], [1], [3]])})
-    said(capsys, "convert", "a.mat", "a", "--to", "geojson")
-    features = json.loads(Path("a.geojson").read_text())["features"]
-    assert [feature["properties"]["classification"]["name"] for feature in features] == ["3", "1", "3"]
+    assert classes_in(capsys, "a.mat") == ["3", "1", "3"]
+    assert classes_in(capsys, "a.mat", "--classes", "tumour,stroma,immune") == ["immune", "tumour", "immune"]
     said(capsys, "convert", "a.mat", "b", "--to", "label_tiff")
     assert set(np.unique(tifffile.imread("b_class.tif"))) == {0, 1, 3}
-    said(capsys, "convert", "a.mat", "c", "--to", "geojson", "--classes", "tumour,stroma,immune")
-    features = json.loads(Path("c.geojson").read_text())["features"]
-    assert [f["properties"]["classification"]["name"] for f in features] == ["immune", "tumour", "immune"]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pycocotools
 def test_polygons_of_coco_cover_the_pixels_that_pycocotools_gives_them(capsys):
     angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     ring = np.stack([30.3 + 8 * np.cos(angle), 20.7 + 6 * np.sin(angle)], axis=1).round(2).ravel().tolist()
-    annotation = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": [ring], "iscrowd": 0}
-    images = [{"id": 1, "file_name": "a.png", "height": 40, "width": 60}]
-    document = {"images": images, "annotations": [annotation], "categories": [{"id": 1, "name": "cell"}]}
+    assert ious_with_pycocotools(capsys, [ring], 40, 60)[0] > 0.96
+
+
+def ious_with_pycocotools(capsys, rings: list[list[float]], height: int, width: int) -> list[float]:
+    """IoU of each outline, as 'convert' paints it and as pycocotools does."""
+    annotations = [{"id": index, "image_id": 1, "category_id": 1, "segmentation": [ring], "iscrowd": 0}
+                   for index, ring in enumerate(rings, 1)]  # fmt: skip
+    images = [{"id": 1, "file_name": "a.png", "height": height, "width": width}]
+    document = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cell"}]}
     Path("a.json").write_text(json.dumps(document))
     said(capsys, "convert", "a.json", "a", "--to", "label_tiff")
-    ours = tifffile.imread("a.tif") > 0
-    theirs = coco_masks.decode(coco_masks.frPyObjects([ring], 40, 60))[..., 0] > 0
-    assert (ours & theirs).sum() / (ours | theirs).sum() > 0.96
+    labels, ious = tifffile.imread("a.tif"), []
+    for ring in rings:
+        theirs = coco_masks.decode(coco_masks.frPyObjects([ring], height, width))[..., 0] > 0
+        ours = labels == np.bincount(labels[theirs])[1:].argmax() + 1
+        ious.append((ours & theirs).sum() / (ours | theirs).sum())
+    return ious
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pycocotools
@@ -114,18 +119,8 @@ def test_real_outlines_as_coco_cover_the_pixels_that_pycocotools_gives_them(shar
                for region in tree.iter("Region")]  # fmt: skip
     whole = [ring for ring in regions if len(ring) > 4]
     rings = [ring for index, ring in enumerate(whole) if all(apart(ring, other) for other in whole[:index])]
-    annotations = [{"id": index, "image_id": 1, "category_id": 1, "segmentation": [ring], "iscrowd": 0}
-                   for index, ring in enumerate(rings, 1)]  # fmt: skip
     height, width = (int(max(max(ring[axis::2]) for ring in rings)) + 2 for axis in (1, 0))
-    images = [{"id": 1, "file_name": "a.png", "height": height, "width": width}]
-    document = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cell"}]}
-    Path("a.json").write_text(json.dumps(document))
-    said(capsys, "convert", "a.json", "a", "--to", "label_tiff")
-    labels, iou = tifffile.imread("a.tif"), []
-    for ring in rings:
-        theirs = coco_masks.decode(coco_masks.frPyObjects([ring], height, width))[..., 0] > 0
-        ours = labels == np.bincount(labels[theirs])[1:].argmax() + 1
-        iou.append((ours & theirs).sum() / (ours | theirs).sum())
+    iou = ious_with_pycocotools(capsys, rings, height, width)
     assert len(rings) > 100 and np.mean(iou) > 0.98
 
 
@@ -134,39 +129,34 @@ def apart(ring, other):
     return any(max(a[axis::2]) + 2 < min(b[axis::2]) for axis in (0, 1) for a, b in ((ring, other), (other, ring)))
 
 
+RECTANGLE = {"type": "Polygon", "coordinates": [[[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]]}
+
+
 @pytest.mark.parametrize("version", ["0.2", "0.4"])
 def test_arrays_of_qupath_are_known_without_their_format(version, capsys):
     """``[Feature, …]`` of 0.2 and 0.3, a FeatureCollection of 0.4 and later, with the suffix .json."""
-    ring = [[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]
     old = {"classification": {"name": "Tumor", "colorRGB": -3670016}, "measurements": [{"name": "Area", "value": 9}]}
     new = {"objectType": "detection", "classification": {"name": "Tumor", "color": [200, 0, 0]}}
-    item = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    item = {"type": "Feature", "geometry": RECTANGLE}
     item |= {"id": "PathDetectionObject", "properties": old} if version == "0.2" else {"id": "0f1c", "properties": new}
     put("mine/a.tif", np.where(LABELS == 1, 1, 0).astype(np.uint16))
     Path("qupath").mkdir()
     document = [item] if version == "0.2" else {"type": "FeatureCollection", "features": [item]}
     Path("qupath/a.json").write_text(json.dumps(document))
-    said(capsys, "convert", "qupath/a.json", "a", "--to", "geojson")
-    (feature,) = json.loads(Path("a.geojson").read_text())["features"]
-    assert feature["properties"]["classification"]["name"] == "Tumor"
+    assert classes_in(capsys, "qupath/a.json") == ["Tumor"]
     assert "1.0000" in said(capsys, "compare", "mine", "qupath")
 
 
 def test_objects_of_qupath_without_a_classification_are_of_no_class(capsys):
-    ring = [[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]
-    item = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}}
-    Path("a.json").write_text(json.dumps([item | {"properties": {"objectType": "annotation"}}]))
-    said(capsys, "convert", "a.json", "a", "--to", "geojson")
-    (feature,) = json.loads(Path("a.geojson").read_text())["features"]
-    assert feature["properties"]["classification"]["name"] == "nucleus"
+    item = {"type": "Feature", "geometry": RECTANGLE, "properties": {"objectType": "annotation"}}
+    Path("a.json").write_text(json.dumps([item]))
+    assert classes_in(capsys, "a.json") == ["nucleus"]
 
 
 def test_two_arrays_of_one_npz_are_labels_and_classes(capsys):
     classes = np.array([0, 4, 2, 4])[LABELS]
     np.savez("a.npz", inst=LABELS, type=classes)
-    said(capsys, "convert", "a.npz", "a", "--to", "geojson")
-    features = json.loads(Path("a.geojson").read_text())["features"]
-    assert [feature["properties"]["classification"]["name"] for feature in features] == ["4", "2", "4"]
+    assert classes_in(capsys, "a.npz") == ["4", "2", "4"]
     printed = said(capsys, "convert", "a.npz", "b", "--to", "label_tiff", "--classes", "other,tumour,stroma,immune")
     assert "Classes: 1 is other, 2 is tumour, 3 is stroma, 4 is immune" in printed
     assert np.array_equal(tifffile.imread("b_class.tif"), classes)
@@ -188,9 +178,8 @@ def test_numbers_of_classes_are_told_and_stay_what_they_are_called(capsys):
 
 
 def test_class_probabilities_are_kept_or_asked_for(capsys):
-    ring = [[3, 2], [13, 2], [13, 12], [3, 12], [3, 2]]
     properties = {"classification": {"name": "a"}, "class_probabilities": {"a": 0.75, "b": 0.25}}
-    item = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": properties}
+    item = {"type": "Feature", "geometry": RECTANGLE, "properties": properties}
     Path("a.geojson").write_text(json.dumps([item]))
     assert "name the classes in order with --classes" in said(capsys, "convert", "a.geojson", "b", "--to", "geojson")
     assert "left-out" not in said(capsys, "convert", "a.geojson", "b", "--to", "geojson", "--classes", "a,b")
@@ -231,15 +220,27 @@ def test_files_of_other_tools_are_named_by_their_content(name, words, capsys):
     assert words in said(capsys, "convert", path, "out", "--to", "geojson", code=2)
     Path("folder").mkdir()
     path.rename(f"folder/{name}")
-    put("mine/a.tif")
-    assert words in said(capsys, "compare", "mine", "folder", code=2)
     put("mine/reference/a.tif")
+    assert words in said(capsys, "compare", "mine/reference", "folder", code=2)
     said(capsys, "init", "mine")
-    handed_in = ("score", "--challenge", "mine", "--submission", f"folder/{name}", "--output", "out")
-    assert f"[not-a-zip] '{name}': {words}" in said(capsys, *handed_in, code=1)
-    in_folder = said(capsys, "score", "--challenge", "mine", "--submission", "folder", "--output", "out", code=1)
-    assert "[no-case-found]" in in_folder
-    assert f"'{name}' is {words}" in in_folder
+    score = ("score", "--challenge", "mine", "--output", "out", "--submission")
+    assert f"[not-a-zip] '{name}': {words}" in said(capsys, *score, f"folder/{name}", code=1)
+    in_folder = said(capsys, *score, "folder", code=1)
+    assert "[no-case-found]" in in_folder and f"'{name}' is {words}" in in_folder
+    if name == "a.bmp":  # as the file of a case
+        rules = Path("mine/challenge.toml")
+        rules.write_text(rules.read_text().replace('files = "{case}.tif"', 'files = "{case}.*"'))
+        assert words in said(capsys, *score, "folder", code=1)
+
+
+def test_the_tables_of_the_data_science_bowl_are_taken_as_they_are(shared_data, capsys):
+    source, sent = (shared_data / "dsb2018" / f"{name}.csv" for name in ("stage1_solution", "submission_DatName"))
+    write_files(Path("dsb/reference"), {"stage1_solution.csv": source.read_bytes()})
+    assert "65 cases" in said(capsys, "init", "--preset", "dsb2018", "dsb")
+    assert "Valid" in said(capsys, "validate", "--challenge", "dsb", "--submission", sent)
+    said(capsys, "score", "--challenge", "dsb", "--submission", sent, "--output", "out")
+    found = json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["pooled"]
+    assert found == pytest.approx(0.4582, abs=5e-5)
 
 
 def test_a_part_of_a_zarr_folder_is_named_as_such(capsys):
@@ -285,38 +286,6 @@ def test_each_fault_is_told_once(capsys, monkeypatch):
         "[negative-label",
         "[wrong-format",
     ]
-
-
-def test_a_label_image_of_another_format_is_named_by_its_content(capsys):
-    put("mine/reference/a.tif")
-    said(capsys, "init", "mine")
-    Path("sent").mkdir()
-    Path("mine/challenge.toml").write_text(
-        Path("mine/challenge.toml").read_text().replace('files = "{case}.tif"', 'files = "{case}.*"')
-    )
-    foreign("a.bmp").rename("sent/a.bmp")
-    printed = said(capsys, "score", "--challenge", "mine", "--submission", "sent", "--output", "out", code=1)
-    assert "a BMP image, which is not read; export as" in printed
-
-
-def test_a_table_may_be_handed_in_as_it_is(shared_data, capsys):
-    challenge = Path("dsb")
-    (challenge / "reference").mkdir(parents=True)
-    (challenge / "reference" / "solution.csv").write_bytes((shared_data / "dsb2018/stage1_solution.csv").read_bytes())
-    said(capsys, "init", "--preset", "dsb2018", challenge)
-    sent = shared_data / "dsb2018" / "submission_DatName.csv"
-    assert "Valid" in said(capsys, "validate", "--challenge", challenge, "--submission", sent)
-    said(capsys, "score", "--challenge", challenge, "--submission", sent, "--output", "out")
-    assert json.loads(Path("out/metrics.json").read_text())["detection"]["f1"]["pooled"] == pytest.approx(
-        0.4582, abs=5e-5
-    )
-
-
-def test_the_name_of_kaggle_for_the_reference_is_taken(shared_data, capsys):
-    (Path("dsb") / "reference").mkdir(parents=True)
-    source = shared_data / "dsb2018/stage1_solution.csv"
-    Path("dsb/reference/stage1_solution.csv").write_bytes(source.read_bytes())
-    assert "65 cases" in said(capsys, "init", "--preset", "dsb2018", "dsb")
 
 
 def test_a_rejected_run_leaves_no_old_scores(own_demo, tmp_path, capsys):
@@ -401,112 +370,185 @@ def test_classes_in_the_names_of_files_are_found_and_shown(cases, capsys):
     assert len(metrics) == len(cases)
 
 
-@pytest.mark.parametrize("names", [["mouse_liver", "mouse_lung"], ["a_one", "b_two"], ["a_gt", "b_pred"], ["a", "a_b"]])
-def test_names_that_tell_no_classes_are_names_of_images(names, capsys):
-    for name in names:
-        put(f"mine/{name}.tif")
-        put(f"theirs/{name}.tif")
-    assert f"{len(names)} images as label_image, no classes" in said(capsys, "compare", "mine", "theirs")
-
-
-# --- ``init`` in a folder with a reference: what it finds there becomes the rules, and ``--refresh`` adds what is -----
-
+# --- ``init`` in a folder with a reference: what it finds there becomes the rules -------------------------------------
 
 NUCLEI = np.zeros((20, 30), np.uint16)
 NUCLEI[2:8, 3:9], NUCLEI[10:16, 12:20] = 1, 2
 
 
-def put_nuclei(name: str, labels: np.ndarray = NUCLEI) -> None:
-    put(name, labels)
+def tiff(pixels: np.ndarray) -> bytes:
+    file = BytesIO()
+    tifffile.imwrite(file, pixels)
+    return file.getvalue()
 
 
-def test_label_images_become_a_challenge_that_scores(capsys):
-    for name in ("P1/a_mask", "P1/b_mask", "P2/c_mask"):
-        put_nuclei(f"mine/reference/{name}.tif")
-    assert run(["init", "mine"]) == 0
-    assert "3 images as label_image, no classes" in capsys.readouterr().out
-    text = Path("mine/challenge.toml").read_text()
-    assert 'preset = "recommended"' in text
-    assert 'files = "reference/{group}/{case}.tif"' in text
-    assert len(text.splitlines()) < 35
-    assert Path("mine/cases.csv").read_text().splitlines()[1:] == [
-        "a_mask,P1,20,30", "b_mask,P1,20,30", "c_mask,P2,20,30"
-    ]  # fmt: skip
-    result = score_submission("mine", "mine/reference")
-    assert result.value("detection.f1.group_mean") == 1
+def mat(**arrays: np.ndarray) -> bytes:
+    file = BytesIO()
+    savemat(file, arrays)
+    return file.getvalue()
 
 
-def test_a_folder_for_each_patient_may_hold_one_image():
-    for name in ("Miller/a", "Smith/b"):
-        put_nuclei(f"mine/reference/{name}.tif")
-    assert run(["init", "mine"]) == 0
-    assert 'files = "reference/{group}/{case}.tif"' in Path("mine/challenge.toml").read_text()
-    assert Path("mine/cases.csv").read_text().splitlines()[1:] == ["a,Miller,20,30", "b,Smith,20,30"]
-    assert score_submission("mine", "mine/reference").value("detection.f1.group_mean") == 1
+def aperio(name: str) -> str:
+    """One nucleus, whose region has an attribute."""
+    corners = "".join(f'<Vertex X="{x}" Y="{y}"/>' for x, y in ((1, 1), (9, 1), (5, 8)))
+    region = f"<Regions><Region><Vertices>{corners}</Vertices></Region></Regions>"
+    attribute = f'<Attributes><Attribute Name="{name}"/></Attributes>'
+    return f"<Annotations><Annotation>{attribute}{region}</Annotation></Annotations>"
 
 
-@pytest.mark.parametrize("name", ["stroma", "Epithelial"])
-def test_files_where_the_preset_expects_them_may_have_another_format(name, capsys):
-    """ASAP's XML lies where the preset has Aperio's."""
+def asap(name: str) -> str:
     corners = ((2, 3), (2, 9), (8, 9), (8, 3))
     points = "".join(f'<Coordinate Order="{at}" X="{x}" Y="{y}"/>' for at, (y, x) in enumerate(corners))
     shape = f'<Annotation Name="n" Type="Polygon" PartOfGroup="{name}"><Coordinates>{points}</Coordinates></Annotation>'
-    for case in ("P1/a", "P2/b"):
-        text = f"<ASAP_Annotations><Annotations>{shape}</Annotations></ASAP_Annotations>"
-        write_files(Path("mine/reference"), {f"{case}.xml": text})
-    assert run(["init", "mine"]) == 0
-    assert f"2 images as asap_xml, classes '{name}'" in capsys.readouterr().out
+    return f"<ASAP_Annotations><Annotations>{shape}</Annotations></ASAP_Annotations>"
+
+
+def geojson(kind: str, coordinates: object) -> dict:
+    nucleus = {"type": "Feature", "geometry": {"type": kind, "coordinates": coordinates}}
+    return {"type": "FeatureCollection", "features": [{**nucleus, "properties": NAMED_BY_PUMA}]}
+
+
+NAMED_BY_PUMA = {"classification": {"name": "nuclei_tumor"}}
+PICTURE = tiff(np.zeros((20, 30, 3), np.uint8))
+TYPES = "label,type\n1,tumour\n2,stroma\n"
+TYPED = {".tif": NUCLEI, ".csv": TYPES}
+TCGA = ("TCGA-50-5931-01Z-00-DX1", "TCGA-50-5931-01Z-00-DX2", "TCGA-21-5784-01Z-00-DX1")
+PUMA = Challenge.from_preset("puma2024", name="puma")
+# Files of the reference, further arguments, and what the rules say then: attributes of the challenge, keys of its
+# reference and submission, and rows of cases.csv, whose sizes are filled in where they are open.
+FOLDERS: dict[str, tuple[dict[str, object], str, dict[str, object]]] = {
+    "folders of patients": (
+        {f"{name}.tif": NUCLEI for name in ("P1/a_mask", "P1/b_mask", "P2/c_mask")}, "", {
+            "rows": ["a_mask,P1,20,30", "b_mask,P1,20,30", "c_mask,P2,20,30"],
+            "reference.files": "reference/{group}/{case}.tif", "class_names": ("nucleus",),
+        },
+    ),
+    "patients of one image": (
+        {"Miller/a.tif": NUCLEI, "Smith/b.tif": NUCLEI}, "",
+        {"rows": ["a,Miller,20,30", "b,Smith,20,30"], "reference.files": "reference/{group}/{case}.tif"},
+    ),
+    "patients of TCGA": (
+        {f"{name}.tif": NUCLEI for name in TCGA}, "",
+        {"rows": [f"{name},{name[:12]},20,30" for name in sorted(TCGA)]},
+    ),
+    "one more that is not of TCGA": (
+        {f"{name}.tif": NUCLEI for name in (*TCGA, "other")}, "",
+        {"rows": [f"{name},{name},20,30" for name in (*sorted(TCGA), "other")]},
+    ),
+    **{
+        f"XML of ASAP where the preset has Aperio's, {name}": (
+            {"P1/a.xml": asap(name), "P2/b.xml": asap(name)}, "",
+            {"rows": ["a,P1,,", "b,P2,,"], "class_names": (name,), "reference.format": "asap_xml"},
+        )
+        for name in ("stroma", "Epithelial")
+    },
+    "the column that ImageScope names is no class": (
+        {"a.xml": aperio("Description"), "a.tif": PICTURE}, "", {"class_names": ("nucleus",)}
+    ),
+    "another class in files of the preset's form": (
+        {"P1/a.xml": aperio("Mitosis"), "P1/a.tif": PICTURE}, "",
+        {"class_names": ("Mitosis",), "rows": ["a,P1,20,30"]},
+    ),
+    "a class of the preset": (
+        {"P1/a.xml": aperio("Neutrophil"), "P1/a.tif": PICTURE}, "",
+        {"class_names": ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")},
+    ),
+    "hovernet": (
+        {"a.mat": mat(inst_map=NUCLEI, inst_type=np.array([[3], [1]]))}, "",
+        {"class_names": ("1", "3"), "reference.class_values": {"1": (1,), "3": (3,)}},
+    ),
+    "tables of classes": (
+        {f"{p}/{p}{case}{end}": of for p in ("P1", "P2") for case in "ab" for end, of in TYPED.items()}, "", {
+            "class_names": ("tumour", "stroma"), "reference.class_table": "reference/{group}/{case}.csv",
+            "submission.class_table": "{group}/{case}.csv",
+        },
+    ),
+    **{
+        f"folders of images, {key}": (
+            {f"{case}/{name}": of for case in ("ab", "cd") for name, of in (("mask.tif", NUCLEI), (beside, of_map))}, "",
+            {"reference.files": "reference/{case}/mask.tif", f"reference.{key}": f"reference/{{case}}/{beside}",
+             "class_names": names},
+        )
+        for key, beside, of_map, names in (
+            ("class_table", "mask.csv", TYPES, ("tumour", "stroma")),
+            ("class_map", "mask_class.tif", NUCLEI, ("1", "2")),
+        )
+    },
+    "points": ({"a.csv": "x,y\n3,4\n8,9\n"}, "", {"rows": ["a,a,,"], "reference.format": "points_csv"}),
+    "files of a preset that lie elsewhere": (
+        {"A/a.geojson": geojson("Polygon", [[[1, 1], [9, 1], [5, 8], [1, 1]]]), "A/a.tif": PICTURE},
+        "--preset puma2024",
+        {"reference.files": "reference/A/{case}.geojson", "classes": PUMA.classes, "submission": PUMA.submission},
+    ),
+    **{
+        f"class maps that the preset has not, {ending}": (
+            {f"{case}{name}": NUCLEI for case in "ab" for name in (ending, end_of_map)}, "--preset glas2015",
+            {"class_names": ("1", "2"), "reference.class_map": f"reference/{{case}}_class{end_of_map[-4:]}",
+             "reference.class_values": {"1": (1,), "2": (2,)}},
+        )
+        for ending, end_of_map in ((".tif", "_class.tif"), ("_anno.png", "_anno_class.png"))
+    },
+    "class maps with one class": (
+        {"a.tif": NUCLEI, "a_class.tif": (NUCLEI > 0).astype(np.uint8)}, "--preset glas2015",
+        {"class_names": ("gland",)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_lies_in_a_folder_becomes_the_rules(folder, capsys):
+    files, options, expected = FOLDERS[folder]
+    write_files(Path("mine/reference"), files)
+    assert "file-not-read" not in said(capsys, "init", "mine", *options.split())
     cases = Path("mine/cases.csv")
-    assert cases.read_text().splitlines()[1:] == ["a,P1,,", "b,P2,,"]
+    rows = cases.read_text().splitlines()[1:]
     cases.write_text(cases.read_text().replace(",,", ",20,30"))
-    assert score_submission("mine", "mine/reference").value("detection.f1.group_mean") == 1
-
-
-def test_classes_of_hovernet_get_their_numbers():
-    Path("mine/reference").mkdir(parents=True)
-    savemat("mine/reference/a.mat", {"inst_map": NUCLEI, "inst_type": np.array([[3], [1]])})
-    assert run(["init", "mine"]) == 0
     challenge = Challenge.load("mine")
-    assert challenge.class_names == ("1", "3")
-    assert challenge.reference.value("class_values") == {"1": (1,), "3": (3,)}
-
-
-def test_tables_with_the_classes_of_ids_are_part_of_the_challenge():
-    for group in ("P1", "P2"):
-        for case in ("a", "b"):
-            put_nuclei(f"mine/reference/{group}/{group}{case}.tif")
-            Path(f"mine/reference/{group}/{group}{case}.csv").write_text("label,type\n1,tumour\n2,stroma\n")
-    assert run(["init", "mine"]) == 0
-    challenge = Challenge.load("mine")
-    assert challenge.class_names == ("tumour", "stroma")
-    assert challenge.reference.value("class_table") == "reference/{group}/{case}.csv"
-    assert challenge.submission.value("class_table") == "{group}/{case}.csv"
-    assert score_submission("mine", "mine/reference").value("classification.accuracy.pooled") == 1
-
-
-@pytest.mark.parametrize(("classes", "key"), [("mask.csv", "class_table"), ("mask_class.tif", "class_map")])
-def test_classes_beside_images_that_are_named_by_their_folders_are_part_of_the_challenge(classes, key):
-    for case in ("ab", "cd"):
-        put_nuclei(f"mine/reference/{case}/mask.tif")
-        if key == "class_map":
-            put_nuclei(f"mine/reference/{case}/{classes}")
+    for name, value in expected.items():
+        side, _, key = name.rpartition(".")
+        rules = getattr(challenge, side) if side else challenge
+        if name == "rows":
+            assert rows == value
+        elif side and key.startswith("class_"):
+            assert rules.value(key) == value
         else:
-            Path(f"mine/reference/{case}/{classes}").write_text("label,type\n1,tumour\n2,stroma\n")
-    assert run(["init", "mine"]) == 0
-    challenge = Challenge.load("mine")
-    assert len(challenge.classes) == 2
-    assert challenge.reference.files == "reference/{case}/mask.tif"
-    assert challenge.reference.value(key) == f"reference/{{case}}/{classes}"
-    assert score_submission("mine", "mine/reference").value("classification.accuracy.pooled") == 1
+            assert getattr(rules, key) == value
+    if not options and challenge.submission.format == challenge.reference.format:
+        assert score_submission("mine", "mine/reference").value("detection.f1.pooled") == 1
 
 
-def test_a_table_that_calls_nuclei_ambiguous_is_part_of_a_challenge_with_one_class():
-    put_nuclei("mine/reference/a.tif")
-    Path("mine/reference/a.csv").write_text("id,class\n1,tumour\n2,Ambiguous\n")
-    put_nuclei("submitted/a.tif", np.where(NUCLEI == 1, 1, 0).astype(np.uint16))
-    assert run(["init", "mine"]) == 0
+def test_a_table_that_calls_nuclei_ambiguous_is_part_of_a_challenge_with_one_class(capsys):
+    write_files(Path("mine/reference"), {"a.tif": NUCLEI, "a.csv": "id,class\n1,tumour\n2,Ambiguous\n"})
+    write_files(Path("submitted"), {"a.tif": np.where(NUCLEI == 1, NUCLEI, 0)})
+    said(capsys, "init", "mine")
     assert Challenge.load("mine").reference.value("class_table") == "reference/{case}.csv"
     assert score_submission("mine", "submitted").value("detection.f1.pooled") == 1
+
+
+@pytest.mark.parametrize("files, options, code, told", [
+    *(({name: geojson("Point", [3, 4])}, "--preset puma2024", 3, ["given with the format 'geojson' of points"])
+      for name in ("a.geojson", "a_nuclei.geojson")),
+    ({"one/a_x.tif": NUCLEI, "b.tif": NUCLEI}, "", 2, [
+        "files in places that no one pattern describes",
+        "Give all of them one ending, and put them into one folder or into one for each patient.",
+    ]),
+])  # fmt: skip
+def test_a_folder_that_becomes_no_rules_is_told(files, options, code, told, capsys):
+    write_files(Path("mine/reference"), files)
+    printed = said(capsys, "init", "mine", *options.split(), code=code)
+    assert all(words in printed for words in told)
+
+
+def test_the_file_has_what_differs_from_the_preset_and_no_more(capsys):
+    put("mine/reference/a.tif")
+    assert "1 image as label_image, no classes" in said(capsys, "init", "mine")
+    written = tomllib.loads(Path("mine/challenge.toml").read_text())
+    assert written["preset"] == "recommended" and len(Path("mine/challenge.toml").read_text().splitlines()) < 35
+    assert written["submission"] == {"format": "label_image", "files": "{case}.tif"}
+    assert written["reference"] == {"format": "label_image", "files": "reference/{case}.tif", "ignore": {"classes": []}}
+
+
+NUCLEI[2:8, 3:9], NUCLEI[10:16, 12:20] = 1, 2
 
 
 def test_a_sample_gives_the_form_of_submissions_and_the_sizes(own_demo, tmp_path):
@@ -521,19 +563,11 @@ def test_a_sample_gives_the_form_of_submissions_and_the_sizes(own_demo, tmp_path
     assert result.value("detection.f1.group_mean") == pytest.approx(0.9581, abs=5e-5)
 
 
-def test_points_get_rules_for_points():
-    Path("mine/reference").mkdir(parents=True)
-    Path("mine/reference/a.csv").write_text("x,y\n3,4\n8,9\n")
-    assert run(["init", "mine"]) == 0
-    Path("mine/cases.csv").write_text("case,group,height,width\na,a,20,30\n")
-    assert score_submission("mine", "mine/reference").value("detection.f1.pooled") == 1
-
-
 def test_refresh_adds_what_is_new_and_keeps_what_was_edited(capsys):
-    put_nuclei("mine/reference/a.tif")
+    put("mine/reference/a.tif", NUCLEI)
     assert run(["init", "mine"]) == 0
     Path("mine/cases.csv").write_text("case,group,height,width,spacing_um\na,Miller,20,,0.25\ngone,X,5,5,\n")
-    put_nuclei("mine/reference/b.tif", np.zeros((7, 9), np.uint8))
+    put("mine/reference/b.tif", np.zeros((7, 9), np.uint16))
     capsys.readouterr()
     assert run(["init", "--refresh", "mine"]) == 0
     assert Path("mine/cases.csv").read_text().splitlines()[1:] == [
@@ -546,100 +580,15 @@ def test_refresh_adds_what_is_new_and_keeps_what_was_edited(capsys):
     assert "0 cases added, 0 sizes filled in, 3 rows kept" in capsys.readouterr().out
 
 
-def test_files_in_places_of_several_forms_are_told(capsys):
-    put_nuclei("mine/reference/one/a_x.tif")
-    put_nuclei("mine/reference/b.tif")
-    assert run(["init", "mine"]) == 2
-    told = capsys.readouterr().err
-    assert "files in places that no one pattern describes" in told
-    assert "Give all of them one ending, and put them into one folder or into one for each patient." in told
-
-
 def test_what_the_platform_gives_is_no_sample_of_a_folder(capsys):
-    put_nuclei("mine/reference/a.tif")
+    put("mine/reference/a.tif")
     for job in ("1", "2"):
-        put_nuclei(f"input/{job}/output/labels.tif")
+        put(f"input/{job}/output/labels.tif")
     Path("input/predictions.json").write_text("[]")
     assert run(["init", "mine", "--submission", "input"]) == 2
     told = capsys.readouterr().err
     assert "a download from the platform" in told and "socket" in told
     assert run(["init", "mine"]) == 0
-
-
-def test_a_preset_whose_files_lie_elsewhere_keeps_its_classes_and_submissions():
-    corners = [[1, 1], [9, 1], [5, 8], [1, 1]]
-    nucleus = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [corners]}}
-    nucleus["properties"] = {"classification": {"name": "nuclei_tumor"}}
-    Path("mine/reference/A").mkdir(parents=True)
-    Path("mine/reference/A/a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [nucleus]}))
-    tifffile.imwrite("mine/reference/A/a.tif", np.zeros((20, 30, 3), np.uint8))
-    assert run(["init", "mine", "--preset", "puma2024"]) == 0
-    found, preset = Challenge.load(Path("mine")), Challenge.from_preset("puma2024", name="puma")
-    assert found.reference.files == "reference/A/{case}.geojson"
-    assert (found.classes, found.submission) == (preset.classes, preset.submission)
-    assert [case.name for case in found.cases] == ["a"]
-
-
-@pytest.mark.parametrize("ending", ["", "_anno"])
-def test_class_maps_that_the_preset_does_not_have_become_part_of_the_challenge(ending):
-    """With ``_anno`` the label images lie where GlaS has them."""
-    suffix = ".png" if ending else ".tif"
-    for case in "ab":
-        Path("mine/reference").mkdir(parents=True, exist_ok=True)
-        Path(f"mine/reference/{case}{ending}{suffix}").write_bytes(image_bytes(NUCLEI, suffix))
-        Path(f"mine/reference/{case}{ending}_class{suffix}").write_bytes(image_bytes(NUCLEI, suffix))
-    assert run(["init", "mine", "--preset", "glas2015"]) == 0
-    challenge = Challenge.load("mine")
-    assert challenge.class_names == ("1", "2")
-    assert challenge.reference.value("class_map") == f"reference/{{case}}_class{suffix}"
-    assert challenge.reference.value("class_values") == {"1": (1,), "2": (2,)}
-
-
-def test_class_maps_with_one_class_leave_a_preset_of_one_class_as_it_is():
-    put_nuclei("mine/reference/a.tif")
-    put_nuclei("mine/reference/a_class.tif", (NUCLEI > 0).astype(np.uint8))
-    assert run(["init", "mine", "--preset", "glas2015"]) == 0
-    assert Challenge.load("mine").class_names == ("gland",)
-
-
-@pytest.mark.parametrize("name", ["a", "a_nuclei"])
-def test_points_are_not_taken_for_the_outlines_of_a_preset(capsys, name):
-    nucleus = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [3, 4]}}
-    nucleus["properties"] = {"classification": {"name": "nuclei_tumor"}}
-    Path("mine/reference").mkdir(parents=True)
-    Path(f"mine/reference/{name}.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [nucleus]}))
-    assert run(["init", "mine", "--preset", "puma2024"]) == 3
-    assert "given with the format 'geojson' of points" in capsys.readouterr().err
-
-
-def test_slides_of_a_patient_of_tcga_are_one_group():
-    for name in ("TCGA-50-5931-01Z-00-DX1", "TCGA-50-5931-01Z-00-DX2", "TCGA-21-5784-01Z-00-DX1"):
-        put_nuclei(f"mine/reference/{name}.tif")
-    assert run(["init", "mine"]) == 0
-    groups = [line.split(",")[1] for line in Path("mine/cases.csv").read_text().splitlines()[1:]]
-    assert groups == ["TCGA-21-5784", "TCGA-50-5931", "TCGA-50-5931"]
-    put_nuclei("mine/reference/other.tif")
-    Path("mine/cases.csv").unlink()
-    Path("mine/challenge.toml").unlink()
-    assert run(["init", "mine"]) == 0
-    rows = [line.split(",")[:2] for line in Path("mine/cases.csv").read_text().splitlines()[1:]]
-    assert all(case == group for case, group in rows)
-
-
-def test_the_column_that_imagescope_names_is_no_class(capsys):
-    """As in MoNuSeg's files."""
-    Path("mine/reference").mkdir(parents=True)
-    Path("mine/reference/a.xml").write_text(
-        """<Annotations><Annotation><Attributes><Attribute Name="Description"/></Attributes><Regions><Region><Vertices>
-        <Vertex X="1" Y="1"/><Vertex X="9" Y="1"/><Vertex X="5" Y="8"/></Vertices></Region></Regions></Annotation>
-        </Annotations>"""
-    )
-    tifffile.imwrite("mine/reference/a.tif", np.zeros((20, 30, 3), np.uint8))
-    assert run(["init", "mine"]) == 0
-    (entry,) = Challenge.load(Path("mine")).classes
-    assert entry.name == "nucleus"
-    result = score_submission("mine", "mine/reference")
-    assert result.value("detection.f1.pooled") == 1
 
 
 def test_a_fault_says_which_entry_came_from_the_preset(tmp_path):
@@ -662,29 +611,3 @@ def test_a_fault_says_which_entry_came_from_the_preset(tmp_path):
     with pytest.raises(ChallengeBroken) as raised:
         Challenge.load(tmp_path)
     assert raised.value.findings[0].where == "challenge.toml: metrics.distance_cap_px, of the preset 'recommended'"
-
-
-def test_the_file_has_what_differs_from_the_preset_and_no_more():
-    put_nuclei("mine/reference/a.tif")
-    assert run(["init", "mine"]) == 0
-    written = tomllib.loads(Path("mine/challenge.toml").read_text())
-    assert written["submission"] == {"format": "label_image", "files": "{case}.tif"}
-    assert written["reference"] == {"format": "label_image", "files": "reference/{case}.tif", "ignore": {"classes": []}}
-    assert "missing_case" not in Path("mine/challenge.toml").read_text()
-
-
-def test_other_classes_in_files_of_the_preset_s_form_are_taken_over(capsys):
-    xml = """<Annotations><Annotation><Attributes><Attribute Name="{}"/></Attributes><Regions><Region><Vertices>
-        <Vertex X="1" Y="1"/><Vertex X="9" Y="1"/><Vertex X="5" Y="8"/></Vertices></Region></Regions></Annotation>
-        </Annotations>"""
-    for folder, name in (("mine", "Mitosis"), ("usual", "Neutrophil")):
-        path = Path(folder, "reference/P1/a.xml")
-        path.parent.mkdir(parents=True)
-        path.write_text(xml.format(name))
-        tifffile.imwrite(path.with_name("a.tif"), np.zeros((20, 30, 3), np.uint8))
-        capsys.readouterr()
-        assert run(["init", folder]) == 0
-        assert "file-not-read" not in capsys.readouterr().out  # the picture of the case
-    assert [entry.name for entry in Challenge.load(Path("mine")).classes] == ["Mitosis"]
-    assert len(Challenge.load(Path("usual")).classes) == 4
-    assert Challenge.load(Path("mine")).cases[0].group == "P1"
