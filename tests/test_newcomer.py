@@ -465,7 +465,7 @@ FOLDERS: dict[str, tuple[dict[str, object], str, dict[str, object]]] = {
     ),
     **{
         f"folders of images, {key}": (
-            {f"{case}/{name}": of for case in ("ab", "cd") for name, of in (("mask.tif", NUCLEI), (beside, of_map))}, "",
+            {f"{case}/{name}": of for case in ("a", "b") for name, of in (("mask.tif", NUCLEI), (beside, of_map))}, "",
             {"reference.files": "reference/{case}/mask.tif", f"reference.{key}": f"reference/{{case}}/{beside}",
              "class_names": names},
         )
