@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from every_format import SIDES, write_challenge
+from every_format import SIDES, write_challenge, write_files
 from hypothesis import given
 from hypothesis import strategies as st
 from made_counts import counts_of
@@ -51,9 +51,8 @@ def test_labels_become_outlines_and_the_same_labels_again(label_tiff, tmp_path):
     """As QuPath would get them, and back; ids stay."""
     (geojson,) = convert_file(label_tiff, tmp_path / "out.geojson", "geojson").files
     (polygons,) = convert_file(geojson, tmp_path / "polygons", "platform").files
-    back, _ = convert_file(
-        polygons, tmp_path / "back", "label_tiff", format="polygons_json", size_yx=LABELS.shape
-    ).files
+    how = {"format": "polygons_json", "size_yx": LABELS.shape}
+    back, _ = convert_file(polygons, tmp_path / "back", "label_tiff", **how).files
     assert np.array_equal(tifffile.imread(back) > 0, LABELS > 0)
     assert len(np.unique(tifffile.imread(back))) == 4
     same, _ = convert_file(geojson, tmp_path / "same", "label_tiff", size_yx=LABELS.shape).files
@@ -92,11 +91,9 @@ def test_a_rejected_submission_of_another_format_is_told_with_the_call_that_help
         assert "It holds" not in told
         return
     format = "label_image" if holds == "label_tiff" else holds
-    suffix = TARGETS[holds]
-    assert f"It holds 8 images as {format}, such as 'P1_1{suffix}'; expected: nary_mat." in told
-    call = (
-        re.search(r"evaluation (convert .*)", told)[1].replace("HEIGHTxWIDTH", "280x330").replace("OUTPUT", "made.mat")
-    )
+    assert f"It holds 8 images as {format}, such as 'P1_1{TARGETS[holds]}'; expected: nary_mat." in told
+    call = re.search(r"evaluation (convert .*)", told)[1]
+    call = call.replace("HEIGHTxWIDTH", "280x330").replace("OUTPUT", "made.mat")
     if is_packed:
         assert "Unpack the ZIP. In its folder this converts a file: " in told
         monkeypatch.chdir("other files")
@@ -286,17 +283,15 @@ def test_any_format_becomes_any_other(kind, tmp_path):
     challenge, submission = write_challenge(kind, tmp_path)
     for source, name in ((submission, "submission"), (None, "reference")):
         for target in TARGETS if source else ["platform"]:
-            points = kind.startswith(("points", "midog")) or "points" in kind
+            points, output = "points" in kind or kind.startswith("midog"), tmp_path / "converted" / name / target
             if points and target != "platform":
                 with pytest.raises(ConversionRefused, match="unsupported-shape"):
-                    convert_challenge(challenge, source, tmp_path / "converted" / name / target, target)
+                    convert_challenge(challenge, source, output, target)
                 continue
-            done = convert_challenge(challenge, source, tmp_path / "converted" / name / target, target)
-            written = done.files
-            assert written
-            assert done.findings == ()
+            done = convert_challenge(challenge, source, output, target)
+            assert done.files and done.findings == ()
             if target == "platform":
-                lists = [json.loads(path.read_text())["points" if points else "polygons"] for path in written]
+                lists = [json.loads(path.read_text())["points" if points else "polygons"] for path in done.files]
                 assert [sorted(item["name"] for item in items) for items in lists] == [NAMES] * 3
 
 
@@ -396,10 +391,8 @@ def test_a_challenge_none_of_whose_nuclei_lie_in_an_image_is_refused(tmp_path, c
     said = capsys.readouterr().out
     assert said.count("Written: ") == 6
     assert "[outside-image] case 'c1': 1 of 1 nucleus lies outside the image" in said
-    for case in ("c2", "c3"):
-        (submission / f"{case}.geojson").write_text(
-            away if case == "c2" else '{"type": "FeatureCollection", "features": []}'
-        )
+    (submission / "c2.geojson").write_text(away)
+    write_features(submission / "c3.geojson")
     arguments[4] = str(tmp_path / "nothing")
     assert run(arguments) == 1
     assert "[everything-outside] submission: all 2 nuclei" in capsys.readouterr().err
@@ -411,59 +404,53 @@ def test_a_challenge_none_of_whose_nuclei_lie_in_an_image_is_refused(tmp_path, c
 RLE = {"pixel_order": "row", "first_pixel": 0}
 
 
-def test_a_table_of_one_image_is_taken_and_one_of_several_is_refused(tmp_path):
-    source = tmp_path / "codes.csv"
-    source.write_text("ImageId,EncodedPixels\nx.png,0 3\nx.png,12 2\n")
-    labels, _ = convert_file(source, tmp_path / "a", "label_tiff", format="rle_csv", options=RLE, size_yx=(4, 6)).files
-    assert tifffile.imread(labels).ravel().nonzero()[0].tolist() == [0, 1, 2, 12, 13]
-    with pytest.raises(WrongUsage, match=r"missing-option.*--size"):  # the width says where a row ends
-        convert_file(source, tmp_path / "a", "geojson", format="rle_csv", options=RLE)
-    source.write_text("ImageId,EncodedPixels,Height,Width\nx.png,0 3,4,6\n")
-    assert tifffile.imread(
-        convert_file(source, tmp_path / "a", "label_tiff", format="rle_csv", options=RLE).files[0]
-    ).shape == (4, 6)
-    source.write_text("ImageId,EncodedPixels\nx,0 3\ny,12 2\n")
-    with pytest.raises(
-        ConversionRefused, match=r"other-case.*2 images: 'x' and 'y'; expected one image. Give --challenge"
-    ):
-        convert_file(source, tmp_path / "b", "geojson", format="rle_csv", options=RLE)
+def coded(*names, more=""):
+    rows = [f"{name},{code}{more}" for name, code in zip(names, ("0 3", "12 2"), strict=True)]
+    return "\n".join([f"ImageId,EncodedPixels{',Height,Width' * bool(more)}", *rows, ""])
 
 
-def test_points_of_one_image_are_taken_whatever_its_name(tmp_path):
-    source = tmp_path / "points.csv"
-    source.write_text("case,x,y\nA,1,2\nA,3,4\n")
-    (points,) = convert_file(source, tmp_path / "a", "platform", format="points_csv").files
-    assert [point["point"][:2] for point in json.loads(points.read_text())["points"]] == [[1, 2], [3, 4]]
-    source.write_text("case,x,y\nA,1,2\nB,3,4\n")
-    with pytest.raises(ConversionRefused, match=r"other-case.*2 images.*--challenge"):
-        convert_file(source, tmp_path / "a", "platform", format="points_csv")
-    source.write_text("x,y\n1,2\n")
-    assert len(convert_file(source, tmp_path / "a", "platform", format="points_csv").files) == 1
-
-
-def test_several_images_of_coco_are_refused_by_their_number(tmp_path):
-    images = [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}]
-    source = tmp_path / "all.json"
-    source.write_text(json.dumps({"images": images, "annotations": []}))
-    with pytest.raises(ConversionRefused, match=r"other-case.*2 images.*Give --challenge"):
-        convert_file(source, tmp_path / "out", "geojson", format="coco_json")
-
-
-@pytest.mark.parametrize(
-    "format, channels, values, expected",
-    [("conic_array", 2, {"a": 1, "b": 2}, ["b"]), ("pannuke_masks", 3, {"a": 0, "b": 1}, ["a", "b"])],
-)
-def test_arrays_of_one_image_are_taken_and_those_of_several_are_refused(format, channels, values, expected, tmp_path):
+def channels(number, images=1):
     """A nucleus with the id 1 in the first channel and 2 in the second: an id and a class, or two nuclei."""
-    array = np.zeros((1, 4, 6, channels), np.int32)
-    array[0, 1:3, 1:4, :2] = [1, 2]
-    how = {"format": format, "options": {"class_values": values}}
-    np.save(tmp_path / "x.npy", array)
-    (written,) = convert_file(tmp_path / "x.npy", tmp_path / "o", "platform", **how).files
-    assert [item["name"] for item in json.loads(written.read_text())["polygons"]] == expected
-    np.save(tmp_path / "x.npy", np.concatenate([array] * 3))
-    with pytest.raises(ConversionRefused, match=r"other-case.*3 images; expected one image\. Give --challenge"):
-        convert_file(tmp_path / "x.npy", tmp_path / "o", "geojson", **how)
+    array = np.zeros((images, 4, 6, number), np.int32)
+    array[:, 1:3, 1:4, :2] = [1, 2]
+    return array
+
+
+COCO = {"images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}], "annotations": []}
+NUMBERS = {"options": {"class_values": {"a": 1, "b": 2}}}
+OF_IMAGES = {  # one image: how many nuclei it has; several are refused by their number
+    "rle_csv": (coded("x.png", "x.png", more=",4,6"), 2, coded("x", "y"), "2 images: 'x' and 'y'", {"options": RLE}),
+    "points_csv": ("case,x,y\nA,1,2\nA,3,4\n", 2, "case,x,y\nA,1,2\nB,3,4\n", "2 images", {}),
+    "points_csv of no name": ("x,y\n1,2\n", 1, None, "", {}),
+    "coco_json": (None, 0, COCO, "2 images", {}),
+    "conic_array": (channels(2), 1, channels(2, 3), "3 images", NUMBERS),
+    "pannuke_masks": (channels(3), 2, channels(3, 3), "3 images", {"options": {"class_values": {"a": 0, "b": 1}}}),
+}
+
+
+@pytest.mark.parametrize("kind", OF_IMAGES)
+def test_a_file_of_one_image_is_taken_whatever_its_name_and_one_of_several_is_refused(kind, tmp_path):
+    one, nuclei, several, told, options = OF_IMAGES[kind]
+    suffix = "npy" if several is not None and hasattr(several, "dtype") else "csv"
+    options = {**options, "format": kind.split()[0]}
+    if one is not None:
+        write_files(tmp_path, {f"one.{suffix}": one})
+        (written,) = convert_file(tmp_path / f"one.{suffix}", tmp_path / "one", "platform", **options).files
+        document = json.loads(written.read_text())
+        assert len(document.get("points", document.get("polygons"))) == nuclei
+    if several is not None:
+        write_files(tmp_path, {f"several.{suffix}": several})
+        with pytest.raises(ConversionRefused, match=f"other-case.*{told}.*Give --challenge"):
+            convert_file(tmp_path / f"several.{suffix}", tmp_path / "several", "platform", **options)
+
+
+def test_codes_by_rows_need_the_width_of_their_image(tmp_path):
+    write_files(tmp_path, {"codes.csv": coded("x.png", "x.png")})
+    how = {"format": "rle_csv", "options": RLE}
+    labels, _ = convert_file(tmp_path / "codes.csv", tmp_path / "a", "label_tiff", size_yx=(4, 6), **how).files
+    assert tifffile.imread(labels).ravel().nonzero()[0].tolist() == [0, 1, 2, 12, 13]
+    with pytest.raises(WrongUsage, match=r"missing-option.*--size"):  # it says where a row ends
+        convert_file(tmp_path / "codes.csv", tmp_path / "a", "geojson", **how)
 
 
 def sized_files(folder):
@@ -530,17 +517,13 @@ ASAP = """<ASAP_Annotations><Annotations>
 def test_the_way_out_of_a_file_of_points_is_told_and_works(tmp_path):
     (tmp_path / "a.xml.gz").write_bytes(gzip.compress(ASAP.encode()))
     assert detect_format(tmp_path / "a.xml.gz") == Detected("asap_xml", {"shape": "outline"})
-    with pytest.raises(
-        ConversionRefused, match=r"unsupported-shape.* If its nuclei are points, add --set shape=point\."
-    ):
-        convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "platform")
-    with pytest.raises(ConversionRefused, match="unsupported-shape") as refused:
-        convert_file(tmp_path / "a.xml.gz", tmp_path / "o", "platform", options={"shape": "point"})
+    paths = (tmp_path / "a.xml.gz", tmp_path / "o", "platform")
+    with pytest.raises(ConversionRefused, match=r"unsupported-shape.* If its nuclei are points, add --set shape=point"):
+        convert_file(*paths)
+    with pytest.raises(ConversionRefused, match=r"unsupported-shape.*--set other_shapes=skip") as refused:
+        convert_file(*paths, options={"shape": "point"})
     assert "shape=point" not in str(refused.value)
-    assert "--set other_shapes=skip" in str(refused.value)
-    (points,) = convert_file(
-        tmp_path / "a.xml.gz", tmp_path / "o", "platform", options={"shape": "point", "skip_classes": ("ROI",)}
-    ).files
+    (points,) = convert_file(*paths, options={"shape": "point", "skip_classes": ("ROI",)}).files
     assert [point["name"] for point in json.loads(points.read_text())["points"]] == ["cells"]
 
 
@@ -588,9 +571,8 @@ def test_rasterise_of_points_says_that_there_is_nothing_to_do(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("kind", ["rle_csv", "aperio_xml"])
-def test_rasterise_counts_nuclei_and_names_what_did_not_happen(kind, tmp_path, capsys):
-    challenge, _ = write_challenge(kind, tmp_path)
+def test_rasterise_counts_nuclei_and_names_what_did_not_happen(tmp_path, capsys):
+    challenge, _ = write_challenge("rle_csv", tmp_path)
     assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
     assert said.count(" 3  \n") == 3

@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 import struct
+import sys
 import zipfile
 import zlib
 from pathlib import Path
@@ -22,12 +23,14 @@ import roifile
 import shapely
 import tifffile
 import zarr
+from every_format import write_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pyarrow import parquet
 from zarr import codecs
 
+from evaluation import Challenge
 from evaluation.authoring.convert import convert_file, parse_options
 from evaluation.authoring.source import imported
 from evaluation.commands.main import run
@@ -93,9 +96,11 @@ def ome_zarr(path: str, labels: np.ndarray, format: int = 2) -> None:
         group.create_array(f"labels/cells/{scale}", shape=level.shape, dtype="u2", chunks=(16, 16))[:] = level
 
 
-@pytest.mark.parametrize("format", [2, 3])
-@pytest.mark.parametrize("codec", ["none", "default", "blosc", "gzip", "zstd", "sharded"])
-@pytest.mark.parametrize("dtype", ["u1", "<i4", "f8", "?"])
+@pytest.mark.parametrize("format, codec, dtype", [
+    *((format, codec, "<i4") for format in (2, 3) for codec in ("none", "default", "blosc", "gzip", "zstd")),
+    *((format, "default", dtype) for format in (2, 3) for dtype in ("u1", "f8", "?")),
+    (3, "sharded", "u1"),
+])  # fmt: skip
 def test_what_zarr_writes_is_read(format: int, codec: str, dtype: str) -> None:
     options: dict[str, Any] = {
         "none": {"compressors": None},
@@ -103,7 +108,7 @@ def test_what_zarr_writes_is_read(format: int, codec: str, dtype: str) -> None:
         "blosc": {"compressors": codecs.BloscCodec() if format == 3 else numcodecs.Blosc()},
         "gzip": {"compressors": codecs.GzipCodec() if format == 3 else numcodecs.GZip()},
         "zstd": {"compressors": codecs.ZstdCodec() if format == 3 else numcodecs.Zstd()},
-        "sharded": {"shards": (16, 20)} if format == 3 else {},
+        "sharded": {"shards": (16, 20)},
     }[codec]
     array = LABELS.astype(dtype)
     array[:8, :10] = 0  # a chunk that is not written
@@ -197,11 +202,11 @@ def test_a_store_is_a_folder_called_zarr_or_the_topmost_one_with_metadata() -> N
     assert find_stores([".zgroup", "0/.zarray"]) == {"": (".zgroup", "0/.zarray")}
 
 
-@pytest.mark.parametrize("format", [2, 3])
-def test_a_store_that_is_a_folder_is_converted(format: int) -> None:
-    ome_zarr("a.zarr", LABELS, format=format)
-    written = convert_file(Path("a.zarr"), Path("out"), "label_tiff").files
-    np.testing.assert_array_equal(tifffile.imread(written[0]), LABELS)
+def test_a_store_that_is_a_folder_is_converted() -> None:
+    for format in (2, 3):
+        ome_zarr(f"a{format}.zarr", LABELS, format=format)
+        written = convert_file(Path(f"a{format}.zarr"), Path(f"out{format}"), "label_tiff").files
+        np.testing.assert_array_equal(tifffile.imread(written[0]), LABELS)
 
 
 def test_stores_are_compared_alone_in_folders_and_in_a_zip(capsys) -> None:
@@ -324,14 +329,12 @@ def test_masks_of_another_size_than_they_say_and_files_that_are_cut_off_are_refu
 # --- ImageJ -----------------------------------------------------------------------------------------------------------
 
 
-def header(
-    kind: int, box: Any, count: int = 0, path: int = 0, subtype: int = 0, options: int = 0, arc: int = 0
-) -> bytes:
+def header(kind: int, box: Any, count: int = 0, path: int = 0, options: int = 0, arc: int = 0) -> bytes:
     """The first 64 bytes, by the offsets of RoiDecoder.java; box is top, left, bottom, right."""
     data = bytearray(64)
     struct.pack_into(">4shBx4hH", data, 0, b"Iout", 228, kind, *box, count)
     struct.pack_into(">i", data, 36, path)
-    struct.pack_into(">hh", data, 48, subtype, options)
+    struct.pack_into(">h", data, 50, options)
     struct.pack_into(">h", data, 54, arc)
     return bytes(data)
 
@@ -362,11 +365,10 @@ def pixels(*content: bytes) -> np.ndarray:
     return tifffile.imread(convert_file(Path("a.zip"), Path("a"), "label_tiff", size_yx=(40, 60)).files[0])
 
 
-@pytest.mark.parametrize("kind", [0, 7, 8])
-def test_polygons_count_from_their_box(kind: int) -> None:
-    (feature,) = read(rois(whole(RING, kind)))
-    assert feature["geometry"] == {"type": "Polygon", "coordinates": [RING]}
-    assert (feature["id"], feature["properties"]) == ("0000-0001", {})
+def test_polygons_count_from_their_box() -> None:
+    for number, feature in enumerate(read(rois(*(whole(RING, kind) for kind in (0, 7, 8))))):
+        assert feature["geometry"] == {"type": "Polygon", "coordinates": [RING]}
+        assert (feature["id"], feature["properties"]) == (f"000{number}-0001", {})
 
 
 def test_names_groups_fractions_and_points_of_roifile_are_kept() -> None:
@@ -527,46 +529,38 @@ def all_imports() -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("name", all_imports())
-def test_an_import_is_no_submission(name: str, capsys) -> None:
+def test_an_import_is_no_submission(capsys) -> None:
     """Nor a reference: neither ``score`` nor ``init`` reads one, and each says what to do."""
-    content = all_imports()[name]
-    for folder in ("mine/reference", "sent", "only/reference"):
-        Path(folder).mkdir(parents=True)
-    tifffile.imwrite("mine/reference/a.tif", LABELS)
-    Path("sent", name).write_bytes(content)
-    Path("only/reference", name).write_bytes(content)
+    write_files(Path(), {"mine/reference/a.tif": LABELS})
     assert run(["init", "mine"]) == 0
-    told = rejected(["score", "--challenge", "mine", "--submission", "sent", "--output", "out"], capsys, 1)
-    assert "[no-case-found]" in told or "[missing-output]" in told
-    told = rejected(["init", "only"], capsys, 2)
-    assert "which only 'compare' and 'convert' read: evaluation convert FILE OUTPUT --to" in told
+    for name, content in all_imports().items():
+        write_files(Path(name[2:]), {f"sent/{name}": content, f"only/reference/{name}": content})
+        submission = ["--submission", f"{name[2:]}/sent", "--output", "out"]
+        assert "[no-case-found]" in rejected(["score", "--challenge", "mine", *submission], capsys, 1)
+        told = rejected(["init", f"{name[2:]}/only"], capsys, 2)
+        assert "which only 'compare' and 'convert' read: evaluation convert FILE OUTPUT --to" in told
 
 
-@pytest.mark.parametrize("pattern", ["{case}.h5", "{case}.zarr", "{case}.zarr.zip", "{case}_seg.npy", "{case}.roi"])
-@pytest.mark.parametrize("side", ["reference", "submission"])
-def test_a_challenge_that_names_files_of_an_import_is_refused(pattern: str, side: str) -> None:
-    with pytest.raises(ChallengeBroken) as broken:
-        load({side: f'format = "label_image"\nfiles = "{pattern}"'})
-    (finding,) = broken.value.findings
-    assert finding.where == f"challenge.toml: {side}.files"
-    assert finding.got == f"'{pattern}', which only 'compare' and 'convert' read"
-    assert finding.fix.startswith("Convert such files first: evaluation convert FILE OUTPUT --to label_tiff")
+OF_IMPORTS = [
+    *((side, "files", pattern, f'format = "label_image"\nfiles = "{pattern}"')
+      for pattern in ("{case}.h5", "{case}.zarr", "{case}.zarr.zip", "{case}_seg.npy", "{case}.roi")
+      for side in ("reference", "submission")),
+    *(("submission", "format", name, f'format = "{name}"\nfiles = "{{case}}"')
+      for name in ("imagej_roi", "hdf5", "zarr", "ome_zarr", "cellpose", "geoparquet")),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("format", ["imagej_roi", "hdf5", "zarr", "ome_zarr", "cellpose", "geoparquet"])
-def test_a_challenge_that_names_an_import_as_format_is_refused(format: str) -> None:
-    with pytest.raises(ChallengeBroken) as broken:
-        load({"submission": f'format = "{format}"\nfiles = "{{case}}"'})
-    (finding,) = broken.value.findings
-    assert finding.where == "challenge.toml: submission.format"
-    assert finding.got == f"'{format}', which only 'compare' and 'convert' read"
-    assert finding.fix.startswith("Convert such files first: evaluation convert FILE OUTPUT --to label_tiff")
+def test_a_challenge_that_names_files_or_the_format_of_an_import_is_refused() -> None:
+    for side, key, value, rules in OF_IMPORTS:
+        with pytest.raises(ChallengeBroken) as broken:
+            load({side: rules})
+        (finding,) = broken.value.findings
+        assert finding.where == f"challenge.toml: {side}.{key}"
+        assert finding.got == f"'{value}', which only 'compare' and 'convert' read"
+        assert finding.fix.startswith("Convert such files first: evaluation convert FILE OUTPUT --to label_tiff")
 
 
 def load(tables: dict[str, str]) -> Any:
-    from evaluation import Challenge
-
     sides = {"reference": 'format = "label_image"\nfiles = "reference/{case}.tif"', "submission": "", **tables}
     text = "".join(f"[{name}]\n{rules}\n" for name, rules in sides.items())
     head = 'format_version = 1\npreset = "recommended"\nname = "mine"\nclasses = [{name = "a"}]'
@@ -575,20 +569,16 @@ def load(tables: dict[str, str]) -> Any:
     return Challenge.load(Path.cwd())
 
 
-def test_a_library_that_is_not_there_is_told_with_the_command_that_brings_it(capsys, monkeypatch) -> None:
+def test_a_library_that_is_not_there_is_told_with_the_command_that_brings_it(monkeypatch) -> None:
     for module, name in (("roifile", "a.roi"), ("zarr", "a.zarr.zip"), ("pyarrow", "a.parquet")):
+        Path(name).write_bytes(all_imports()[name])
+        kind = kind_of(Path(name))
+        assert kind is not None
         with monkeypatch.context() as without:
-            without.setitem(__import__("sys").modules, module, None)
+            without.setitem(sys.modules, module, None)
             with pytest.raises(InputFault) as fault:
-                list(read_here([io.BytesIO(all_imports()[name])], kind_at(name), name, None, 10_000))
+                list(read_here([io.BytesIO(all_imports()[name])], kind, name, None, 10_000))
         (finding,) = fault.value.findings
         assert (finding.code, finding.where) == ("missing-extra", f"'{name}'")
         assert finding.got == f"'{module}' is not installed"
         assert finding.fix.startswith("Run 'setup/imports.sh' in the folder of this program")
-
-
-def kind_at(name: str) -> str:
-    Path(name).write_bytes(all_imports()[name])
-    kind = kind_of(Path(name))
-    assert kind is not None
-    return kind
