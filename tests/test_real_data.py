@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import real_challenges as real
 import tifffile
-from every_format import toml
+from every_format import toml, write_files
 from pycocotools import mask as coco_mask
 from scipy.optimize import linear_sum_assignment
 from skimage.draw import polygon as draw_polygon
@@ -130,17 +130,6 @@ def test_monkey_confuses_the_classes_as_measured_at_16_px(monkey):
     ) == pytest.approx((1081 / 1117, 460 / 496), abs=1e-6)
 
 
-def test_points_leave_outlines_undefined_with_a_reason(monkey):
-    for rule in ("", "alternatives.radius_4."):
-        for path in ("segmentation.iou", "segmentation.hausdorff_px", "panoptic.pq", "panoptic.per_class.monocytes.sq"):
-            for aggregation in ("pooled", "case_mean"):
-                assert monkey.value(f"{rule}{path}.{aggregation}") is None
-                node: Any = monkey.metrics["undefined"]
-                for key in f"{rule}{path}.{aggregation}".split("."):
-                    node = node[key]
-                assert node == "points-only"
-
-
 def test_the_jobs_of_monkey_with_an_output_for_each_class_in_millimetres(shared_data, tmp_path):
     pair = real.monkey_on_the_platform(shared_data, tmp_path)
     assert validated(pair) == []
@@ -220,13 +209,6 @@ def test_what_the_platform_scores_is_what_a_laptop_scores(shared_data, tmp_path,
     assert counts_of(results[0]) == (854 - 100, 100, 0)
 
 
-def test_the_jobs_of_puma_without_one_output_or_for_other_cases_are_told(shared_data, tmp_path, puma_polygons):
-    pair = real.puma(shared_data, tmp_path, puma_polygons)
-    job = next(path for path in pair.submission.iterdir() if path.is_dir())
-    (job / "output" / f"{real.PUMA_SOCKET}.json").unlink()
-    assert "missing-output" in validated(pair)
-
-
 @pytest.mark.parametrize(("factor", "offset"), [(0.00025, 0), (1, 40_000)], ids=["millimetres", "slide"])
 def test_puma_in_other_coordinates_is_rejected_and_not_scored_as_nothing(
     shared_data, tmp_path, puma_polygons, capsys, factor, offset
@@ -293,15 +275,6 @@ def test_the_references_of_puma_become_the_pixels_of_skimage(shared_data, tmp_pa
     assert sum(of_case["outlines_with_holes"] for of_case in report.values()) > 0
 
 
-def test_the_references_of_puma_as_label_images_score_as_perfect_submissions(shared_data, tmp_path):
-    pair = real.puma_reference(shared_data, tmp_path, "last")
-    convert("--challenge", pair.challenge, "reference", pair.submission, "--to", "label_tiff", "--overlap", "last")
-    assert validated(pair) == []
-    result = score(pair)
-    assert values(result, "panoptic.pq.pooled", "detection.f1.case_mean", "classification.accuracy.pooled") == PERFECT
-    assert counts_of(result)[1:] == (0, 0)
-
-
 # --- monusac, monusac_challenge, monuseg ------------------------------------------------------------------------------
 
 MONUSAC_CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
@@ -315,10 +288,8 @@ def monusac(shared_data, tmp_path_factory) -> tuple[real.Real, Result]:
 
 
 def monusac_challenge(data: Path, folder: Path, source: Path | None = None, **rules: Any) -> Path:
-    folder.mkdir(parents=True)
-    (folder / "challenge.toml").write_text(
-        toml({"format_version": 1, "name": "MoNuSAC", "preset": "monusac2020", **rules})
-    )
+    document = {"format_version": 1, "name": "MoNuSAC", "preset": "monusac2020", **rules}
+    write_files(folder, {"challenge.toml": toml(document)})
     real.copy(data / "monusac_challenge" / "ground_truth" / "cases.csv", folder / "cases.csv")
     real.link(source or data / "monusac_challenge" / "ground_truth" / "reference", folder / "reference")
     return folder
@@ -326,8 +297,8 @@ def monusac_challenge(data: Path, folder: Path, source: Path | None = None, **ru
 
 CONVERTED = {
     "label_tiff": real.class_map_rules(MONUSAC_CLASSES),
-    "geojson": {"format": "geojson", "files": "{case}.geojson", "shape": "outline", **real.CORNERS},
-    "nary_mat": {"format": "nary_mat", "files": "{case}_{class}.mat"},
+    "geojson": real.in_files("geojson", "{case}.geojson", shape="outline", **real.CORNERS),
+    "nary_mat": real.in_files("nary_mat", "{case}_{class}.mat"),
 }
 
 
@@ -403,24 +374,19 @@ def test_the_overlap_rule_costs_a_perfect_submission_to_monuseg_what_it_is_known
 def nucls(data: Path, folder: Path, columns: list[str]) -> real.Real:
     """The map of a pickled tile, written by its owner, as reference; its centroids as submission."""
     content = np.load(data / "nucls_tiles" / "test_1.npy", allow_pickle=True).item()
-    (folder / "challenge" / "reference").mkdir(parents=True)
-    tifffile.imwrite(folder / "challenge" / "reference" / "test_1.tif", content["inst_map"].astype(np.uint16))
-    challenge = real.write_rules(
-        folder / "challenge",
+    rules = {"origin": "pixel_centre", "units": "px", "columns": columns}
+    pair = real.build(
+        folder,
         classes=["nucleus"],
         cases=real.case_rows([("test_1", 256, 256)]),
-        reference={"format": "label_image", "files": "reference/{case}.tif", **real.KEEP},
-        submission={
-            "format": "points_csv",
-            "files": "{case}.csv",
-            "origin": "pixel_centre",
-            "units": "px",
-            "columns": columns,
-        },
+        reference=real.in_files("label_image", "reference/{case}.tif", **real.KEEP),
+        submission=real.in_files("points_csv", "{case}.csv", **rules),
         rules=[real.radius_rule(10, name="near")],
+        links={},
+        copies={"test_1.csv": data / "nucls_tiles" / "test_1.csv"},
     )
-    real.copy(data / "nucls_tiles" / "test_1.csv", folder / "submission" / "test_1.csv")
-    return real.Real(challenge, folder / "submission")
+    write_files(pair.challenge / "reference", {"test_1.tif": content["inst_map"].astype(np.uint16)})
+    return pair
 
 
 def test_the_centroids_of_a_nucls_tile_are_found_in_its_pickled_map_and_not_when_swapped(shared_data, tmp_path):

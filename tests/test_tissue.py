@@ -19,7 +19,6 @@ from skimage.measure import block_reduce
 from evaluation.findings.errors import InputFault
 from evaluation.report.tissue import mean_of_blocks, open_tissue
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "monusac"
 HEIGHT, WIDTH = 70, 110
 WINDOWS = [(0, 0, HEIGHT, WIDTH), (0, 0, 1, 1), (17, 30, 49, 81), (69, 109, 70, 110), (15, 0, 33, WIDTH)]
 
@@ -72,44 +71,32 @@ def test_other_ways_to_write_the_same_image(tmp_path: Path, options: dict[str, A
     agree(path, np.moveaxis(decoded, 0, 2) if "planarconfig" in options else decoded)
 
 
-def test_grey_is_spread_over_three_channels_and_16_bits_keep_the_upper_8(tmp_path: Path) -> None:
-    grey = picture()[..., 0].astype(np.uint16) * 257
-    for name, image in (("8.tif", picture()[..., 0]), ("16.tif", grey), ("be.tif", grey.astype(">u2"))):
-        tifffile.imwrite(tmp_path / name, image, photometric="minisblack")
-        agree(tmp_path / name, np.repeat(picture()[..., :1], 3, axis=2))
-
-
-def test_white_may_be_the_lowest_number(tmp_path: Path) -> None:
-    tifffile.imwrite(tmp_path / "a.tif", picture()[..., 0], photometric="miniswhite")
-    agree(tmp_path / "a.tif", 255 - np.repeat(picture()[..., :1], 3, axis=2))
-
-
-def test_colours_of_a_palette(tmp_path: Path) -> None:
+def test_every_kind_of_pixels_becomes_colours_of_8_bits(tmp_path: Path) -> None:
+    """Of 16 bits the upper 8, of white that is the lowest number its opposite, and no opacity."""
+    rgb, grey, alpha = picture(), picture()[..., 0], np.full((HEIGHT, WIDTH), 200, np.uint8)
+    spread = np.repeat(rgb[..., :1], 3, axis=2)
     palette = np.random.default_rng(5).integers(0, 256, (3, 256)).astype(np.uint16) * 257
-    numbers = picture()[..., 2]
-    tifffile.imwrite(tmp_path / "a.tif", numbers, photometric="palette", colormap=palette)
-    agree(tmp_path / "a.tif", (palette.T[numbers] // 257).astype(np.uint8))
+    for name, image, expected, options in (
+        ("8.tif", grey, spread, {"photometric": "minisblack"}),
+        ("16.tif", grey.astype(np.uint16) * 257, spread, {"photometric": "minisblack"}),
+        ("be.tif", (grey.astype(np.uint16) * 257).astype(">u2"), spread, {"photometric": "minisblack"}),
+        ("white.tif", grey, 255 - spread, {"photometric": "miniswhite"}),
+        ("palette.tif", grey, (palette.T[grey] // 257).astype(np.uint8),
+         {"photometric": "palette", "colormap": palette}),
+        ("alpha.tif", np.dstack([rgb, alpha]), rgb, {"photometric": "rgb", "extrasamples": ["unassalpha"]}),
+        ("1.png", grey, spread, None), ("2.png", np.dstack([grey, alpha]), spread, None),
+        ("3.png", rgb, rgb, None), ("4.png", np.dstack([rgb, alpha]), rgb, None),
+    ):  # fmt: skip
+        if options is None:
+            io.imsave(tmp_path / name, image, check_contrast=False)
+        else:
+            tifffile.imwrite(tmp_path / name, image, **options)
+        agree(tmp_path / name, expected)
 
 
-def test_alpha_is_left_out(tmp_path: Path) -> None:
-    image = np.dstack([picture(), np.full((HEIGHT, WIDTH), 9, np.uint8)])
-    tifffile.imwrite(tmp_path / "a.tif", image, photometric="rgb", extrasamples=["unassalpha"])
-    agree(tmp_path / "a.tif", picture())
-
-
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
-def test_png(tmp_path: Path, channels: int) -> None:
-    rgb, alpha = picture(), np.full((HEIGHT, WIDTH, 1), 200, np.uint8)
-    image = [rgb[..., :1], np.dstack([rgb[..., :1], alpha]), rgb, np.dstack([rgb, alpha])][channels - 1]
-    io.imsave(tmp_path / "a.png", image.squeeze(), check_contrast=False)
-    agree(tmp_path / "a.png", rgb if channels > 2 else np.repeat(rgb[..., :1], 3, axis=2))
-
-
-def test_real_slides_are_decoded_as_tifffile_does() -> None:
-    if not SHARED.is_dir():
-        pytest.skip(f"REAL DATA ABSENT: {SHARED}")
+def test_real_slides_are_decoded_as_tifffile_does(shared_data: Path) -> None:
     for name in ("A9K0_1", "A9K0_3"):
-        path = SHARED / f"{name}.svs"
+        path = shared_data / "monusac" / f"{name}.svs"
         whole = tifffile.imread(path, key=0)
         height, width = whole.shape[:2]
         with open_tissue(path) as tissue:
