@@ -307,7 +307,7 @@ MUTANTS: Sequence[Mutant] = [
         ("child for child in launchers_of_workers if not os.waitpid(child, os.WNOHANG)[0]", "*launchers_of_workers")),
     *of("scoring/read.py", "guard",
         ("rest=number - done", "rest=number")),
-    *of("execution/workers.py", "worker_pools",
+    *of("execution/workers.py", "workers",
         ("sum(map(self.work.spent, answer.outcome))", "0")),
     *of("execution/workers.py", "workers",
         ("self.budget if answer.error is not None else", "0 if answer.error is not None else")),

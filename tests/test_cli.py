@@ -21,7 +21,7 @@ from scipy.io import loadmat, savemat
 from evaluation.challenge import preset_names, preset_text
 from evaluation.commands import main as cli
 from evaluation.commands import options
-from evaluation.commands.main import COMMANDS, GROUPS, run
+from evaluation.commands.main import COMMANDS, GROUPS
 from evaluation.results.documents import MetricsFile
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,15 +35,13 @@ def evaluation(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
-def evaluation_of_its_own(*arguments: object) -> subprocess.CompletedProcess[str]:
+def evaluation_of_its_own(
+    *arguments: object, program: tuple[str, str] = ("-m", "evaluation")
+) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own, as people do."""
-    return subprocess.run(
-        [sys.executable, "-m", "evaluation", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
+    command = [sys.executable, *program, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +83,8 @@ def test_score_writes_three_files_and_is_silent_if_quiet(made, tmp_path):
     assert list(details["pooled"]["rules"]) == ["centroid_closest_first", "iou_above"]
     for rule, of_rule in details["pooled"]["rules"].items():
         counts = of_rule["counts"]
-        for outcome, name in (
-            ("matched", "true_positives"),
-            ("missed", "false_negatives"),
-            ("spurious", "false_positives"),
-        ):
+        names = {"matched": "true_positives", "missed": "false_negatives", "spurious": "false_positives"}
+        for outcome, name in names.items():
             assert counts[name] == sum(row["rule"] == rule and row["outcome"] == outcome for row in rows)
 
 
@@ -155,100 +150,53 @@ def test_without_arguments_the_paths_of_the_platform_are_used(made, tmp_path, mo
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 
+def put(value: float, submission: Path) -> None:
+    """A pixel of a class of a case that is no label."""
+    path = submission / "P1/P1_1/Epithelial/1.mat"
+    labels = loadmat(path)["n_ary_mask"].astype(np.float64)
+    labels[2, 7] = value
+    savemat(path, {"n_ary_mask": labels})
+
+
 def empty_folder(submission: Path) -> None:
     shutil.rmtree(submission)
     submission.mkdir()
 
 
-def truncate(submission: Path) -> None:
-    path = submission / "P1" / "P1_1" / "Epithelial" / "1.mat"
-    path.write_bytes(path.read_bytes()[:300])
-
-
-def change_labels(change):
-    def apply(submission: Path) -> None:
-        path = submission / "P1" / "P1_1" / "Epithelial" / "1.mat"
-        savemat(path, {"n_ary_mask": change(loadmat(path)["n_ary_mask"])})
-
-    return apply
-
-
-def put(value):
-    def change(labels):
-        labels = labels.astype(np.float64)
-        labels[2, 7] = value
-        return labels
-
-    return change_labels(change)
-
-
-def rename_class(submission: Path) -> None:
-    (submission / "P1" / "P1_1" / "Epithelial").rename(submission / "P1" / "P1_1" / "Epithelail")
-
-
-def rename_case(submission: Path) -> None:
-    (submission / "P1" / "P1_1").rename(submission / "P1" / "P1_9")
-
-
-def two_files(submission: Path) -> None:
-    folder = submission / "P1" / "P1_1" / "Epithelial"
-    shutil.copy(folder / "1.mat", folder / "2.mat")
-
-
 def link_out(submission: Path) -> None:
-    path = submission / "P1" / "P1_1" / "Epithelial" / "1.mat"
+    path = submission / "P1/P1_1/Epithelial/1.mat"
     path.unlink()
     path.symlink_to("/etc/passwd")
 
 
-@pytest.mark.parametrize(
-    "code, spoil",
-    [
-        ("empty-submission", empty_folder),
-        ("unreadable-file", truncate),
-        ("not-finite", put(np.nan)),
-        ("fractional-label", put(1.5)),
-        ("negative-label", put(-1)),
-        ("wrong-shape", change_labels(np.transpose)),
-        ("wrong-shape", change_labels(lambda labels: labels[:-1])),
-        ("unknown-class", rename_class),
-        ("unknown-case", rename_case),
-        ("duplicate-file", two_files),
-        ("unsafe-path", link_out),
-    ],
-    ids=lambda value: getattr(value, "__name__", value),
-)
+@pytest.mark.parametrize("code, spoil", [
+    ("empty-submission", empty_folder),
+    ("unreadable-file", lambda folder: (folder / "P1/P1_1/Epithelial/1.mat").write_bytes(b"MATLAB 5.0 MAT-file")),
+    ("negative-label", lambda folder: put(-1, folder)),
+    ("unknown-case", lambda folder: (folder / "P1/P1_1").rename(folder / "P1/P1_9")),
+    ("unsafe-path", link_out),
+])  # fmt: skip
 def test_a_broken_submission_ends_with_one_helpful_line_and_no_result(made, tmp_path, submission, code, spoil):
     spoil(submission)
     for command in (("score", "--output", tmp_path / "out"), ("validate",)):
         done = evaluation(*command, "--challenge", made.challenge, "--submission", submission)
         last = done.stderr.splitlines()[-1]
         assert done.returncode == 1
-        assert last.startswith("Submission rejected: [")
-        assert f"[{code}]" in last
-        assert "; expected " in last
-        assert len(last) <= 1000
-        assert "Traceback" not in done.stderr
+        assert last.startswith("Submission rejected: [") and f"[{code}]" in last and "; expected " in last
+        assert len(last) <= 1000 and "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    "code, challenge, last",
-    [(1, "challenge", "Submission rejected: ["), (2, "nowhere", "Cannot run: ["), (3, "empty", "The challenge itself")],
-)
-def test_a_process_leaves_with_its_exit_code_and_one_last_line(made, tmp_path, submission, code, challenge, last):
+def test_a_process_leaves_with_its_exit_code_and_one_last_line(made, tmp_path, submission):
     empty_folder(submission)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / "challenge.toml").touch()
-    folder = made.challenge if challenge == "challenge" else tmp_path / challenge
-    folders = ("--challenge", folder, "--submission", submission, "--output", tmp_path / "out")
+    folders = ("--challenge", made.challenge, "--submission", submission, "--output", tmp_path / "out")
     done = evaluation_of_its_own("score", *folders)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert done.stderr.splitlines()[-1].startswith(last)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1].startswith("Submission rejected: [")
 
 
 def test_all_faults_come_in_one_pass(made, tmp_path, submission):
-    put(np.nan)(submission)
+    put(np.nan, submission)
     (submission / "P2" / "P2_1").rename(submission / "P2" / "P2_7")
     done = score(made.challenge, submission, tmp_path / "out")
     assert {"[not-finite]", "[unknown-case]"} <= set(done.stderr.replace(":", " ").split())
@@ -257,12 +205,12 @@ def test_all_faults_come_in_one_pass(made, tmp_path, submission):
 def test_results_of_an_earlier_run_are_not_left_for_those_of_a_rejected_one(made, tmp_path, submission):
     assert score(made.challenge, submission, tmp_path / "out").returncode == 0
     (tmp_path / "out/notes.txt").write_text("mine")
-    put(np.nan)(submission)
+    put(np.nan, submission)
     assert score(made.challenge, submission, tmp_path / "out").returncode == 1
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.parametrize("file", ["challenge.toml", "cases.csv", "reference/P1/P1_1.xml"])
+@pytest.mark.parametrize("file", ["challenge.toml", "cases.csv"])  # of the reference: test_leaks.py
 def test_a_broken_challenge_is_not_the_participants_fault(made, tmp_path, file):
     challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
     (challenge / file).write_text("SECRET_NUCLEUS_4711 <")
@@ -276,35 +224,16 @@ def test_a_broken_challenge_is_not_the_participants_fault(made, tmp_path, file):
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_of_the_reference_is_in_metrics_or_messages(made, tmp_path, submission):
-    challenge = Path(shutil.copytree(made.challenge, tmp_path / "challenge"))
-    path = challenge / "reference" / "P1" / "P1_1.xml"
-    path.write_text(path.read_text().replace('Region Id="1"', 'Region Id="SECRET4711"'))
-    assert score(challenge, submission, tmp_path / "out").returncode == 0
-    assert "SECRET4711" in (tmp_path / "out" / "objects.csv").read_text()
-    assert "SECRET4711" not in (tmp_path / "out" / "metrics.json").read_text()
-    put(np.nan)(submission)
-    assert "SECRET4711" not in score(challenge, submission, tmp_path / "out2").stderr
-
-
 def test_a_killed_worker_ends_the_evaluation_without_a_result(made, tmp_path):
     script = (
         "import os, signal, sys\n"
         "from evaluation.commands import main as cli\nfrom evaluation.scoring import street\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from killer import kill_worker\n"
         "street.score_cases = kill_worker\n"
         "sys.exit(cli.run(sys.argv[1:]))\n"
     )
-    options = ["--challenge", made.challenge, "--submission", made.submissions["finder"]]
-    options += ["--output", tmp_path / "out", "--workers", "2"]
-    done = subprocess.run(
-        [sys.executable, "-c", script, "score", *options],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
-        check=False,
-    )
+    folders = ("--challenge", made.challenge, "--submission", made.submissions["finder"], "--output", tmp_path / "out")
+    done = evaluation_of_its_own("score", *folders, "--workers", "2", program=("-c", script))
     assert done.returncode == 70
     assert "stopped from outside" in done.stderr.splitlines()[-1]
     assert not (tmp_path / "out").exists()
@@ -337,23 +266,25 @@ def test_a_fault_of_our_own_is_told_without_details_in_the_last_line(made, tmp_p
     assert "Traceback" not in last
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["score", "--bogus"],
-        ["bogus"],
-        ["score", "--challenge", "nowhere", "--submission", "/nonexistent", "--output", "out"],
-        ["explain", "unknown-clas"],
-        ["init", "--preset", "monusac", "somewhere"],
-        ["validate"],
-    ],
-    ids=" ".join,
-)
-def test_wrong_usage_ends_with_2(arguments, tmp_path, monkeypatch):
+@pytest.mark.parametrize("arguments, told", [
+    ("score --bogus", "No such option"), ("validate", "Missing option"), ("xyz", "No such command 'xyz'.\n"),
+    ("scroe", "No such command 'scroe'. Did you mean 'score'?\n"),
+    ("leader-board", "No such command 'leader-board'. Did you mean 'leaderboard'?\n"),
+    ("score --challenge nowhere --submission /nonexistent --output out", "Cannot run: [no-challenge] 'nowhere'"),
+    ("init --preset monusac somewhere", "[unknown-preset]"),
+    ("explain unknown-clas", "Did you mean 'unknown-class'?"),
+    ("explain presets monusac", "[unknown-preset] preset: 'monusac'; expected "),
+    ("explain monusac2020", "Did you mean 'presets monusac2020'?"),
+    ("explain unknown-class monusac2020", "Got unexpected extra argument (monusac2020)"),
+    ("explain unknown-class --schema metrics.json", "Got unexpected extra argument (unknown-class)"),
+    ("explain presets --schema metrics.json", "Got unexpected extra argument (presets)"),
+    ("explain --schema objects.csv", "is not one of"),
+])  # fmt: skip
+def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = evaluation(*arguments)
-    assert done.returncode == 2
-    assert done.stderr.strip()
+    done = evaluation(*arguments.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
 
 
 # --- the other commands ---------------------------------------------------------------------------------------------
@@ -370,7 +301,7 @@ def test_validate_needs_no_reference(made, tmp_path):
 
 
 def test_validate_gives_findings_as_json(made, submission):
-    put(-1)(submission)
+    put(-1, submission)
     done = evaluation("validate", "--challenge", made.challenge, "--submission", submission, "--json")
     document = json.loads(done.stdout)
     assert done.returncode == 1
@@ -391,20 +322,6 @@ def test_rasterise_writes_label_maps_that_can_be_read_back(made, tmp_path):
         assert np.bincount(labels.reshape(-1))[1:].tolist() == [int(row["area_px"]) for row in mine]
 
 
-@pytest.mark.parametrize("arguments, told", [
-    (["presets", "monusac"], "[unknown-preset] preset: 'monusac'; expected "),
-    (["monusac2020"], "Did you mean 'presets monusac2020'?"),
-    (["unknown-class", "monusac2020"], "Got unexpected extra argument (monusac2020)"),
-    (["unknown-class", "--schema", "metrics.json"], "Got unexpected extra argument (unknown-class)"),
-    (["presets", "--schema", "metrics.json"], "Got unexpected extra argument (presets)"),
-    (["--schema", "objects.csv"], "is not one of"),
-])  # fmt: skip
-def test_what_cannot_be_explained_is_wrong_usage(arguments, told):
-    done = evaluation("explain", *arguments)
-    assert done.returncode == 2 and done.stdout == ""
-    assert told in done.stderr
-
-
 def test_presets_and_explanations_are_listed():
     listed = [line.split()[0] for line in evaluation("explain", "presets").stdout.splitlines()]
     assert listed == preset_names()
@@ -413,6 +330,15 @@ def test_presets_and_explanations_are_listed():
     page = evaluation("explain", "[unknown-class]")
     assert page.returncode == 0
     assert "What to do:" in page.stdout
+
+
+def test_help_shows_every_command_once_in_groups_and_in_80_columns():
+    lines = evaluation("--help").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in COMMANDS]
+    assert shown == list(COMMANDS)
+    assert {f"{group}:" for group in GROUPS} <= set(lines)
+    assert len([line for line in lines if line.startswith("               ")]) == 0  # one line each
 
 
 # --- real data ------------------------------------------------------------------------------------------------------
@@ -485,24 +411,3 @@ def test_init_reads_the_headers_of_real_slides(shared_data, tmp_path):
     assert evaluation("rasterise", "--challenge", tmp_path / "real", "--output", tmp_path / "out").returncode == 0
     report = json.loads((tmp_path / "out" / "rasterisation.json").read_text())["cases"]["A9K0_1"]
     assert (report["contested_px"], report["outlines_self_intersecting"]) == (592, 76)
-
-
-# --- label images ---------------------------------------------------------------------------------------------------
-
-
-def test_help_shows_every_command_once_in_groups_and_in_80_columns(capsys):
-    assert run(["--help"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
-    shown = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in COMMANDS]
-    assert shown == list(COMMANDS)
-    assert {f"{group}:" for group in GROUPS} <= set(lines)
-    assert len([line for line in lines if line.startswith("               ")]) == 0  # one line each
-
-
-@pytest.mark.parametrize("typed, hint", [
-    ("scroe", " Did you mean 'score'?"), ("leader-board", " Did you mean 'leaderboard'?"), ("xyz", ""),
-])  # fmt: skip
-def test_a_command_that_is_none_gets_the_nearest_one(capsys, typed, hint):
-    assert run([typed]) == 2
-    assert capsys.readouterr().err.endswith(f"No such command '{typed}'.{hint}\n")

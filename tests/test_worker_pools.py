@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,13 @@ from evaluation import score_submission
 from evaluation.authoring.demo import write_demo
 from evaluation.commands import main as cli
 from evaluation.execution import executors, pool, workers
-from evaluation.execution.executors import ExecutorPool
 from evaluation.execution.pool import ProcessPool
-from evaluation.execution.workers import UNLIMITED, Job, MemoryLeft, Work, plan_workers, run_job, run_jobs, run_on
-from evaluation.findings.errors import WorkersLost, WrongUsage
+from evaluation.execution.workers import UNLIMITED, MemoryLeft
+from evaluation.findings.errors import WorkersLost
 from evaluation.leaderboard.board import score_and_rank, write_board
 from evaluation.leaderboard.document import Board
 from evaluation.results import __version__
 from evaluation.results.documents import as_json
-from evaluation.scoring.receive import memory_needs
 from evaluation.study.audit import audit_challenge
 from evaluation.study.variants import audit_document
 
@@ -88,23 +86,11 @@ def spawned(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
 
 
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Executor]:
-    with spawned(2) as executor:
-        yield executor
-
-
-@pytest.fixture(scope="module")
-def threads() -> Iterator[Executor]:
-    with ThreadPoolExecutor(3) as executor:
-        yield executor
-
-
-@pytest.mark.parametrize("kind", ["threads", "processes"])
-def test_any_executor_makes_the_bytes_of_one_process(made, expected, tmp_path, kind, request):
-    executor = request.getfixturevalue(kind)
-    rank(made, tmp_path / "out", executor=executor)
-    result = score_submission(made / "challenge", made / "teams/team_0", executor=executor, workers=5)
+@pytest.mark.parametrize("kind", [ThreadPoolExecutor, spawned])
+def test_any_executor_makes_the_bytes_of_one_process(made, expected, tmp_path, kind):
+    with kind(2) as executor:
+        rank(made, tmp_path / "out", executor=executor)
+        result = score_submission(made / "challenge", made / "teams/team_0", executor=executor, workers=5)
     assert contents(tmp_path / "out") == expected
     assert result.texts()["metrics.json"].encode() == expected["results/team_0/metrics.json"]
 
@@ -189,17 +175,6 @@ def test_the_main_process_begins_and_is_joined_where_that_saves_time(
     assert contents(tmp_path / "out") == expected
 
 
-def test_as_many_processes_as_the_memory_holds_share_the_work(made: Path) -> None:
-    from evaluation import Challenge
-
-    challenge = Challenge.load(made / "challenge")
-    needs = memory_needs(challenge, challenge.cases, folder=made / "challenge")
-    assert plan_workers(None, needs * 500, MemoryLeft(UNLIMITED), 8).workers == 8
-    assert 1 < plan_workers(None, needs * 500, MemoryLeft(1_200_000_000), 8).workers < 8
-    assert plan_workers(None, needs * 500, MemoryLeft(500_000_000), 8).workers == 1
-    assert plan_workers(4, needs * 2, MemoryLeft(500_000_000), 8).workers == 4
-
-
 def test_what_needs_more_memory_than_each_worker_has_is_worked_on_with_nothing_beside_it(
     made: Path, expected, opened: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,33 +193,6 @@ def test_what_needs_more_memory_than_each_worker_has_is_worked_on_with_nothing_b
     assert opened == [2]
     assert max(crowds) == 1
     assert contents(tmp_path / "out") == expected
-
-
-def leave_a_mark(folder: str, items: list[int]) -> list[int]:
-    for item in items:
-        Path(folder, str(item)).touch()
-        time.sleep(0.01)
-    return items
-
-
-@pytest.mark.parametrize("kind", ["alone", "processes", "threads"])
-def test_behind_what_spends_the_last_of_a_budget_nothing_is_worked_on(kind: str, tmp_path: Path) -> None:
-    """The same outcomes whoever works; of the other tasks only those that somebody worked on already are done."""
-
-    def job(name: str) -> Job[list[int]]:
-        (tmp_path / name).mkdir()
-        outcomes = yield Work(
-            leave_a_mark, (str(tmp_path / name),), range(200), [0] * 200, at_once=1, budget=3, spent=lambda item: item
-        )
-        return outcomes
-
-    if kind == "alone":
-        assert run_job(job("a"), 1) == run_job(job("b"), 2) == [0, 1, 2]
-    else:
-        executor = ThreadPoolExecutor(2) if kind == "threads" else None
-        done = run_jobs("abc", job, needs=[0], workers=2, executor=executor)
-        assert sorted(done) == [(place, [0, 1, 2]) for place in range(3)]
-    assert all(3 <= len(list(folder.iterdir())) < 50 for folder in tmp_path.iterdir())
 
 
 def test_a_worker_that_is_lost_costs_a_second_try_and_nothing_else(made, expected, opened, tmp_path, monkeypatch):
@@ -385,10 +333,10 @@ def test_an_interrupted_call_leaves_no_task_behind(made: Path, tmp_path: Path) -
     assert any(future.cancelled() for future in futures)
 
 
-def test_a_worker_with_another_version_is_told(made, processes, tmp_path, monkeypatch):
+def test_a_worker_with_another_version_is_told(made, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "__version__", "0.0.9")  # here; a worker in another process has the real one
-    with pytest.raises(WorkersLost) as lost:
-        rank(made, tmp_path / "out", executor=processes)
+    with spawned(1) as executor, pytest.raises(WorkersLost) as lost:
+        rank(made, tmp_path / "out", executor=executor)
     assert str(lost.value).startswith(
         f"[no-cluster] a worker: runs the version {__version__}; expected the version 0.0.9"
     )
@@ -405,19 +353,6 @@ def test_a_worker_without_the_program_is_told(made: Path, tmp_path: Path, monkey
 
 def import_nothing(*task: object) -> None:
     import nothing  # noqa: F401
-
-
-def names_in(folder: Path, items: Sequence[int]) -> list[str]:
-    return [folder.name for _ in items]
-
-
-def test_a_worker_that_does_not_see_the_folders_is_told(made: Path) -> None:
-    """Else the files of the submission would seem to be missing, and it would be rejected for good."""
-    with ThreadPoolExecutor(1) as executor:
-        pool_of_thread = ExecutorPool(executor, 1)
-        assert run_on(pool_of_thread, Work(names_in, (made,), [0], [0])) == [made.name]
-        with pytest.raises(WorkersLost, match=r"does not see '/nowhere'; expected folders that all machines share"):
-            run_on(pool_of_thread, Work(names_in, (Path("/nowhere"),), [0], [0]))
 
 
 # --- a cluster --------------------------------------------------------------------------------------------------------
@@ -515,19 +450,3 @@ def test_commands_of_the_page_run_with_the_address_of_a_cluster(dask_cluster, ma
     assert len(commands) == 2
     for command in commands:
         assert cli.run(command.replace("tcp://127.0.0.1:8786", dask_cluster.scheduler_address).split()) == 0
-
-
-@pytest.mark.parametrize("address", ["login1", "", "tcp://127.0.0.1:1"])
-def test_an_address_where_nobody_answers_is_told_in_time(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
-    with pytest.raises(WrongUsage, match=r"\[no-cluster\]"), executors.connect(address):
-        pass
-
-
-def test_without_the_extra_a_cluster_is_refused_and_all_else_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with executors.connect(None) as executor:
-        assert executor is None
-    with pytest.raises(WrongUsage) as fault, executors.connect("tcp://login1:8786"):
-        pass
-    assert str(fault.value).startswith("[missing-extra] --cluster: 'distributed' is not installed; expected ")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +20,8 @@ from every_format import small_document, write_files, write_rules
 from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
-from evaluation.execution.limits import UNLIMITED, MemoryLeft, left_in_groups, memory_left
+from evaluation.execution import executors, workers
+from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left
 from evaluation.execution.pool import CASE_BYTES, ProcessPool, can_fork
 from evaluation.execution.workers import (
     BYTES_AT_ONCE,
@@ -24,14 +29,16 @@ from evaluation.execution.workers import (
     MAIN_BYTES,
     SURELY_LONG_BYTES,
     WORKER_BYTES,
+    Job,
     Work,
     batches,
     plan_workers,
     run_job,
+    run_jobs,
     run_on,
     run_work,
 )
-from evaluation.findings.errors import WorkerDied, refused
+from evaluation.findings.errors import WorkerDied, WorkersLost, WrongUsage, refused
 from evaluation.formats.format import image_bytes
 from evaluation.model import Annotations, CaseResult, Outlines
 from evaluation.scoring import read as module
@@ -49,77 +56,45 @@ MB, GB = 10**6, 10**9
 # --- what is left -----------------------------------------------------------------------------------------------------
 
 
-def test_version_1_of_control_groups_gives_back_cached_files(tmp_path):
-    """As docker shows it: the path is that of the host, the limit lies at the mount."""
-    root = write_files(
-        tmp_path,
-        {
-            "proc/self/cgroup": "12:memory:/docker/0123abcd\n3:cpu,cpuacct:/docker/0123abcd\n0::/docker/0123abcd",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": 7 * GB,
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": 3 * GB,
-            "sys/fs/cgroup/memory/memory.stat": "cache 9\ntotal_active_file 400000000\ntotal_inactive_file 600000000",
-            "proc/meminfo": f"MemTotal: 64000000 kB\nMemAvailable: {20 * GB // 1024} kB",
-        },
-    )
-    assert left_in_groups(root) == [5 * GB]
-    assert memory_left(root).together == 5 * GB
+V1, V2 = "sys/fs/cgroup/memory/memory", "sys/fs/cgroup"
+LEFT = {  # files of the kernel, and the memory that is left to all processes together
+    # Version 1 gives back cached files. As docker shows it: the path is that of the host, the limit lies at the mount.
+    "version 1": ({
+        "proc/self/cgroup": "12:memory:/docker/0123abcd\n3:cpu,cpuacct:/docker/0123abcd\n0::/docker/0123abcd",
+        f"{V1}.limit_in_bytes": 7 * GB, f"{V1}.usage_in_bytes": 3 * GB,
+        f"{V1}.stat": "cache 9\ntotal_active_file 400000000\ntotal_inactive_file 600000000",
+        "proc/meminfo": f"MemTotal: 64000000 kB\nMemAvailable: {20 * GB // 1024} kB",
+    }, 5 * GB),
+    # Version 2 asks the parents, too.
+    **{f"version 2, parent {limit}": ({
+        "proc/self/cgroup": "0::/slice/scope",
+        f"{V2}/slice/memory.max": limit, f"{V2}/slice/memory.current": 1 * GB,
+        f"{V2}/slice/scope/memory.max": 1600 * MB, f"{V2}/slice/scope/memory.current": 200 * MB,
+        f"{V2}/slice/scope/memory.stat": "anon 5\nactive_file 40000000\ninactive_file 60000000\nfile 7",
+    }, left) for limit, left in (("max", 1500 * MB), (2 * GB, 1 * GB))},
+    "version 2 in a container, the limit at the root": ({
+        "proc/self/cgroup": "0::/../../other", f"{V2}/memory.max": 900 * MB, f"{V2}/memory.current": 1 * MB
+    }, 899 * MB),
+    "hybrid groups of a host without limit": ({
+        "proc/self/cgroup": "4:memory:/user\n0::/user", f"{V1}.limit_in_bytes": 9223372036854771712,
+        f"{V1}.usage_in_bytes": 5, "proc/meminfo": "MemAvailable: 1000 kB",
+    }, 1000 * 1024),
+    "more used than allowed": (
+        {"proc/self/cgroup": "0::/", f"{V2}/memory.max": 100, f"{V2}/memory.current": 200}, 0
+    ),
+    "nothing": ({}, UNLIMITED),
+    "no paths": ({"proc/self/cgroup": "nonsense\n::\n0::"}, UNLIMITED),
+    "no numbers": (
+        {"proc/self/cgroup": "0::/", f"{V2}/memory.max": "many", f"{V2}/memory.current": "-3"}, UNLIMITED
+    ),
+    "no use": ({"proc/self/cgroup": "0::/", f"{V2}/memory.max": 9, "proc/meminfo": "MemAvailable: lots"}, UNLIMITED),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("of_parent", "left"), [("max", 1500 * MB), (2 * GB, 1 * GB)])
-def test_version_2_of_control_groups_asks_the_parents_too(tmp_path, of_parent, left):
-    root = write_files(
-        tmp_path,
-        {
-            "proc/self/cgroup": "0::/slice/scope",
-            "sys/fs/cgroup/slice/memory.max": of_parent,
-            "sys/fs/cgroup/slice/memory.current": 1 * GB,
-            "sys/fs/cgroup/slice/scope/memory.max": 1600 * MB,
-            "sys/fs/cgroup/slice/scope/memory.current": 200 * MB,
-            "sys/fs/cgroup/slice/scope/memory.stat": "anon 5\nactive_file 40000000\ninactive_file 60000000\nfile 7",
-        },
-    )
-    assert memory_left(root).together == left
-
-
-def test_inside_a_container_of_version_2_the_limit_lies_at_the_root(tmp_path):
-    files = {
-        "proc/self/cgroup": "0::/../../other",
-        "sys/fs/cgroup/memory.max": 900 * MB,
-        "sys/fs/cgroup/memory.current": 1 * MB,
-    }
-    assert memory_left(write_files(tmp_path, files)).together == 899 * MB
-
-
-def test_hybrid_groups_of_a_host_without_limit_leave_what_the_machine_has(tmp_path):
-    root = write_files(
-        tmp_path,
-        {
-            "proc/self/cgroup": "4:memory:/user\n0::/user",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": 9223372036854771712,
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": 5,
-            "proc/meminfo": "MemAvailable: 1000 kB",
-        },
-    )
-    assert memory_left(root).together == 1000 * 1024
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {},
-        {"proc/self/cgroup": "nonsense\n::\n0::"},
-        {"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": "many", "sys/fs/cgroup/memory.current": "-3"},
-        {"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": "100", "proc/meminfo": "MemAvailable: lots"},
-    ],
-    ids=["nothing", "no paths", "no numbers", "no use"],
-)
-def test_what_cannot_be_read_limits_nothing(tmp_path, files):
-    assert memory_left(write_files(tmp_path, files)).together == UNLIMITED
-
-
-def test_more_used_than_allowed_leaves_nothing(tmp_path):
-    files = {"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": 100, "sys/fs/cgroup/memory.current": 200}
-    assert memory_left(write_files(tmp_path, files)).together == 0
+@pytest.mark.parametrize("name", LEFT)
+def test_the_memory_that_is_left_is_what_the_kernel_says(tmp_path, name):
+    files, left = LEFT[name]
+    assert memory_left(write_files(tmp_path, files)).together == left
 
 
 @pytest.mark.parametrize("kind", [resource.RLIMIT_DATA, resource.RLIMIT_AS])
@@ -203,42 +178,41 @@ def test_files_that_cannot_be_opened_are_not_counted_and_told_later(tmp_path):
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "together, expected",
-    [(UNLIMITED, 8), (MAIN_BYTES + 8 * (WORKER_BYTES + GB), 8), (MAIN_BYTES + 3 * (WORKER_BYTES + GB), 3), (GB, 1)],
-)
-def test_as_many_workers_as_processors_and_memory_allow(together, expected):
-    plan = plan_workers(None, [GB] * 20, MemoryLeft(together), processors=8)
-    assert (plan.workers, plan.tries_again) == (expected, expected > 1)
+LONG = CASE_BYTES + SURELY_LONG_BYTES // 2
+ROOM = [MemoryLeft(MAIN_BYTES + number * (WORKER_BYTES + GB)) for number in range(9)]
+TIGHT = MemoryLeft(MAIN_BYTES + 2 * (WORKER_BYTES + BYTES_AT_ONCE))
 
 
-def test_small_cases_are_counted_by_what_a_worker_takes_at_a_time():
-    memory = MemoryLeft(MAIN_BYTES + 2 * (WORKER_BYTES + BYTES_AT_ONCE))
-    assert plan_workers(None, [40 * MB] * 20, memory, processors=8).workers == 2
+@pytest.mark.parametrize("asked, needs, memory, processors, number, is_in_process", [
+    *((None, [GB] * 20, memory, 8, number, not can_fork()) for memory, number in (
+        (MemoryLeft(), 8), (ROOM[8], 8), (ROOM[3], 3))),  # as many as processors and memory allow
+    (None, [GB] * 20, MemoryLeft(GB), 8, 1, False),
+    (None, [40 * MB] * 20, TIGHT, 8, 2, True),  # small cases count by what a worker takes at a time
+    (None, [CASE_BYTES] * 2, MemoryLeft(), 2, 2, True),  # the main process begins with a small set
+    (None, [CASE_BYTES], MemoryLeft(), 2, 1, True),
+    (None, [LONG] * 2, MemoryLeft(), 2, 2, not can_fork()),  # what surely takes long is shared at once
+    (6, [GB] * 20, MemoryLeft(GB), 2, 6, False),  # who asks gets it
+    (np.int64(1), [GB], MemoryLeft(), 2, 1, True),
+    *((asked, [GB], memory, 2, 1, False) for asked in (None, 1) for memory in (
+        MemoryLeft(2 * GB - 1), MemoryLeft(each=2 * GB - 1))),  # what may not fit has a process of its own
+    *((asked, [GB], MemoryLeft(2 * GB, 2 * GB), 2, 1, True) for asked in (None, 1)),
+])  # fmt: skip
+def test_as_many_workers_as_are_asked_for_or_as_processors_and_memory_allow(
+    asked, needs, memory, processors, number, is_in_process
+):
+    plan = plan_workers(asked, needs, memory, processors)
+    expected = (number, is_in_process, asked is None and number > 1)
+    assert (plan.workers, plan.is_in_process, plan.tries_again) == expected
 
 
-def test_the_main_process_begins_with_a_small_set_and_has_a_single_case_for_itself():
-    for cases, workers in ((2, 2), (1, 1)):
-        plan = plan_workers(None, [CASE_BYTES] * cases, MemoryLeft(), processors=2)
-        assert (plan.workers, plan.is_in_process) == (workers, True)
-
-
-def test_what_surely_takes_long_is_shared_at_once():
-    plan = plan_workers(None, [CASE_BYTES + SURELY_LONG_BYTES // 2] * 2, MemoryLeft(), processors=2)
-    assert (plan.workers, plan.is_in_process) == (2, not can_fork())
-
-
-def test_the_number_that_was_asked_for_is_taken_and_kept():
-    plan = plan_workers(6, [GB] * 20, MemoryLeft(GB), processors=2)
-    assert (plan.workers, plan.is_in_process, plan.tries_again) == (6, False, False)
-
-
-@pytest.mark.parametrize("asked", [None, 1])
-@pytest.mark.parametrize("memory", [MemoryLeft(2 * GB - 1), MemoryLeft(each=2 * GB - 1)])
-def test_a_case_that_may_not_fit_has_a_process_of_its_own(asked, memory):
-    plan = plan_workers(asked, [GB], memory)
-    assert (plan.workers, plan.is_in_process) == (1, False)
-    assert plan_workers(asked, [GB], MemoryLeft(2 * GB, 2 * GB)).is_in_process
+@pytest.mark.parametrize(("left", "width"), [(700 * MB, 1), (4 * GB, 4)])
+def test_work_is_planned_with_the_memory_and_the_processors_of_the_machine(monkeypatch, left, width):
+    widths = []
+    monkeypatch.setattr(workers, "memory_left", lambda: MemoryLeft(left))
+    monkeypatch.setattr(workers, "usable_processors", lambda: 8)
+    monkeypatch.setattr(workers, "ProcessPool", lambda *of, **more: widths.append(of[0]) or ProcessPool(1))
+    assert run_work(Work(sorted, (), [3, 2, 1, 0], [220 * MB] * 4, at_once=1)) == [3, 2, 1, 0]
+    assert widths == [width]
 
 
 @pytest.mark.parametrize("asked", [0, -1, 1.5, "2"])
@@ -246,10 +220,6 @@ def test_a_number_of_workers_that_cannot_be_is_refused(asked):
     """-1 never came to an end, 0 was 1."""
     with pytest.raises(ValueError, match=r"workers is .*; expected a whole number from 1"):
         plan_workers(asked, [])
-
-
-def test_a_number_of_workers_may_be_numpys():
-    assert plan_workers(np.int64(1), [GB]).workers == 1
 
 
 def test_batches_keep_the_order_and_never_hold_more_than_the_largest_case_may():
@@ -290,11 +260,11 @@ def importable(monkeypatch):
 def test_outcomes_come_in_order_and_progress_is_told_whoever_works():
     for pool in (MAIN, ALONE, POOL_OF_TWO):
         assert outcomes_of(divmod, [(n, 3) for n in range(9)], pool) == [divmod(n, 3) for n in range(9)]
-    for workers in (1, 2):
+    for number in (1, 2):
         told = []
         progress = lambda *numbers: told.append(numbers)  # noqa: E731, B023
         work = Work(sorted, (), [*"bcabcabca"], [1] * 9, progress, at_once=3)
-        assert run_work(work, workers) == [*"abcabcabc"]
+        assert run_work(work, number) == [*"abcabcabc"]
         assert told == [(n, 3) for n in range(1, 4)]
 
 
@@ -351,70 +321,132 @@ def test_other_errors_of_a_worker_are_raised_as_they_are():
 # --- copies of this process -------------------------------------------------------------------------------------------
 
 
-def test_a_set_that_takes_long_is_shared_after_its_first_task_and_a_short_one_is_not():
-    for seconds, workers in ((0.3, "2"), (0.001, "0")):
-        script = (
-            "import os, types\n"
-            "from evaluation.execution import pool\n"
-            "from evaluation.execution.workers import Work, run_on\n"
-            "now = [0.0]\n"  # a clock that no other process delays
-            "pool.time = types.SimpleNamespace(perf_counter=lambda: now[0])\n"
-            f"def task(numbers):\n    now[0] += {seconds}\n    return [os.getpid()]\n"
-            "pids = run_on(pool.ProcessPool(2, main_begins=True), Work(task, (), range(9), [1] * 9, at_once=1))\n"
-            "print(pids[0] == os.getpid(), len(set(pids[1:]) - {os.getpid()}))\n"
-        )
-        done = run([sys.executable, "-c", script])
-        assert (done.stdout.split(), done.stderr) == (["True", workers], "")
+COPIES = """
+import json, os, sys, types
+from pathlib import Path
+from evaluation.decoding.guard import prepare
+from evaluation.execution import pool
+from evaluation.execution.workers import Work, run_on
+
+def outcomes(function, items, progress=None, **options):
+    return run_on(pool.ProcessPool(2, **options), Work(function, (), items, [1] * len(items), progress, at_once=1))
+
+told = {"main": os.getpid()}
+clock, now = pool.time, [0.0]
+pool.time = types.SimpleNamespace(perf_counter=lambda: now[0])  # a clock that no other process delays
+for name, seconds in (("long", 0.3), ("short", 0.001)):
+    def task(numbers):
+        now[0] += seconds
+        return [os.getpid()]
+    told[name] = outcomes(task, range(9), main_begins=True)
+pool.time = clock
+told["outcomes"] = outcomes(lambda pairs: [divmod(*pair) for pair in pairs], [(n, 3) for n in range(5)])
+told["errors"] = []
+for bad in (lambda _: 1 / 0, lambda _: [lambda: None]):
+    try:
+        outcomes(bad, [()])
+    except Exception as error:
+        told["errors"].append([type(error).__name__, ", in " in error.__notes__[0]])
+def leave(done, total):
+    raise KeyboardInterrupt
+def work(items):
+    Path(sys.argv[1]).write_text(str(os.getpid()))
+    return items
+try:
+    outcomes(work, [1], leave)
+except KeyboardInterrupt:
+    told["left"] = int(Path(sys.argv[1]).read_text())
+def fork():
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+os.fork = fork
+told["no process"] = outcomes(lambda _: [os.getpid()], [1, 2])
+print(json.dumps(told))
+"""
 
 
-def test_outcomes_and_errors_of_copies_come_back():
-    script = (
-        "from evaluation.execution.pool import ProcessPool\n"
-        "from evaluation.execution.workers import Work, run_on\n"
-        "def outcomes(function, items, workers):\n"
-        "    return run_on(ProcessPool(workers), Work(function, (), items, [1] * len(items), at_once=1))\n"
-        "print(outcomes(lambda pairs: [divmod(*pair) for pair in pairs], [(n, 3) for n in range(5)], 2))\n"
-        "for bad in (lambda _: 1 / 0, lambda _: [lambda: None]):\n"
-        "    try:\n"
-        "        outcomes(bad, [()], 1)\n"
-        "    except Exception as error:\n"
-        "        print(type(error).__name__, ', in ' in error.__notes__[0])\n"
-    )
-    done = run([sys.executable, "-c", script])
-    assert done.stdout.splitlines()[0] == str([divmod(n, 3) for n in range(5)])
-    assert done.stdout.splitlines()[1:] in (
-        ["ZeroDivisionError True", "AttributeError True"],
-        ["ZeroDivisionError True", "PicklingError True"],
-    )
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What workers of a process without threads did, which are copies of it."""
+    done = run([sys.executable, "-c", COPIES, tmp_path_factory.mktemp("copies") / "pid"])
+    assert done.stderr == ""
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
 
 
-def test_without_a_process_for_a_worker_the_main_process_works():
-    script = (
-        "import os\n"
-        "from evaluation.execution import workers\n"
-        "def fork():\n    raise BlockingIOError(11, 'Resource temporarily unavailable')\n"
-        "os.fork = fork\n"
-        "from evaluation.decoding.guard import prepare\n"
-        "work = workers.Work(lambda _: [os.getpid()], (), [1, 2], [1, 1], at_once=1)\n"
-        "print(set(workers.run_on(workers.ProcessPool(2), work)) == {os.getpid()})\n"
-    )
-    done = run([sys.executable, "-c", script])
-    assert (done.stdout, done.stderr) == ("True\n", "")
+def test_a_set_that_takes_long_is_shared_after_its_first_task_and_a_short_one_is_not(copies):
+    assert set(copies["short"]) == {copies["main"]} == {copies["long"][0]}
+    assert len(set(copies["long"][1:]) - {copies["main"]}) == 2
 
 
-def test_workers_are_gone_when_the_call_that_waits_for_them_is_left():
-    script = (
-        "import os, time\n"
-        "from evaluation.execution.pool import ProcessPool\n"
-        "from evaluation.execution.workers import Work, run_on\n"
-        "def progress(done, total):\n    raise KeyboardInterrupt\n"
-        "def work(items):\n    print(os.getpid(), flush=True)\n    return items\n"
-        "try:\n"
-        "    run_on(ProcessPool(2), Work(work, (), [1], [1], progress, at_once=1))\n"
-        "except KeyboardInterrupt:\n    pass\n"
-    )
-    done = run([sys.executable, "-c", script])
-    assert not Path(f"/proc/{int(done.stdout)}").exists()
+def test_outcomes_and_errors_of_copies_come_back(copies):
+    assert copies["outcomes"] == [[*divmod(n, 3)] for n in range(5)]
+    (zero, told), (other, told_too) = copies["errors"]
+    assert (zero, told, told_too) == ("ZeroDivisionError", True, True) and other in ("AttributeError", "PicklingError")
+
+
+def test_without_a_process_for_a_worker_the_main_process_works(copies):
+    assert set(copies["no process"]) == {copies["main"]}
+
+
+def test_workers_are_gone_when_the_call_that_waits_for_them_is_left(copies):
+    assert not Path(f"/proc/{copies['left']}").exists()
+
+
+# --- what is not worked on, and executors that are none ---------------------------------------------------------------
+
+
+def leave_a_mark(folder: str, items: list[int]) -> list[int]:
+    for item in items:
+        Path(folder, str(item)).touch()
+        time.sleep(0.01)
+    return items
+
+
+@pytest.mark.parametrize("kind", ["alone", "processes", "threads"])
+def test_behind_what_spends_the_last_of_a_budget_nothing_is_worked_on(kind: str, tmp_path: Path) -> None:
+    """The same outcomes whoever works; of the other tasks only those that somebody worked on already are done."""
+
+    def job(name: str) -> Job[list[int]]:
+        (tmp_path / name).mkdir()
+        marks = {"at_once": 1, "budget": 3, "spent": lambda item: item}
+        return (yield Work(leave_a_mark, (str(tmp_path / name),), range(200), [0] * 200, **marks))
+
+    if kind == "alone":
+        assert run_job(job("a"), 1) == run_job(job("b"), 2) == [0, 1, 2]
+    else:
+        executor = ThreadPoolExecutor(2) if kind == "threads" else None
+        done = run_jobs("abc", job, needs=[0], workers=2, executor=executor)
+        assert sorted(done) == [(place, [0, 1, 2]) for place in range(3)]
+    assert all(3 <= len(list(folder.iterdir())) < 50 for folder in tmp_path.iterdir())
+
+
+def names_in(folder: Path, items: Sequence[int]) -> list[str]:
+    return [folder.name for _ in items]
+
+
+def test_a_worker_that_does_not_see_the_folders_is_told(tmp_path: Path) -> None:
+    """Else the files of the submission would seem to be missing, and it would be rejected for good."""
+    with ThreadPoolExecutor(1) as executor:
+        pool_of_thread = executors.ExecutorPool(executor, 1)
+        assert run_on(pool_of_thread, Work(names_in, (tmp_path,), [0], [0])) == [tmp_path.name]
+        with pytest.raises(WorkersLost, match=r"does not see '/nowhere'; expected folders that all machines share"):
+            run_on(pool_of_thread, Work(names_in, (Path("/nowhere"),), [0], [0]))
+
+
+@pytest.mark.parametrize("address", ["login1", "", "tcp://127.0.0.1:1"])
+def test_an_address_where_nobody_answers_is_told_in_time(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
+    with pytest.raises(WrongUsage, match=r"\[no-cluster\]"), executors.connect(address):
+        pass
+
+
+def test_without_the_extra_a_cluster_is_refused_and_all_else_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with executors.connect(None) as executor:
+        assert executor is None
+    with pytest.raises(WrongUsage) as fault, executors.connect("tcp://login1:8786"):
+        pass
+    assert str(fault.value).startswith("[missing-extra] --cluster: 'distributed' is not installed; expected ")
 
 
 # --- the whole program under limits -----------------------------------------------------------------------------------
@@ -453,31 +485,6 @@ def test_a_limit_for_each_process_that_holds_a_case_changes_no_byte(large_images
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         written.append([path.read_bytes() for path in sorted((tmp_path / name).iterdir())])
     assert written[0] == written[1]
-
-
-def test_a_set_whose_two_workers_do_not_fit_is_scored_by_one(large_images, tmp_path):
-    """A machine with 700 MB left in all and eight processors."""
-    script = (
-        "import sys\n"
-        "from evaluation.commands import main as cli\n"
-        "from evaluation.execution import workers\n"
-        "from evaluation.scoring import street\n"
-        "workers.memory_left = lambda: workers.MemoryLeft(700 * 10**6)\n"
-        "workers.usable_processors = lambda: 8\n"
-        "plan_workers = workers.plan_workers\n"
-        "def told(*arguments):\n"
-        "    plan = plan_workers(*arguments)\n"
-        "    print(plan.workers)\n"
-        "    return plan\n"
-        "workers.plan_workers = told\n"
-        "sys.exit(cli.run(sys.argv[1:]))\n"
-    )
-    challenge, submission = large_images
-    options = ["--challenge", challenge, "--submission", submission, "--output", tmp_path / "out", "--quiet"]
-    done = run([sys.executable, "-c", script, "score", *options])
-    assert (done.returncode, done.stderr) == (0, "")
-    assert set(done.stdout.split()) == {"1"}
-    assert (tmp_path / "out" / "metrics.json").is_file()
 
 
 @pytest.mark.parametrize("arguments", [(), ("--workers", "2")], ids=["chosen", "two"])
