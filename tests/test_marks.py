@@ -119,13 +119,12 @@ def is_gone(pid: int) -> bool:
 
 
 MEASURED = {
-    "floor": [
-        {"seconds": 0.3, "processor": 0.25, "memory": 57.0},
-        {"seconds": 0.26, "processor": 0.26, "memory": 57.5},
-    ],
-    "one": [{"seconds": 1.3, "processor": 1.6, "memory": 84.0}, {"seconds": 1.4, "processor": 1.5, "memory": 85.0}],
-    "stardist": [{"seconds": 4.0, "processor": 4.0, "memory": 1600.0}] * 2,
-}
+    name: [dict(zip(("seconds", "processor", "memory"), round_, strict=True)) for round_ in rounds]
+    for name, rounds in {
+        "floor": [(0.3, 0.25, 57.0), (0.26, 0.26, 57.5)], "one": [(1.3, 1.6, 84.0), (1.4, 1.5, 85.0)],
+        "stardist": [(4.0, 4.0, 1600.0)] * 2,
+    }.items()
+}  # fmt: skip
 
 
 def test_ratios_from_files_are_of_the_shortest_rounds():

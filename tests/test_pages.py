@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -125,32 +124,17 @@ def test_an_anchor_that_stands_twice_is_a_fault_of_the_maker() -> None:
         page_html(one_block(*twice))
 
 
-@pytest.mark.parametrize(("package", "plots"), [("jinja2", False), ("matplotlib", True), ("matplotlib", False)])
-def test_without_the_extra_the_line_says_what_to_install(package: str, plots: bool) -> None:
-    code = (
-        f"import sys; sys.modules[{package!r}] = None\n"
-        "from evaluation.report.html import page_html\n"
-        "from evaluation.report.page import Figure, Page, Section\n"
-        f"plots = (Figure('plot', 'A plot', 'Of nothing.', ()),) * {int(plots)}\n"
-        "print(len(page_html(Page('A page', '', (), (Section('part', 'A part', plots),)))))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    told = (
-        f"[missing-extra] HTML report: '{package}' is not installed; expected the packages of the extra 'report'. "
-        "Install them: pip install '.[report]' in the folder of this program."
-    )
-    if package == "matplotlib" and not plots:
-        assert (done.returncode, done.stderr) == (0, "")
-    else:
-        assert done.stderr.splitlines()[-1] == f"evaluation.findings.errors.WrongUsage: {told}"
-
-
-@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
-def test_the_extra_can_be_asked_for_before_long_work(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_line_says_what_to_install_also_before_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
     require_extra()
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(WrongUsage, match="missing-extra"):
-        require_extra()
+    plot = one_block(Figure("plot", "A plot", "Of nothing.", ()))
+    for package, needs in (("jinja2", lambda: page_html(one_block())), ("matplotlib", lambda: page_html(plot))):
+        told = f"[missing-extra] HTML report: '{package}' is not installed; expected the packages of the extra 'report'"
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, package, None)
+            for call in (require_extra, needs):
+                with pytest.raises(WrongUsage, match=re.escape(told)):
+                    call()
+            assert package == "jinja2" or page_html(one_block())  # without plots nothing draws
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------
@@ -203,13 +187,11 @@ def test_tables_sort_by_click_and_by_keyboard_with_what_is_undefined_last(browse
     with browser.open(plain) as opened:
         heads = opened.page.locator("#table-of-patients thead th")
         for column, keys, expected in [
-            (3, "click", [5, 1, 0, 4, 2, 3]),
-            (3, "click", [2, 4, 0, 1, 5, 3]),  # PQ of patient 3 is undefined: last both ways
-            (2, "Enter", [3, 5, 1, 0, 4, 2]),
-            (2, " ", [2, 4, 0, 1, 5, 3]),
+            (3, "click", [5, 1, 0, 4, 2, 3]), (3, "click", [2, 4, 0, 1, 5, 3]),  # undefined PQ is last both ways
+            (2, "Enter", [3, 5, 1, 0, 4, 2]), (2, " ", [2, 4, 0, 1, 5, 3]),
             (0, "Enter", [0, 3, 1, 2, 4, 5]),  # numbers inside names count: 5P is before 49
             (4, "click", [3, 5, 1, 0, 4, 2]),
-        ]:
+        ]:  # fmt: skip
             head = heads.nth(column).get_by_role("button")
             if keys == "click":
                 head.click()
@@ -218,14 +200,10 @@ def test_tables_sort_by_click_and_by_keyboard_with_what_is_undefined_last(browse
             assert order(opened) == expected
         states = [heads.nth(column).get_attribute("aria-sort") for column in range(5)]
         assert states == [None, None, None, None, "ascending"]
-        opened.check()
-
-
-def test_a_link_to_a_folded_part_opens_it(browser, plain) -> None:
-    with browser.open(plain) as opened:
         assert not opened.page.is_visible("#table-of-rules")
-        opened.page.click(".contents a[href='#rules']")
+        opened.page.click(".contents a[href='#rules']")  # a link to a folded part opens it
         opened.page.wait_for_selector("#table-of-rules", state="visible")
+        opened.check()
 
 
 def test_the_numbers_of_a_plot_can_be_read_and_lead_on(browser, made) -> None:

@@ -70,21 +70,10 @@ def test_the_command_writes_a_json_line_for_each_submission(own_demo: DemoPaths,
 
 
 def test_a_terminal_shows_a_bar_with_the_counts(own_demo: DemoPaths, tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "evaluation", "leaderboard", "--challenge", tmp_path / "challenge"]
-    command += ["--submissions", tmp_path / "submissions", "--output", tmp_path / "out", "--workers", "1"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, env=environment) as call:
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                shown += os.read(ours, 65536)
-            except OSError:
-                break
-    os.close(ours)
-    assert call.returncode == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    where = ["--challenge", tmp_path / "challenge", "--submissions", tmp_path / "submissions"]
+    code, shown = on_a_terminal(["leaderboard", *where, "--output", tmp_path / "out", "--workers", "1"], 140)
+    assert code == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
     assert re.search(r"Scoring .* 2/3 2 scored, 0 kept, 0 not ranked; [\d,.]+ a minute; \d+ (s|min) left", text)
     assert re.search(r"3 submissions in \d+ (s|min): 3 scored", text)
 
@@ -173,44 +162,44 @@ def test_the_log_says_what_the_system_lacks_to_confine_decoders(tmp_path, monkey
 
 
 @pytest.mark.parametrize("command", ["compare", "demo"])
-def test_several_models_have_one_bar_with_a_total(own_demo: DemoPaths, command: str, tmp_path: Path) -> None:
+def test_several_models_have_one_bar_with_a_total(demo: DemoPaths, command: str, tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     if command == "demo":
         run_demo(tmp_path, workers=1, progress=lambda *step: steps.append(step))
     else:
-        models = {name: tmp_path / "submissions" / name for name in ("finder", "namer")}
-        compare_paths(tmp_path / "challenge/reference", models, workers=1, progress=lambda *step: steps.append(step))
+        models = {name: demo.submissions[name] for name in ("finder", "namer")}
+        compare_paths(demo.challenge / "reference", models, workers=1, progress=lambda *step: steps.append(step))
     totals = {total for _, total in steps}
     assert len(totals) == 1 and [done for done, _ in steps] == sorted(done for done, _ in steps)
     assert steps[-1] == (max(totals), max(totals))
 
 
-def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhere(own_demo, tmp_path):
+def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhere(own_demo, tmp_path, capsys):
     (tmp_path / "submissions/finder/P1/P1_1/Epithelial/1.mat").write_bytes(b"no MAT file at all")
     where = ["--challenge", str(tmp_path / "challenge"), "--submission", str(tmp_path / "submissions/finder")]
-    command = [sys.executable, "-m", "evaluation", "validate", *where, "--workers", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "60"}
-    piped = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert piped.returncode == 1 and len(piped.stderr.splitlines()) <= 2 and len(piped.stderr) > 240
-    ours, theirs = pty.openpty()
-    shown = subprocess.Popen(command, env=environment, stderr=theirs)
-    os.close(theirs)
-    text = read_all(ours)
-    assert shown.wait() == 1
+    command = ["validate", *where, "--workers", "1"]
+    assert cli.run(command) == 1
+    piped = capsys.readouterr().err
+    assert len(piped.splitlines()) <= 2 and len(piped) > 240
+    code, text = on_a_terminal(command, 60)
     lines = [line for line in text.splitlines() if "\x1b" not in line]
-    assert len(lines) > 2 and max(map(len, lines)) <= 60
-    assert "".join(piped.stderr.split())[-80:] in "".join("".join(lines).split())
+    assert code == 1 and len(lines) > 2 and max(map(len, lines)) <= 60
+    assert "".join(piped.split())[-80:] in "".join("".join(lines).split())
 
 
-def read_all(terminal: int) -> str:
-    """What a program wrote to a terminal until it closed it."""
-    parts = []
-    while True:
-        try:
-            parts.append(os.read(terminal, 1 << 16))
-        except OSError:
-            os.close(terminal)
-            return b"".join(parts).decode()
+def on_a_terminal(command: list[object], columns: int) -> tuple[int, str]:
+    """The exit code of a command, and what it writes to a terminal of this width on stderr."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "PYTHONPATH": str(ROOT)}
+    program = [sys.executable, "-m", "evaluation", *map(str, command)]
+    with subprocess.Popen(program, stderr=theirs, stdout=subprocess.DEVNULL, env=environment) as call:
+        os.close(theirs)
+        parts = []
+        with suppress(OSError):  # it was closed
+            while True:
+                parts.append(os.read(ours, 1 << 16))
+        os.close(ours)
+    return call.returncode, b"".join(parts).decode()
 
 
 # --- a signal at any time: the exit code, a true last line, whole files or none, and nobody left behind ---------------

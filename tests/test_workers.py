@@ -268,17 +268,13 @@ def test_outcomes_come_in_order_and_progress_is_told_whoever_works():
         assert told == [(n, 3) for n in range(1, 4)]
 
 
-def test_the_only_worker_is_a_process_of_its_own():
+def test_the_only_worker_is_a_process_of_its_own_and_ends_first_where_memory_runs_out():
     (of_worker,) = outcomes_of(os.getpid, [()], ALONE)
     (of_main,) = outcomes_of(os.getpid, [()], MAIN)
     assert of_main == os.getpid() != of_worker
-
-
-def test_workers_stand_in_front_of_the_main_process_where_memory_runs_out():
-    path = "/proc/self/oom_score_adj"
-    tasks = [(Path(path), "utf-8")]
-    assert [text.strip() for text in outcomes_of(Path.read_text, tasks, ALONE)] == ["1000"]
-    assert Path(path).read_text().strip() != "1000"
+    path = Path("/proc/self/oom_score_adj")
+    assert [text.strip() for text in outcomes_of(Path.read_text, [(path, "utf-8")], ALONE)] == ["1000"]
+    assert path.read_text().strip() != "1000"
 
 
 @pytest.mark.parametrize(
@@ -492,7 +488,6 @@ def test_memory_too_small_for_one_case_is_told_and_nothing_is_written(large_imag
     """Matching, not reading, runs out of memory: reading is told as a finding about the file."""
     script = (
         "import sys\n"
-        f"sys.path.insert(0, {str(ROOT / 'tests')!r})\n"
         "from evaluation.commands import main as cli\nfrom evaluation.scoring import street\n"
         "from killer import take_all_memory\n"
         "street.score_cases = take_all_memory\n"
