@@ -93,38 +93,26 @@ def test_columns_without_a_name_may_occur_twice():
     assert table_of(",x,\n0,1,2\n").find(["X"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("x;y\n1;2\n", "line 1: columns separated by semicolons; expected columns separated by commas."),
-        ("\nx|y\n1|2\n", "line 2: columns separated by bars"),
-        ("x|y\n", "line 1: columns separated by bars"),
-        ("x,y\n1,2\n3\n", "line 3: 1 cell; expected 2, one for each column."),
-        ("x,y\n1,2,3\n3,4\n", "line 2: 3 cells; expected 2"),
-        ("x,y\n1,2,3\n3\n", "line 2: 3 cells; expected 2, one for each column (also 'a.csv', line 3: 1 cell)"),
-        ('x,y\n1,"2\n', "line 2: a quotation mark without a partner; expected quotation marks at both ends of a cell."),
-        ('x,y\n1,2"\n3,"4"\n', "line 2: a quotation mark inside a cell; expected quotation marks around whole cells"),
-        ('x,y\n1,"2" \n', "line 2: a quotation mark inside a cell"),
-        ('x,y\n"1"2,3\n', "line 2: a quotation mark inside a cell"),
-        ("x,X\n1,2\n", "line 1: the column 'x' twice; expected every column once."),
-        (b"x,y\n1,\xe9\n", "line 2: bytes that are not UTF-8; expected text in UTF-8. Save it as 'CSV UTF-8'."),
-        (b"x,y\n1,2\0\n", "text in UTF-16, or a binary file; expected text in UTF-8."),
-        ("x,y\n1,2\n".encode("utf-16"), "text in UTF-16, or a binary file"),
-        (b"PK\x03\x04\0\0", "text in UTF-16, or a binary file"),
-        ("", "an empty file; expected a line with the names of the columns."),
-        (" \n\r\n\ufeff"[:3], "an empty file"),
-        ("x," * 1001 + "\n", "line 1: more than 1,000 cells; expected at most 1,000 columns."),
-        ("x,y\n1,2\n,,,", "line 3: 4 cells; expected 2"),
-    ],
-)
+@pytest.mark.parametrize(("text", "line"), [
+    ("x;y\n1;2\n", ", line 1: columns separated by semicolons; expected columns separated by commas."),
+    ("\nx|y\n1|2\n", ", line 2: columns separated by bars"), ("x|y\n", ", line 1: columns separated by bars"),
+    ("x,y\n1,2\n3\n", ", line 3: 1 cell; expected 2, one for each column."),
+    ("x,y\n1,2,3\n3,4\n", ", line 2: 3 cells; expected 2"), ("x,y\n1,2\n,,,", ", line 3: 4 cells; expected 2"),
+    ("x,y\n1,2,3\n3\n", ", line 2: 3 cells (also 'a.csv', line 3: 1 cell); expected 2, one for each column."),
+    ('x,y\n1,"2\n', ", line 2: a quotation mark without a partner; expected quotation marks at both ends of a cell."),
+    ('x,y\n1,2"\n3,"4"\n', ", line 2: a quotation mark inside a cell; expected quotation marks around whole cells"),
+    ('x,y\n1,"2" \n', ", line 2: a quotation mark inside a cell"),
+    ('x,y\n"1"2,3\n', ", line 2: a quotation mark inside a cell"),
+    ("x,X\n1,2\n", ", line 1: the column 'x' twice; expected every column once."),
+    (b"x,y\n1,\xe9\n", ", line 2: bytes that are not UTF-8; expected text in UTF-8. Save it as 'CSV UTF-8'."),
+    *((data, ": text in UTF-16, or a binary file; expected text in UTF-8.")
+      for data in (b"x,y\n1,2\0\n", "x,y\n1,2\n".encode("utf-16"), b"PK\x03\x04\0\0")),
+    *((text, ": an empty file; expected a line with the names of the columns.") for text in ("", " \n\r")),
+    ("x," * 1001 + "\n", ", line 1: more than 1,000 cells; expected at most 1,000 columns."),
+])  # fmt: skip
 def test_what_is_no_plain_table_is_told_with_its_line(text, line):
     (found,) = faults_of(text)
-    start = "[invalid-csv] 'a.csv'"
-    assert found.startswith(start)
-    if "(also" in line:
-        assert found == f"{start}, line 2: 3 cells (also 'a.csv', line 3: 1 cell); expected 2, one for each column."
-    else:
-        assert found.removeprefix(start).lstrip(",: ").startswith(line)
+    assert found.startswith(f"[invalid-csv] 'a.csv'{line}")
 
 
 def test_long_lines_are_refused_piece_by_piece(monkeypatch):
@@ -133,14 +121,10 @@ def test_long_lines_are_refused_piece_by_piece(monkeypatch):
     assert line == "[invalid-csv] 'a.csv', line 3: more than 2 cells; expected 2, one for each column."
 
 
-@pytest.mark.parametrize(
-    ("text", "how"),
-    [
-        ("x,y\n" + "1,2\n" * 11, {"rows_limit": 10}),
-        ("x,y\n" + "\n" * 30, {"rows_limit": 10}),
-        ("x,y\n1,2\n", {"bytes_limit": 5}),
-    ],
-)
+@pytest.mark.parametrize(("text", "how"), [
+    ("x,y\n" + "1,2\n" * 11, {"rows_limit": 10}), ("x,y\n" + "\n" * 30, {"rows_limit": 10}),
+    ("x,y\n1,2\n", {"bytes_limit": 5}),
+])  # fmt: skip
 def test_limits_come_before_memory(text, how):
     (line,) = faults_of(text, **how)
     assert line.startswith("[too-large] 'a.csv': ")
