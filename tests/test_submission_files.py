@@ -13,13 +13,13 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 from endless import memory_below, not_endless
 from every_format import write_files
+from hostile.make import Raw, deflated, zip_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -266,41 +266,9 @@ def test_a_zip_that_vanishes_is_told(tmp_path: Path) -> None:
 # --- ZIP files, written by hand ---------------------------------------------------------------------------------------
 
 
-@dataclass
-class Raw:
-    """A member of a ZIP file that may say of itself what it likes."""
-
-    name: bytes = b"1.mat"
-    packed: bytes = b"content"
-    size: int = -1
-    method: int = 0
-    checksum: int = -1
-    extra: bytes = b""
-    start: int = -1
-    packed_bytes: int = -1
-
-
-def raw_zip(path: Path, *members: Raw, comment: bytes = b"", end_64: bytes = b"") -> Path:
-    content, listed = bytearray(), bytearray()
-    for raw in members:
-        size = len(raw.packed) if raw.size < 0 else raw.size
-        packed_bytes = len(raw.packed) if raw.packed_bytes < 0 else raw.packed_bytes
-        checksum = zlib.crc32(raw.packed) if raw.checksum < 0 else raw.checksum
-        start = len(content) if raw.start < 0 else raw.start
-        facts = (raw.method, 0, 0, checksum, packed_bytes, size, len(raw.name))
-        if raw.start < 0:
-            content += struct.pack("<4s2H3H3L2H", b"PK\3\4", 20, 0, *facts, 0) + raw.name + raw.packed
-        listed += struct.pack("<4s3H3H3L5H2L", b"PK\1\2", 20, 20, 0, *facts, len(raw.extra), 0, 0, 0, 0, start)
-        listed += raw.name + raw.extra
-    count = len(members) & 0xFFFF
-    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(listed), len(content), len(comment)) + comment
-    path.write_bytes(bytes(content + listed) + end_64 + end)
+def raw_zip(path: Path, *members: Raw, **ends: bytes) -> Path:
+    path.write_bytes(zip_of(*members, **ends))
     return path
-
-
-def deflated(content: bytes) -> bytes:
-    deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return deflater.compress(content) + deflater.flush()
 
 
 DAMAGED = "damaged inside the ZIP file"

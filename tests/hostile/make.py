@@ -7,6 +7,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,45 @@ def gzip_bomb(piece: bytes, repeat: int = 4, *, before: bytes = b"") -> bytes:
     """``piece`` over and over, 24 MiB of it in each of some members that are a thousandth of that."""
     member = gzip.compress(piece * (24 * MIB // len(piece)), 9)
     return gzip.compress(before) + member * repeat
+
+
+# --- ZIP --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Raw:
+    """A member of a ZIP file that may say of itself what it likes."""
+
+    name: bytes = b"1.mat"
+    packed: bytes = b"content"
+    size: int = -1
+    method: int = 0
+    checksum: int = -1
+    extra: bytes = b""
+    start: int = -1
+    packed_bytes: int = -1
+
+
+def zip_of(*members: Raw, comment: bytes = b"", end_64: bytes = b"") -> bytes:
+    content, listed = bytearray(), bytearray()
+    for raw in members:
+        size = len(raw.packed) if raw.size < 0 else raw.size
+        packed_bytes = len(raw.packed) if raw.packed_bytes < 0 else raw.packed_bytes
+        checksum = zlib.crc32(raw.packed) if raw.checksum < 0 else raw.checksum
+        start = len(content) if raw.start < 0 else raw.start
+        facts = (raw.method, 0, 0, checksum, packed_bytes, size, len(raw.name))
+        if raw.start < 0:
+            content += struct.pack("<4s2H3H3L2H", b"PK\3\4", 20, 0, *facts, 0) + raw.name + raw.packed
+        listed += struct.pack("<4s3H3H3L5H2L", b"PK\1\2", 20, 20, 0, *facts, len(raw.extra), 0, 0, 0, 0, start)
+        listed += raw.name + raw.extra
+    count = len(members) & 0xFFFF
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(listed), len(content), len(comment)) + comment
+    return bytes(content + listed) + end_64 + end
+
+
+def deflated(content: bytes) -> bytes:
+    deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return deflater.compress(content) + deflater.flush()
 
 
 # --- NumPy ------------------------------------------------------------------------------------------------------------
