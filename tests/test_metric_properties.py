@@ -32,6 +32,7 @@ from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.score import case_table
 
 CLASSES = ("a", "b", "c")
+RULE = {"name": "first", "rule": "iou_above", "threshold": 0.5}
 NOTHING = Region(np.empty(0, np.int64), np.empty(0, np.int64))
 some = settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -103,11 +104,7 @@ def challenge_of(classes: tuple[str, ...] = CLASSES) -> Challenge:
         name="properties",
         classes=[{"name": name} for name in classes],
         metrics={**METRICS, "class_groups": {"coarse": {"x": ("a", "b"), "y": ("c",)}}},
-        matching={
-            "rules": [
-                {"name": "first", "rule": "iou_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
-            ]
-        },
+        matching={"rules": [{**RULE, "class_aware": False, "ties": "first_pixel"}]},
     )
 
 
@@ -141,6 +138,11 @@ def tell(
     units = unite(table, [[row] for row in range(len(batch))] if members is None else members)
     found = metrics_of(challenge.metric_choice(), class_aware=False)
     return Told(units, {".".join(metric.path): metric.evaluate(units) for metric in found})
+
+
+def each_and_all(batch: Sequence[Image]) -> list[Sequence[int]]:
+    """Units: each image, and all of them together."""
+    return [*([row] for row in range(len(batch))), range(len(batch))]
 
 
 def assert_equal(one: Told, other: Told, *, besides: Mapping[str, str] | None = None, exactly: bool = False) -> None:
@@ -188,7 +190,7 @@ def test_all_families_and_measures_are_there() -> None:
 @some
 @given(batches)
 def test_every_value_is_in_its_range_and_no_better_than_the_best_or_worse_than_the_worst(batch: list[Image]) -> None:
-    told = tell(batch, [*([row] for row in range(len(batch))), range(len(batch))])
+    told = tell(batch, each_and_all(batch))
     for path, metric in metrics().items():
         found, worst = told.scores[path], metric.worst_of(told.units)
         defined = found.reason == 0
@@ -208,7 +210,7 @@ def test_a_perfect_prediction_has_the_best_value_or_a_reason(batch: list[Image])
     for reference, _ in batch:
         certain = replace(reference, of_class=np.eye(3)[reference.classes - 1])
         copies.append((reference, certain))
-    told = tell(copies, [*([row] for row in range(len(batch))), range(len(batch))])
+    told = tell(copies, each_and_all(batch))
     for path, metric in metrics().items():
         best = metric.lowest if metric.better == "lower" else 1.0
         found = told.scores[path]
@@ -243,7 +245,7 @@ def swapped(score: Score) -> Score:
 @some
 @given(batches)
 def test_symmetric_metrics_stay_the_same_when_the_sides_change_places(batch: list[Image]) -> None:
-    members = [*([row] for row in range(len(batch))), range(len(batch))]
+    members = each_and_all(batch)
     one, other = tell(batch, members), tell([(right, left) for left, right in batch], members)
     for path, metric in metrics().items():
         if metric.symmetric and metric.page not in TIED_ASSIGNMENT:
@@ -269,26 +271,15 @@ ASYMMETRIC = (
 
 
 def test_a_metric_that_is_not_declared_symmetric_is_not() -> None:
-    for page in sorted({m.page for m in drawn_metrics().values() if not m.symmetric}):
-        for path, metric in drawn_metrics().items():
-            if metric.page == page and not metric.symmetric:
-                pairs = [(drawn(picture, SURE)[path], drawn(exchange(picture), SURE)[path]) for picture in ASYMMETRIC]
-                assert any(
-                    swapped(one).undefined != other.undefined or one.value != pytest.approx(other.value, abs=1e-9)
-                    for one, other in pairs
-                ), path
+    for path in (path for path, metric in drawn_metrics().items() if not metric.symmetric):
+        pairs = [(drawn(picture, SURE)[path], drawn(exchange(picture), SURE)[path]) for picture in ASYMMETRIC]
+        assert any(
+            swapped(one).undefined != other.undefined or one.value != pytest.approx(other.value, abs=1e-9)
+            for one, other in pairs
+        ), path
 
 
 # --- what must not matter ---------------------------------------------------------------------------------------------
-
-
-@some
-@given(batches, st.randoms(use_true_random=False))
-def test_the_order_of_nuclei_changes_no_digit(batch: list[Image], random: Any) -> None:
-    def mixed(side: Side) -> Side:
-        return side.chosen(random.sample(range(len(side.masks)), len(side.masks)))
-
-    assert_equal(tell(batch), tell([(mixed(left), mixed(right)) for left, right in batch]), exactly=True)
 
 
 ROUNDED = {  # centroids are rounded where they lie, so the last digit is not the same
@@ -296,17 +287,6 @@ ROUNDED = {  # centroids are rounded where they lie, so the last digit is not th
     "covered.distance": "has centroid distances among them",
     "overall.distance": "as above",
 }
-
-
-@some
-@given(batches, st.tuples(*[st.integers(0, 5)] * 4))
-def test_padding_changes_no_digit(batch: list[Image], margins: tuple[int, int, int, int]) -> None:
-    """The border of the image is outside of every nucleus here (``boundary = "closed"``)."""
-    one, other = tell(batch), tell([(left.padded(*margins), right.padded(*margins)) for left, right in batch])
-    assert_equal(one, other, besides=ROUNDED, exactly=True)
-    assert_equal(one, other)
-
-
 BY_THE_FIRST_PIXEL = {  # which of two equal candidates is first is another question in a mirror
     **TIED_ASSIGNMENT,
     "overlap.aji": "partners of equal IoU may have unequal areas",
@@ -319,13 +299,41 @@ BY_THE_FIRST_PIXEL = {  # which of two equal candidates is first is another ques
 
 
 @some
-@given(batches, st.sampled_from([(1,), (2,), (1, 2)]))
-def test_a_mirror_changes_nothing_where_nothing_is_tied(batch: list[Image], axes: tuple[int, ...]) -> None:
+@given(
+    batches,
+    st.randoms(use_true_random=False),
+    st.tuples(*[st.integers(0, 5)] * 4),
+    st.sampled_from([(1,), (2,), (1, 2)]),
+    st.permutations([0, 1, 2]),
+)
+def test_order_of_nuclei_padding_mirror_and_order_of_classes_change_nothing(
+    batch, random, margins, axes, order
+) -> None:
+    """The border of the image is outside of every nucleus here (``boundary = "closed"``); a mirror may change ties.
+
+    Class k of the challenge becomes class ``order[k]``; its name and its probabilities go with it.
+    """
+    names = tuple(CLASSES[order.index(place)] for place in range(3))
+
+    def mixed(side: Side) -> Side:
+        return side.chosen(random.sample(range(len(side.masks)), len(side.masks)))
+
     def flipped(side: Side) -> Side:
         return replace(side, masks=np.flip(side.masks, axes))
 
-    mirrored = [(flipped(left), flipped(right)) for left, right in batch]
-    assert_equal(tell(batch), tell(mirrored), besides=BY_THE_FIRST_PIXEL)
+    def renumbered(side: Side) -> Side:
+        of_class = side.of_class[:, [order.index(place) for place in range(3)]]
+        return replace(side, classes=np.array(order)[side.classes - 1] + 1, of_class=of_class)
+
+    def told(change: Any, classes: tuple[str, ...] = CLASSES) -> Told:
+        return tell([(change(left), change(right)) for left, right in batch], classes=classes)
+
+    plain, padded = tell(batch), told(lambda side: side.padded(*margins))
+    assert_equal(plain, told(mixed), exactly=True)
+    assert_equal(plain, padded, besides=ROUNDED, exactly=True)
+    assert_equal(plain, padded)
+    assert_equal(plain, told(flipped), besides=BY_THE_FIRST_PIXEL)
+    assert_equal(plain, told(renumbered, names))
 
 
 def test_a_mirror_changes_nothing_of_the_ordinary_case_which_has_no_ties() -> None:
@@ -374,20 +382,6 @@ def test_two_images_are_pooled_as_if_they_were_one(one: Image, other: Image) -> 
     assert_equal(apart, together, besides=ACROSS_IMAGES)
 
 
-@some
-@given(batches, st.permutations([0, 1, 2]))
-def test_the_order_of_the_classes_changes_nothing(batch: list[Image], order: list[int]) -> None:
-    """Class k of the challenge becomes class ``order[k]``; its name and its probabilities go with it."""
-    names = tuple(CLASSES[order.index(place)] for place in range(3))
-
-    def renumbered(side: Side) -> Side:
-        of_class = side.of_class[:, [order.index(place) for place in range(3)]]
-        return replace(side, classes=np.array(order)[side.classes - 1] + 1, of_class=of_class)
-
-    renamed = tell([(renumbered(left), renumbered(right)) for left, right in batch], classes=names)
-    assert_equal(tell(batch), renamed)
-
-
 # --- one more error ---------------------------------------------------------------------------------------------------
 
 
@@ -407,7 +401,7 @@ def test_one_more_error_does_to_a_value_what_is_declared(batch, of_class, confid
         extra = one_more(of_class, confidence, left.masks.shape[1:])
         before.append((left, right))
         after.append((left.joined(extra), right) if kind == "missed" else (left, right.joined(extra)))
-    members = [*([row] for row in range(len(batch))), range(len(batch))]
+    members = each_and_all(batch)
     one, other = tell(before, members), tell(after, members)
     for path, metric in metrics().items():
         effect: Effect = getattr(metric, kind)
