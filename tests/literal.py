@@ -5,6 +5,7 @@ An image is ``masks`` bool (N, H, W), one picture per instance, and ``classes`` 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -97,6 +98,29 @@ def pairs_of(matches: Matches) -> list[tuple[int, int]]:
     return list(zip(matches.reference_index.tolist(), matches.prediction_index.tolist(), strict=True))
 
 
+Candidates = Mapping[tuple[int, int], float]  # pairs that may match, and how far they are from being the same
+
+
+def literal_closest_first(candidates: Candidates, left: Sequence, right: Sequence) -> list[tuple[int, int]]:
+    """The closest pair of all that are free, again and again; of equal ones that whose positions come first."""
+    pairs: list[tuple[int, int]] = []
+    for *_, i, j in sorted((distance, left[i], right[j], i, j) for (i, j), distance in candidates.items()):
+        if all(i != other and j != another for other, another in pairs):
+            pairs.append((i, j))
+    return sorted(pairs)
+
+
+def literal_confidence_first(candidates: Candidates, left: Sequence, order: Sequence[int]) -> list[tuple[int, int]]:
+    """Each prediction in order takes the closest reference nucleus that is free."""
+    free, pairs = set(range(len(left))), []
+    for j in order:
+        fitting = [(candidates[i, j], left[i], i) for i in free if (i, j) in candidates]
+        if fitting:
+            free.remove(min(fitting)[-1])
+            pairs.append((min(fitting)[-1], j))
+    return sorted(pairs)
+
+
 def centroid_pixel(mask: np.ndarray) -> tuple[int, int]:
     y, x = np.nonzero(mask)
     return int(np.floor(y.mean() + 0.5)), int(np.floor(x.mean() + 0.5))
@@ -110,6 +134,30 @@ def boundary(mask: np.ndarray, border: str) -> np.ndarray:
 
 def directed_distances(a: np.ndarray, b: np.ndarray) -> list[float]:
     return [min(float(np.hypot(*(p - q))) for q in np.argwhere(b)) for p in np.argwhere(a)]
+
+
+def literal_curve(probability, right):
+    """(tp, fp) at each distinct probability, from the highest on."""
+    return [
+        (int((right & (probability >= t)).sum()), int((~right & (probability >= t)).sum()))
+        for t in sorted(set(probability.tolist()), reverse=True)
+    ]
+
+
+def literal_average_precision_101(probability, right, references):
+    """With the recalls of pycocotools, compared in floats."""
+    points = literal_curve(probability, right)
+    reached = [
+        max([t / (t + f) for t, f in points if t / references >= recall], default=0)
+        for recall in np.linspace(0, 1, 101)
+    ]
+    return sum(reached) / 101
+
+
+def literal_sensitivity(probability, right, references, limit):
+    """MONKEY's: a straight line between points, all thresholds kept; the best at or left of the limit on equal fp."""
+    points = [(0, 0), *literal_curve(probability, right)]
+    return np.interp(limit, [f for _, f in points], [t / references for t, _ in points])
 
 
 @st.composite

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from literal import iou_of_all
+from literal import iou_of_all, literal_average_precision_101, literal_curve, literal_sensitivity
 from pycoco import OF_PYCOCOTOOLS, coco_evaluation, coded, made_images
 from pycocotools.cocoeval import Params
 from scipy.sparse import csr_array
@@ -134,14 +134,6 @@ def test_without_probabilities_nothing_is_defined_and_those_of_0_are_probabiliti
 # A literal version: one union of cases, written out
 
 
-def literal_curve(probability, right):
-    """(tp, fp) at each distinct probability, from the highest on."""
-    return [
-        (int((right & (probability >= t)).sum()), int((~right & (probability >= t)).sum()))
-        for t in sorted(set(probability.tolist()), reverse=True)
-    ]
-
-
 def literal_average_precision(probability, right, references):
     """Exactly, as a fraction."""
     points = literal_curve(probability, right)
@@ -150,22 +142,6 @@ def literal_average_precision(probability, right, references):
         area += Fraction(tp - before, references) * max(Fraction(t, t + f) for t, f in points[place:])
         before = tp
     return float(area)
-
-
-def literal_average_precision_101(probability, right, references):
-    """With the recalls of pycocotools, compared in floats."""
-    points = literal_curve(probability, right)
-    reached = [
-        max([t / (t + f) for t, f in points if t / references >= recall], default=0)
-        for recall in np.linspace(0, 1, 101)
-    ]
-    return sum(reached) / 101
-
-
-def literal_sensitivity(probability, right, references, limit):
-    """MONKEY's: a straight line between points, all thresholds kept; the best at or left of the limit on equal fp."""
-    points = [(0, 0), *literal_curve(probability, right)]
-    return np.interp(limit, [f for _, f in points], [t / references for t, _ in points])
 
 
 scenes = st.tuples(

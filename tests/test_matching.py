@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -16,6 +16,7 @@ from every_format import small_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import (
+    Candidates,
     best_pairing,
     boundary,
     centroid_pixel,
@@ -24,6 +25,8 @@ from literal import (
     instance_boundaries,
     instances_of,
     iou_of_all,
+    literal_closest_first,
+    literal_confidence_first,
     pairs_of,
     pairs_of_images,
     points_of,
@@ -311,28 +314,6 @@ def test_points_are_ordered_by_y_x_class_and_probabilities():
 
 
 # --- rules of IoU -----------------------------------------------------------------------------------------------------
-
-Candidates = Mapping[tuple[int, int], float]  # pairs that may match, and how far they are from being the same
-
-
-def literal_closest_first(candidates: Candidates, left: Sequence, right: Sequence) -> list[tuple[int, int]]:
-    """The closest pair of all that are free, again and again; of equal ones that whose positions come first."""
-    pairs: list[tuple[int, int]] = []
-    for *_, i, j in sorted((distance, left[i], right[j], i, j) for (i, j), distance in candidates.items()):
-        if all(i != other and j != another for other, another in pairs):
-            pairs.append((i, j))
-    return sorted(pairs)
-
-
-def literal_confidence_first(candidates: Candidates, left: Sequence, order: Sequence[int]) -> list[tuple[int, int]]:
-    """Each prediction in order takes the closest reference nucleus that is free."""
-    free, pairs = set(range(len(left))), []
-    for j in order:
-        fitting = [(candidates[i, j], left[i], i) for i in free if (i, j) in candidates]
-        if fitting:
-            free.remove(min(fitting)[-1])
-            pairs.append((min(fitting)[-1], j))
-    return sorted(pairs)
 
 
 def literal_best_iou(candidates: Candidates, left: Sequence, right: Sequence, accepted) -> list[tuple[int, int]]:

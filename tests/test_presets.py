@@ -24,7 +24,13 @@ import numpy as np
 import pytest
 import real_challenges as real
 from grand_challenge_metrics.scorers import score_detection
-from literal import points_of
+from literal import (
+    literal_average_precision_101,
+    literal_closest_first,
+    literal_confidence_first,
+    literal_sensitivity,
+    points_of,
+)
 from preset_files import points_json, score, start, write
 from scipy.io import savemat
 from scipy.optimize import linear_sum_assignment
@@ -549,29 +555,11 @@ def test_cells_of_sartorius_that_are_found_perfectly_score_their_share(shared_da
 MONKEY_RATES = (10, 20, 50, 100, 200, 300)
 
 
-def literal_closest_first(reference: np.ndarray, prediction: np.ndarray, radius: float) -> list[tuple[int, int]]:
+def near_first(reference: np.ndarray, prediction: np.ndarray, radius: float) -> list[tuple[int, int]]:
     """The closest pair of all leaves, then the next one, up to the radius."""
     distance = cdist(reference, prediction)
-    pairs: list[tuple[int, int]] = []
-    for i, j in sorted(map(tuple, np.argwhere(distance <= radius).tolist()), key=lambda pair: distance[pair]):
-        if all(i != other and j != another for other, another in pairs):
-            pairs.append((i, j))
-    return pairs
-
-
-def literal_froc(hits: Sequence[float], misses: Sequence[float], targets: int, area_mm2: float) -> float:
-    """Mean sensitivity at MONKEY's rates, on the curve through every confidence, straight between its points."""
-    curve = [(0.0, 0.0)]
-    for threshold in sorted({*hits, *misses}, reverse=True):
-        rate = sum(value >= threshold for value in misses) / area_mm2
-        curve.append((rate, sum(value >= threshold for value in hits) / targets))
-    read = []
-    for rate in MONKEY_RATES:
-        left = max(point for point in curve if point[0] <= rate)
-        right = min((point for point in curve if point[0] > rate), default=None)
-        share = 0.0 if right is None else (rate - left[0]) / (right[0] - left[0])
-        read.append(left[1] if right is None else left[1] + share * (right[1] - left[1]))
-    return sum(read) / len(read)
+    near = {(i, j): float(distance[i, j]) for i, j in np.argwhere(distance <= radius).tolist()}
+    return literal_closest_first(near, range(len(reference)), range(len(prediction)))
 
 
 def monkey_value(result: Result, name: str) -> float | None:
@@ -594,12 +582,14 @@ def literal_monkey(
     slides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], radius: float, area_mm2: float
 ) -> float:
     """FROC of one list of points: reference and prediction in um, and the confidences, of each slide."""
-    hits, misses = [], []
-    for reference, prediction, probability in slides:
-        found = {j for _, j in literal_closest_first(reference, prediction, radius)}
-        hits += [float(value) for j, value in enumerate(probability) if j in found]
-        misses += [float(value) for j, value in enumerate(probability) if j not in found]
-    return literal_froc(hits, misses, sum(len(reference) for reference, _, _ in slides), area_mm2)
+    right = []
+    for reference, prediction, _ in slides:
+        found = {j for _, j in near_first(reference, prediction, radius)}
+        right += [j in found for j in range(len(prediction))]
+    probability = np.concatenate([slide[2] for slide in slides])
+    targets = sum(len(reference) for reference, _, _ in slides)
+    limits = [rate * area_mm2 for rate in MONKEY_RATES]
+    return float(np.mean([literal_sensitivity(probability, np.array(right), targets, limit) for limit in limits]))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -648,7 +638,7 @@ def test_the_points_of_monkey_that_were_drawn_in_asap_are_judged_by_those_of_its
         output = folders[1] / "A_P000001/output" / f"detected-{name}.json"
         write(output, points_json(of_name * real.MONKEY_UM / 1000, probability))
         radius = (4.0 if name == "lymphocytes" else 5.0) / real.MONKEY_UM
-        pairs[name] = len(literal_closest_first(reference, of_name, radius))
+        pairs[name] = len(near_first(reference, of_name, radius))
         expected[name] = literal_monkey([(reference, of_name, probability)], radius, area_mm2)
     write(folders[1] / "predictions.json", (data / "test/predictions.json").read_bytes())
     result = score(folders)
@@ -708,7 +698,7 @@ def test_midog_adds_up_what_is_found_within_seven_and_a_half_micrometres(tmp_pat
         reference = rng.integers(30, 970, (8, 2)).astype(float)
         prediction = np.concatenate([reference + rng.normal(0, 25, (8, 2)), rng.uniform(0, 1000, (5, 2))])
         images[f"{index:03}"] = reference, prediction
-        tp += len(literal_closest_first(reference, prediction, 7.5 / 0.25))
+        tp += len(near_first(reference, prediction, 7.5 / 0.25))
         total += len(reference) + len(prediction)
     result = score(midog_challenge(tmp_path, images, 0.25))
     assert result.value("detection.f1.pooled") == pytest.approx(2 * tp / total, abs=1e-6)
@@ -834,16 +824,15 @@ def literal_puma_f1(reference: Sequence[Nucleus], prediction: Sequence[Nucleus])
     """F1 of each class on either side of one image: the most confident prediction takes the nearest free nucleus."""
     scores = {}
     for name in {nucleus[0] for nucleus in (*reference, *prediction)}:
-        free = [place for of_class, place, _ in reference if of_class == name]
-        targets = len(free)
-        mine = sorted((nucleus for nucleus in prediction if nucleus[0] == name), key=lambda nucleus: -nucleus[2])
-        tp = 0
-        for _, place, _ in mine:
-            near = min(free, key=lambda other: math.dist(place, other), default=None)
-            if near is not None and math.dist(place, near) <= 15:
-                free.remove(near)
-                tp += 1
-        scores[name] = 2 * tp / (targets + len(mine))
+        left, right = ([nucleus for nucleus in side if nucleus[0] == name] for side in (reference, prediction))
+        near = {
+            (i, j): math.dist(one[1], other[1])
+            for (i, one), (j, other) in product(enumerate(left), enumerate(right))
+            if math.dist(one[1], other[1]) <= 15
+        }
+        surest = sorted(range(len(right)), key=lambda j: -right[j][2])
+        pairs = literal_confidence_first(near, range(len(left)), surest)
+        scores[name] = 2 * len(pairs) / (len(left) + len(right))
     return scores
 
 
@@ -997,27 +986,6 @@ def csv_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def literal_hits(iou: np.ndarray, confidence: np.ndarray) -> list[tuple[float, bool]]:
-    """Each prediction with whether it is a hit: by falling confidence the best free reference, IoU >= 1/2."""
-    free, found = set(range(len(iou))), []
-    for j in np.argsort(-confidence, kind="stable"):
-        best = max(free, key=lambda i: iou[i, j], default=None)
-        hit = best is not None and iou[best, j] >= 0.5
-        free -= {best} if hit else set()
-        found.append((float(confidence[j]), bool(hit)))
-    return found
-
-
-def literal_ap(ranked: Sequence[tuple[float, bool]], targets: int) -> float:
-    """Mean over recalls 0, 0.01 ... 1 of the greatest precision at this recall or a higher one; ties enter together."""
-    curve = []
-    for threshold in sorted({confidence for confidence, _ in ranked}):
-        hits = [hit for confidence, hit in ranked if confidence >= threshold]
-        curve.append((sum(hits) / targets, sum(hits) / len(hits)))
-    steps = [step / 100 for step in range(101)]
-    return float(np.mean([max((p for r, p in curve if r >= step - 1e-12), default=0.0) for step in steps]))
-
-
 def test_nucls_judges_pairs_of_greatest_total_iou_joins_super_classes_then_and_ranks_by_confidence(tmp_path):
     """Boxes on whole pixels, whose IoU is that of their pixels."""
     rng = np.random.default_rng(8)
@@ -1049,11 +1017,15 @@ def test_nucls_judges_pairs_of_greatest_total_iou_joins_super_classes_then_and_r
         truth += [classes[i] for i, _ in matched]
         chances += [chance[j] for _, j in matched]
         ious += [iou[i, j] for i, j in matched]
-        ranked += literal_hits(iou, confidence)
+        enough = {(i, j): -iou[i, j] for i, j in np.argwhere(iou >= 0.5).tolist()}
+        found = {j for _, j in literal_confidence_first(enough, range(len(boxes)), np.argsort(-confidence))}
+        ranked += [(value, j in found) for j, value in enumerate(confidence.tolist())]
     truth, chance = np.array(truth), np.array(chances)
     predicted = chance.argmax(axis=1)
     group = np.array([SUPER[name] for name in NUCLS])
     of_classes = [roc_auc_score(truth == k, chance[:, k]) for k in range(7)]
+    sureness, hits = np.array(ranked)[:, 0], np.array(ranked)[:, 1] == 1
+    average_precision = literal_average_precision_101(sureness, hits, 25 * len(cases))
     result = score(folders)
     for path, expected in (
         ("classification.accuracy", accuracy_score(truth, predicted)),
@@ -1062,6 +1034,6 @@ def test_nucls_judges_pairs_of_greatest_total_iou_joins_super_classes_then_and_r
         ("segmentation.iou_median", np.median(ious)),
         ("classification.grouped.super.accuracy", accuracy_score(group[truth], group[predicted])),
         ("classification.grouped.super.mcc", matthews_corrcoef(group[truth], group[predicted])),
-        ("alternatives.confidence_first.curves.average_precision_101", literal_ap(ranked, 25 * len(cases))),
+        ("alternatives.confidence_first.curves.average_precision_101", average_precision),
     ):
         assert result.value(f"{path}.pooled") == pytest.approx(expected, abs=1e-6), path
