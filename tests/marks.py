@@ -61,7 +61,6 @@ OF_TEST = {
         "test_worker_pools.py",
         "test_workers.py::test_a_third_submission_reads_no_reference_and_has_the_same_bytes",
         "test_workers.py::test_what_changed_is_read_again",
-        "test_workers.py::test_what_has_just_changed_is_not_kept",
         "test_leaderboard_page.py::test_a_page_stays_small",
         "test_leaks.py::test_metrics_of_a_scored_submission_hold_nothing_of_single_cases",
         "test_leaks.py::test_no_mutated_submission_is_told_anything_of_the_reference",

@@ -155,8 +155,7 @@ def test_a_decoder_that_is_killed_twice_is_a_finding_about_its_file():
 
 
 @pytest.mark.parametrize(
-    "reader, argument",
-    [("take_memory", 9 << 27), ("answer_with", 1 << 28), ("answer_with", 1 << 25), ("crash", int(signal.SIGKILL))],
+    "reader, argument", [("take_memory", 9 << 27), ("answer_with", 1 << 25), ("crash", int(signal.SIGKILL))]
 )
 def test_what_has_no_room_beside_other_work_says_nothing_of_the_file(monkeypatch, reader, argument):
     """Else it would depend on the number of workers."""

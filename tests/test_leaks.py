@@ -289,20 +289,6 @@ def score_with(capsys: pytest.CaptureFixture[str], challenge: Path, submission: 
     return run(capsys, "score", "--challenge", challenge, "--submission", submission, "--output", output)
 
 
-def at_the_platform(
-    folder: Path, patch: pytest.MonkeyPatch, submission: Path, ground_truth: Path | None, own: Path | None = None
-) -> Path:
-    """Put everything where the platform has it; the folder that results are written to."""
-    (folder / "output").mkdir()
-    (folder / "input").symlink_to(submission)
-    patch.setattr(options, "INPUT", folder / "input")
-    patch.setattr(options, "OUTPUT", folder / "output")
-    patch.setattr(options, "GROUND_TRUTH", ground_truth or folder / "nowhere")
-    if own is not None:
-        patch.setattr(options, "OWN_GROUND_TRUTH", own)
-    return folder / "output"
-
-
 def test_every_test_that_the_page_names_is_there():
     tests = Path(__file__).parent
     named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", (tests.parent / "docs/security.md").read_text())
@@ -313,26 +299,21 @@ def test_every_test_that_the_page_names_is_there():
 # --- the ground truth -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("fault", ["empty", "denied"])
 def test_an_empty_ground_truth_is_the_organisers_fault_if_the_image_holds_only_the_demo(
-    demo, tmp_path, monkeypatch, capsys
+    demo, platform, monkeypatch, capsys, fault
 ):
-    (tmp_path / "empty/folder").mkdir(parents=True)
-    output = at_the_platform(tmp_path, monkeypatch, demo.submissions["finder"], tmp_path / "empty")
-    code, last = run(capsys, "score")
-    assert code == 3
-    assert "not about the submission" in last
-    assert list(output.iterdir()) == []
-
-
-def test_a_ground_truth_that_cannot_be_looked_into_is_the_organisers_fault(demo, tmp_path, monkeypatch, capsys):
     """An archive may keep the permissions of the organiser's folders, which the user of the image does not have."""
-    output = at_the_platform(tmp_path, monkeypatch, demo.submissions["finder"], demo.challenge, demo.challenge)
-    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may look into everything
-    code = cli.run(["score"])
-    first, last = capsys.readouterr().err.splitlines()
+    if fault == "empty":
+        (platform / GROUND_TRUTH / "folder").mkdir()
+    else:
+        monkeypatch.setattr(options, "GROUND_TRUTH", demo.challenge)
+        monkeypatch.setattr(options, "OWN_GROUND_TRUTH", demo.challenge)
+        monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may look into everything
+    code, (*before, last) = score(platform, demo.submissions["finder"], capsys)
     assert (code, last.partition(";")[0]) == (3, "The challenge itself has a fault")
-    assert "permission denied" in first
-    assert list(output.iterdir()) == []
+    assert fault == "empty" or "permission denied" in before[0]
+    assert list((platform / "output").iterdir()) == []
 
 
 DENIED = """
@@ -378,19 +359,20 @@ def test_a_folder_that_cannot_be_looked_into_is_the_organisers_fault(tmp_path, k
     assert before[0].startswith(line)
 
 
-def test_an_image_that_was_built_with_a_ground_truth_uses_it(demo, tmp_path, monkeypatch, capsys):
-    (tmp_path / "empty").mkdir()
-    own = Path(shutil.copytree(demo.challenge, tmp_path / "own"))
+def test_an_image_that_was_built_with_a_ground_truth_uses_it(demo, platform, monkeypatch, capsys):
+    own = Path(shutil.copytree(demo.challenge, platform / "own"))
     (own / "challenge.toml").write_text((own / "challenge.toml").read_text().replace("Demo: nuclei", "Nuclei"))
-    output = at_the_platform(tmp_path, monkeypatch, demo.submissions["finder"], tmp_path / "empty", own)
-    assert run(capsys, "score")[0] == 0
-    assert json.loads((output / "metrics.json").read_text())["challenge"]["name"] == "Nuclei of four patients"
+    monkeypatch.setattr(options, "OWN_GROUND_TRUTH", own)
+    assert score(platform, demo.submissions["finder"], capsys)[0] == 0
+    metrics = json.loads((platform / "output" / "metrics.json").read_text())
+    assert metrics["challenge"]["name"] == "Nuclei of four patients"
 
 
 @pytest.mark.parametrize("own", [Path(__file__).parents[1] / "ground_truth", None])
-def test_without_the_folder_of_the_platform_the_demo_is_scored(demo, tmp_path, monkeypatch, capsys, own):
-    at_the_platform(tmp_path, monkeypatch, demo.submissions["finder"], None, own or demo.challenge)
-    assert run(capsys, "score")[0] == 0
+def test_without_the_folder_of_the_platform_the_demo_is_scored(demo, platform, monkeypatch, capsys, own):
+    (platform / GROUND_TRUTH).rmdir()
+    monkeypatch.setattr(options, "OWN_GROUND_TRUTH", own or demo.challenge)
+    assert score(platform, demo.submissions["finder"], capsys)[0] == 0
 
 
 def test_a_hard_link_to_the_reference_is_refused(tmp_path, capsys):
