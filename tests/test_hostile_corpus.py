@@ -38,15 +38,15 @@ from evaluation.findings import catalogue
 from evaluation.findings.errors import InputFault
 
 ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
 PARTS = 4
 BY_NAME = {record.name: record for record in CORPUS}
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_hostile_submissions_are_refused_as_they_must_be(part: int) -> None:
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "hostile.run", "--part", f"{part}/{PARTS}"]
-    done = run_in_group(command, cpu_seconds=600, env=environment)
+    done = run_in_group(command, cpu_seconds=600, env=ENVIRONMENT)
     told = [json.loads(line) for line in done.stdout.splitlines()]
     ended = [line for line in told if "wrong" in line]
     assert [f"{line['name']}: {fault}" for line in ended for fault in line["wrong"]] == []
@@ -57,8 +57,7 @@ def test_hostile_submissions_are_refused_as_they_must_be(part: int) -> None:
 
 def test_more_memory_than_the_limit_is_not_to_be_had():
     code = "from hostile.run import prepare; prepare(); bytearray(3 << 30)"
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert ended.stderr.strip().endswith("MemoryError")
 
 
@@ -74,44 +73,29 @@ def test_names_of_hostile_submissions_are_different_and_their_codes_known():
     }
 
 
-@pytest.mark.parametrize("changes, told", [
-    ({"code": "not-json"}, "errors ['empty-polygon'], expected ['not-json']"),
-    ({"code": None}, "errors ['empty-polygon'], expected []"),
-    ({"warns": ("left-out",)}, "warnings [], expected ['left-out']"),
-    ({"says": "elephant"}, "'elephant' is in none of"),
-    ({"nuclei": 3}, "None nuclei, expected 3"),
+@pytest.mark.parametrize("expected, outcome, told", [
+    ({"code": "not-json"}, {}, "errors ['empty-polygon'], expected ['not-json']"),
+    ({"code": None}, {}, "errors ['empty-polygon'], expected []"),
+    ({"warns": ("left-out",)}, {}, "warnings [], expected ['left-out']"),
+    ({"says": "elephant"}, {}, "'elephant' is in none of"), ({"nuclei": 3}, {}, "None nuclei, expected 3"),
+    ({}, {"seconds": SECONDS + 0.5}, f"{SECONDS + 0.5} s"), ({}, {"crash": "KeyError"}, "KeyError"),
+    ({}, {"last": "a" * 1001}, "the last line has 1,001 characters"),
+    ({}, {"last": "a\x1b[31m"}, "a line of 6 characters, printable: False"),
 ])  # fmt: skip
-def test_the_judge_tells_what_is_not_as_expected(changes, told, tmp_path):
+def test_the_judge_tells_what_is_not_as_expected(expected, outcome, told, tmp_path):
     record = BY_NAME["json polygons without a vertex"]
-    outcome = check(record, tmp_path)
-    assert judge(record, outcome) == []
-    (wrong,) = judge(replace(record, **changes), outcome)
-    assert wrong.startswith(told)
-
-
-@pytest.mark.parametrize("changes, told", [
-    ({"seconds": SECONDS + 0.5}, f"{SECONDS + 0.5} s"),
-    ({"last": "a" * 1001}, "the last line has 1,001 characters"),
-    ({"last": "a\x1b[31m"}, "a line of 6 characters, printable: False"),
-    ({"crash": "KeyError"}, "KeyError"),
-])  # fmt: skip
-def test_the_judge_sees_time_and_length(changes, told, tmp_path):
-    record = BY_NAME["json polygons without a vertex"]
-    (wrong,) = judge(record, {**check(record, tmp_path), **changes})
+    found = check(record, tmp_path)
+    assert judge(record, found) == []
+    (wrong,) = judge(replace(record, **expected), {**found, **outcome})
     assert wrong.startswith(told)
 
 
 # --- a short run of the fuzzers, in a process of its own with a limit on memory; docs/development.md has long one -----
 
 
-PARENT = Path(__file__).parent.parent
-
-
 def test_mutated_files_are_read_or_refused_but_never_break_a_reader(tmp_path):
     command = [sys.executable, "-m", "fuzz", "--inputs", "150", "--workers", "1"]
-    paths = os.pathsep.join((str(PARENT), str(PARENT / "tests")))
-    environment = {**os.environ, "PYTHONPATH": paths}
-    done = run_in_group(command, cpu_seconds=600, cwd=tmp_path, env=environment)
+    done = run_in_group(command, cpu_seconds=600, cwd=tmp_path, env=ENVIRONMENT)
     assert done.stdout.endswith("0 failures\n"), done.stdout[-4000:] + done.stderr[-2000:]
 
 

@@ -127,8 +127,6 @@ READ = [
     ("every point of a MultiPoint is a nucleus of its own",
      [feature(spot([1, 2], [3, 4.5, 0]), id="m"), feature(spot(7, 8, kind="Point"), "Lymphocyte")], POINTS,
      {"points_xy": [[1, 2], [3, 4.5], [7, 8]], "class_id": [1, 1, 2], "source_id": ["m/1", "m/2", "2"]}),
-    ("points that repeat the first one are not dropped", [feature(spot([1, 2], [3, 4], [1, 2]))], POINTS,
-     {"points_xy": [[1, 2], [3, 4], [1, 2]]}),
     # --- GeoJSON: classes, ids and probabilities
     *(("the class is the classification, or an object type that is a class",
        [{"type": "Feature", "geometry": shape(), "properties": properties}], GEOJSON | WIDE, {"class_id": [class_id]})
@@ -139,7 +137,6 @@ READ = [
           ({"classification": {"name": "Epithelial"}, "objectType": "Lymphocyte"}, 1),
           ({"objectType": "lymphocyte"}, 2), ({"classification": None, "objectType": "lymphocyte"}, 2),
           ({"classification": {}, "objectType": "lymphocyte"}, 2),
-          ({"classification": {"name": None}, "objectType": "annotation"}, 0),
           ({"objectType": "annotation", "name": "Lymphocyte"}, 0), ({"objectType": ["lymphocyte"]}, 0),
           ({"type": "Lymphocyte"}, 2), ({"type": 7, "objectType": "annotation"}, 2),
           ({"type": "Lymphocyte", "classification": "epi"}, 1), ({"type": "Lymphocyte", "objectType": "epi"}, 1),
@@ -173,7 +170,6 @@ READ = [
       for content in ({"polygons": [polygon()]}, polygon() | {"type": "Polygon", "version": {}})),
     *(("the type may be missing, or that of one", content, POINTS_JSON, {"points_xy": [[1, 2]]})
       for content in ({"points": [point(1, 2)]}, point(1, 2) | {"type": "Point"})),
-    ("an empty list has no nuclei", polygons(), POLYGONS_JSON, {"class_id": []}),
     *(("units become pixels by the spacing", polygons(polygon()), POLYGONS_JSON | {"units": units, "spacing_um": 0.25},
        {"rings": [[[factor * x, factor * y] for x, y in TRIANGLE]]})
       for units, factor in (("px", 1), ("um", 4), ("mm", 4000))),
@@ -228,8 +224,7 @@ GEOJSON_IS = (
 PLATFORM_IS = "file of the platform. Write the file again in this format."
 KNOWN = "is not a class of this challenge; expected 'epi', 'epithelial' or 'lymphocyte'."
 OUTLINES_ARE = "expected 'Polygon' or 'MultiPolygon'. Write each nucleus as an outline, or leave the feature out."
-NO_NUMBERS = [None, 7, [], [1], "12", {"x": 1}, [None, 1], ["1", "2"], [True, 1], [1, False], [1e10, 0], [0, -1.1e9],
-              [[1], 2], [10**30, 1], [None] * 2]  # fmt: skip
+NO_NUMBERS = [None, 7, [1], "12", [None, 1], ["1", "2"], [True, 1], [0, -1.1e9], [[1], 2], [10**30, 1]]
 EMPTY = [
     shape([]), shape([], HOLE), spot(kind="Polygon"), spot(kind="MultiPolygon"), spot([RING], [], kind="MultiPolygon"),
 ]  # fmt: skip
@@ -243,24 +238,19 @@ REFUSED = [  # how the lines begin, behind the name of the file
         ({}, "an empty object"), (7, "the value '7'"), ('"text"', "the value '\"text\"'"))),
     *((content, POLYGONS_JSON, [f"[wrong-format] {got}; expected a 'Multiple polygons' {PLATFORM_IS}"])
       for content, got in (
-          ({"type": "Multiple points", "points": []}, "an object of the type 'Multiple points'"),
           ({"type": "Multiple points", "polygons": []}, "an object of the type 'Multiple points'"),
-          ({"type": "FeatureCollection", "features": []}, "an object of the type 'FeatureCollection'"),
           ({"type": "Polygon", "coordinates": []}, "an object of the type 'Polygon'"),
           ({"type": "Multiple polygons"}, "a 'Multiple polygons' file without its list"),
           ({"polygons": {}}, "a 'Multiple polygons' file without its list"), ([polygon()], "a list"),
           (7, "the value '7'"))),
-    *((content, POINTS_JSON, ["[wrong-format] "]) for content in (
-        polygons(), [[1, 2, 0]], {"type": "Point", "coordinates": [1, 2]}, {"007.tiff": [[1, 2, 0]]})),
+    (polygons(), POINTS_JSON, ["[wrong-format] "]),
     # --- shapes
     ([feature(), *map(feature, EMPTY)], GEOJSON, [f"[empty-polygon] feature {number}" for number in range(2, 7)]),
     (polygons(polygon(), polygon([])), POLYGONS_JSON, ["[empty-polygon] polygon 2"]),
     *(([feature(geometry)], GEOJSON, [f"[invalid-annotation] feature 1: {got}"]) for geometry, got in (
         (spot([1, 2], [3, 4], kind="Polygon"), "the coordinates of a 'Polygon' are '[[1, 2], [3, 4]]'"),
-        ({"type": "Polygon", "coordinates": 7}, "the coordinates of a 'Polygon' are '7'"),
         ({"type": "Polygon", "coordinates": [{}]}, "the coordinates of a 'Polygon' are '[{}]'"),
         ({"type": "Polygon"}, "the coordinates of a 'Polygon' are 'null'"),
-        ({"type": "MultiPolygon", "coordinates": [7]}, "the coordinates of a 'MultiPolygon' are '[7]'"),
         ({"type": "MultiPolygon", "coordinates": [[7]]}, "the coordinates of a 'MultiPolygon' are '[[7]]'"),
         ({"type": "GeometryCollection"}, "the geometries of a collection are 'null'"),
         ({"type": "GeometryCollection", "geometries": [7]}, "'7' as a geometry"),
@@ -297,14 +287,12 @@ REFUSED = [  # how the lines begin, behind the name of the file
       for kind in ("Neoplastic", 3)),
     (polygons(polygon(), polygon(name="epithelia"), polygon(name="epithelia")), POLYGONS_JSON,
      [f"[unknown-class] polygon 2, polygon 3: 'epithelia' {KNOWN} Did you mean 'epithelial'?"]),
-    (points(point(1, 2, name="Points 1")), POINTS_JSON | ONE, ["[unknown-class] point 1"]),
     *((content, options, [f"[invalid-probability] {place} 2"])
-      for value in (-0.1, 1.5, 1e300, "0.5", True, [0.5], {}) for content, options, place in (
+      for value in (-0.1, 1.5, "0.5", True, [0.5]) for content, options, place in (
           ([feature(properties={"probability": 1}), feature(properties={"probability": value})], GEOJSON, "feature"),
           (polygons(polygon(probability=1), polygon(probability=value)), POLYGONS_JSON, "polygon"))),
     ([feature(cls="ROI"), feature(properties={"probability": 0}), feature()], GEOJSON | {"skipped": ["roi"]},
      ["[missing-probability] feature 3"]),
-    (polygons(polygon(probability=1), polygon(probability=None)), POLYGONS_JSON, ["[missing-probability] polygon 2"]),
     # --- limits
     *((content, options | {"limits": {limit: number}},
        [f"[too-large] more than {number} {what}; expected at most {number}. "])
@@ -312,7 +300,6 @@ REFUSED = [  # how the lines begin, behind the name of the file
           ([feature(), feature()], GEOJSON, "vertices_per_file", 7, "vertices"),
           ([feature(), feature()], GEOJSON, "instances_per_case", 1, "features or nuclei"),
           (polygons(polygon(), polygon()), POLYGONS_JSON, "vertices_per_file", 5, "vertices"))),
-    (polygons(polygon(), polygon()), POLYGONS_JSON | {"limits": {"instances_per_case": 1}}, ["[too-large] "]),
     ([feature(spot(*[[1, 1]] * 5))], POINTS | {"limits": {"instances_per_case": 4}},
      ["[too-large] more than 4 features or nuclei"]),
     (json.dumps(MEASURED).replace("6.5", "NaN"), GEOJSON, ["[invalid-coordinate]"]),
