@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections import Counter as Counted
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_format import small_document, toml, write_rules
+from every_format import small_document, write_rules
 from frozen_demo import copy_frozen_demo
 
 import evaluation.leaderboard.teams as teams_module
@@ -26,10 +27,14 @@ from evaluation.instances.labels import instances_from_labels
 from evaluation.leaderboard import ranked_table
 from evaluation.leaderboard.board import build_board, score_and_rank
 from evaluation.leaderboard.rules import load_ranked
+from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.teams import challenge_key, score_teams
 from evaluation.ranking.methods import SCORE_ROUNDING, rank_values
 from evaluation.ranking.stability import undrawn
+from evaluation.report.html import page_html
+from evaluation.report.leaderboard import leaderboard_page
+from evaluation.report.page import Cell, Figure, Page, Table, Text
 from evaluation.report.studies import audit_page
 from evaluation.report.terminal import page_renderables
 from evaluation.results.documents import as_json
@@ -89,7 +94,11 @@ def run(folder: Path, output: str = "out", **given: Any) -> Audit:
     return audit_challenge(*make(folder, **given), folder / output, workers=1)
 
 
-def challenge_of(**tables: Any) -> Challenge:
+def challenge_of(*columns: str, **tables: Any) -> Challenge:
+    """Ranked by other columns than PQ, if there are any."""
+    if columns:
+        given = [{"path": path, "direction": "descending"} for path in columns]
+        tables["ranking"] = document()["ranking"] | {"columns": given}
     cases = tuple(Case(case, group, *SHAPE) for case, (group, _) in CASES.items())
     return Challenge.build({**document(**tables), "cases": cases})
 
@@ -104,8 +113,8 @@ def audit_scores(teams: Any, dimensions: Any, settings: Any, scores: Any, publis
     return audit_positions(teams, dimensions, settings, position, position, published=published)
 
 
-def plan_of(**audit: Any) -> Any:
-    challenge = challenge_of(audit=audit)
+def plan_of(*, challenge: Challenge | None = None, **tables: Any) -> Any:
+    challenge = challenge or challenge_of(**tables)
     assert challenge.ranking is not None
     return plan_audit(challenge, challenge.ranking)
 
@@ -267,49 +276,32 @@ def test_the_table_of_the_page_can_be_read(tmp_path: Path) -> None:
     assert plan.challenge.audit.methods == ("sum_of_ranks", "test_then_rank")
 
 
-def test_label_images_have_no_overlap_to_vary() -> None:
-    assert [(run.overlap, run.ignore) for run in plan_of().runs] == [("keep", "none")]
-
-
 def test_a_unit_that_is_another_by_another_name_is_left_out() -> None:
     challenge = challenge_of()
-    assert challenge.ranking is not None
-    alone = challenge.model_copy(update={"cases": tuple(replace(case, group=case.name) for case in challenge.cases)})
-    together = challenge.model_copy(update={"cases": tuple(replace(case, group="P") for case in challenge.cases)})
-    one = challenge.model_copy(update={"cases": challenge.cases[:1]})
-    assert plan_audit(alone, challenge.ranking).units == ("group_mean", "pooled")
-    assert plan_audit(together, challenge.ranking).units == ("group_mean", "case_mean")
-    assert plan_audit(one, challenge.ranking).units == ("group_mean",)
+    for cases, units in (
+        (tuple(replace(case, group=case.name) for case in challenge.cases), ("group_mean", "pooled")),
+        (tuple(replace(case, group="P") for case in challenge.cases), ("group_mean", "case_mean")),
+        (challenge.cases[:1], ("group_mean",)),
+    ):
+        assert plan_of(challenge=challenge.model_copy(update={"cases": cases})).units == units
 
 
-def test_a_rule_under_which_a_column_has_no_value_is_left_out_and_told() -> None:
+def test_a_rule_under_which_a_column_has_no_value_or_no_other_one_is_left_out_and_told() -> None:
     aware = {"name": "aware", "rule": "iou_above", "threshold": 0.5, "class_aware": True, "ties": "first_pixel"}
-    ranking = document()["ranking"] | {
-        "columns": [{"path": "classification.accuracy.pooled", "direction": "descending"}]
-    }
-    metrics = {"families": ["detection", "classification"], "boundary": "open"}
-    challenge = challenge_of(audit={"matching": [aware]}, ranking=ranking, metrics=metrics)
-    assert challenge.ranking is not None
-    plan = plan_audit(challenge, challenge.ranking)
+    families = {"boundary": "open", "families": ["detection", "classification", "objects"]}
+    of_classes = challenge_of("classification.accuracy.pooled", audit={"matching": [aware]}, metrics=families)
+    plan = plan_of(challenge=of_classes)
     assert [rule for rule, _ in plan.columns] == ["iou"] * 3
     assert any("aware is left out" in note for note in plan.notes)
-    listed = challenge_of(audit={"matching": [aware]})
-    assert listed.ranking is not None
-    assert {rule for rule, _ in plan_audit(listed, listed.ranking).columns} == {"iou", "aware"}
-
-
-def test_columns_that_no_matching_rule_changes_are_not_ranked_under_several() -> None:
-    ranking = document()["ranking"] | {"columns": [{"path": "objects.dice.pooled", "direction": "descending"}]}
-    metrics = {"families": ["detection", "objects"], "boundary": "open"}
-    challenge = challenge_of(ranking=ranking, metrics=metrics)
-    assert challenge.ranking is not None
-    plan = plan_audit(challenge, challenge.ranking)
+    assert {rule for rule, _ in plan_of(audit={"matching": [aware]}).columns} == {"iou", "aware"}
+    plan = plan_of(challenge=challenge_of("objects.dice.pooled", metrics=families))
     assert len(plan.columns) == 1
     assert any("no column" in note for note in plan.notes)
 
 
 def test_overlap_and_ignore_rules_that_contradict_each_other_are_left_out_and_told() -> None:
-    plan = plan_of(overlap=["ignore", "last"])
+    assert [(run.overlap, run.ignore) for run in plan_of().runs] == [("keep", "none")]  # label images have no overlap
+    plan = plan_of(audit={"overlap": ["ignore", "last"]})
     assert {run.overlap for run in plan.runs} == {"keep", "last"}
     assert any("Overlap ignore" in note for note in plan.notes)
 
@@ -318,12 +310,14 @@ def test_overlap_and_ignore_rules_that_contradict_each_other_are_left_out_and_to
     ({"thresholds": [i / 2000 for i in range(1, 1000)]}, "audit"),
     ({"ignore": ["clip"]}, "audit.ignore"),
     ({"matching": [document()["matching"]["rules"][0]]}, "audit.matching"),
+    ({"threshold": [0.5]}, "audit.threshold"),
 ])  # fmt: skip
 def test_lists_that_contradict_the_challenge_are_refused(audit: Any, where: str) -> None:
     with pytest.raises(ChallengeBroken) as caught:
-        plan_of(**audit)
+        plan_of(audit=audit)
     (finding,) = caught.value.findings
-    assert (finding.code, finding.where) == ("contradictory-rules", f"challenge.toml: {where}")
+    code = "unknown-key" if where == "audit.threshold" else "contradictory-rules"
+    assert (finding.code, finding.where) == (code, f"challenge.toml: {where}")
 
 
 def test_absolute_is_refused_for_several_columns(demo: tuple[Path, list[Any], Any]) -> None:
@@ -331,18 +325,11 @@ def test_absolute_is_refused_for_several_columns(demo: tuple[Path, list[Any], An
         audit_views(demo[1], AuditRules(methods=("absolute",)))
 
 
-def test_unknown_keys_of_the_audit_are_refused() -> None:
-    with pytest.raises(ChallengeBroken, match="unknown-key"):
-        challenge_of(audit={"threshold": [0.5]})
-
-
 def test_numbers_of_nuclei_have_nothing_to_match_or_overlap() -> None:
     column = {"path": "counting.r2.pooled", "direction": "descending"}
     side, ranking = {"format": "counts_csv", "files": "counts.csv"}, document()["ranking"] | {"columns": [column]}
     rules = small_document(side, classes=["a", "b"], families=["counting"], unit="group", ranking=ranking)
-    challenge = Challenge.build({**rules, "cases": challenge_of().cases})
-    assert challenge.ranking is not None
-    plan = plan_audit(challenge, challenge.ranking)
+    plan = plan_of(challenge=Challenge.build({**rules, "cases": challenge_of().cases}))
     assert [(run.overlap, run.ignore) for run in plan.runs] == [("none", "none")]
     assert list(plan.columns.values()) == [("counting.r2.pooled",)]
 
@@ -361,46 +348,36 @@ class Counter:
         self.runs += 1
         return score_then(*arguments, **options)
 
+    def since(self) -> int:
+        """How many since the last time that this was asked."""
+        runs, self.runs = self.runs, 0
+        return runs
 
-def test_a_second_audit_scores_nothing_and_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+
+def test_what_did_not_change_is_not_scored_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scored = Counter(monkeypatch)
     first = run(tmp_path, audit=FEW)
-    assert scored.runs == len(TEAMS)
+    assert scored.since() == len(TEAMS)
     assert audit_json(run(tmp_path, audit=FEW)) == audit_json(first)
-    assert scored.runs == len(TEAMS)
     more = run(tmp_path, audit=FEW | {"methods": ["rank_then_aggregate", "median_of_ranks"]})  # they ask for no scores
     assert {of.name: of.values for of in more.dimensions}["method"][0] == "sum_of_ranks"
-    assert scored.runs == len(TEAMS)
-
-
-def test_an_interrupted_audit_goes_on_and_what_changed_is_scored_again(tmp_path, monkeypatch):
-    scored = Counter(monkeypatch)
-    first = run(tmp_path, audit=FEW)
+    assert scored.since() == 0
     kept = sorted((tmp_path / "out/scores").rglob("scores.json"))
     assert len(kept) == 3
     kept[0].unlink()
     kept[1].write_text(kept[1].read_text()[:-20])
     kept[2].write_text(kept[2].read_text().replace('"overall": [\n    0', '"overall": [\n    1'))
-    scored.runs = 0
     assert audit_json(run(tmp_path, audit=FEW)) == audit_json(first)
-    assert scored.runs == 3
+    assert scored.since() == 3
     changed = run(tmp_path, audit=FEW, teams=TEAMS | {"few": lambda number: squares(number)})
-    assert scored.runs == 3 + 1
-    assert changed.places[0].name == "few"
+    assert (scored.since(), changed.places[0].name) == (1, "few")
     other = run(tmp_path, audit=FEW | {"thresholds": [0.7]})  # other numbers of the same result
-    assert scored.runs == 4 + 3
-    assert {of.value for varied in other.varied if varied.name == "threshold" for of in varied.values} == {
-        "as written",
-        "0.7",
-    }
-
-
-def test_another_reference_is_another_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scored = Counter(monkeypatch)
-    run(tmp_path, audit=FEW)
+    assert scored.since() == 3
+    tried = {of.value for varied in other.varied if varied.name == "threshold" for of in varied.values}
+    assert tried == {"as written", "0.7"}
     (tmp_path / "challenge/reference/a.tif").write_bytes(write_label_tiff(instances_from_labels(squares(1))))
     audit_challenge(tmp_path / "challenge", tmp_path / "submissions", tmp_path / "out", workers=1)
-    assert scored.runs == 2 * 3
+    assert scored.since() == 3
 
 
 def test_a_rejected_team_is_looked_at_and_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,10 +408,10 @@ def test_numbers_of_the_audit_do_not_depend_on_the_names_of_the_teams(held: tupl
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_answers_first_and_writes_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_answers_first_and_writes_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     challenge, submissions = make(tmp_path, audit=FEW)
     out = tmp_path / "out"
-    arguments = ["--challenge", challenge, "--submissions", submissions, "--output", out, "--workers", 1]
+    arguments = ["--challenge", challenge, "--submissions", submissions, "--output", out, "--workers", 1, "--report"]
     assert cli.run(["audit", *map(str, arguments)]) == 0
     printed = capsys.readouterr().out
     assert "The first rank of 'narrow' holds under all rules that were tried" in printed.splitlines()[0]
@@ -448,14 +425,7 @@ def test_the_command_answers_first_and_writes_two_files(tmp_path: Path, capsys: 
     for team in document["teams"]:
         places = Counted(float(row["position"]) for row in rows if row["team"] == team["name"])
         assert {of["place"]: of["variants"] for of in team["places"]} == places
-
-
-def test_the_command_refuses_a_challenge_without_a_ranking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    challenge, submissions = make(tmp_path)
-    (challenge / "challenge.toml").write_text(toml({k: v for k, v in document().items() if k != "ranking"}))
-    arguments = ["--challenge", challenge, "--submissions", submissions, "--output", tmp_path / "out"]
-    assert cli.run(["audit", *map(str, arguments)]) == 3
-    assert "[no-ranking]" in capsys.readouterr().err
+    assert (out / "audit.html").read_text() == page_html(audit_page(document))
 
 
 def rendered(found: Audit) -> str:
@@ -480,48 +450,26 @@ def test_hostile_names_reach_the_terminal_as_plain_text() -> None:
 
 # --- scores that are known: Table 1 of "lessons from MoNuSAC 2020" ----------------------------------------------------
 
-BORDER_AND_MATCHING = (Dimension("border", ("removed", "dilated")), Dimension("matching", ("strict", "centroid")))
 
-
-@pytest.fixture(scope="module")
-def table_1(shared_data: Path) -> Audit:
-    tables = json.loads((shared_data / "lessons_from_monusac_tables.json").read_text())
-    assert tables["conditions"] == [
-        f"border-{b} {m}" for m in ("strict-iou", "centroid") for b in ("removed", "dilated")
-    ]
-    scores = np.array([tables["table1_pq_patient_mean"][condition] for condition in tables["conditions"]])
-    return audit_scores(tables["teams"], BORDER_AND_MATCHING, [[0, 0], [1, 0], [0, 1], [1, 1]], scores)
-
-
-def test_table_1_has_the_published_ranks(table_1: Audit) -> None:
-    assert table_1.position.tolist() == [[2, 3, 4, 1], [1, 2, 4, 3], [1, 3, 4, 2], [1, 2, 4, 3]]
-
-
-def test_nobody_can_defend_the_first_place_of_table_1(table_1: Audit) -> None:
-    assert table_1.verdict == "no"
-    assert table_1.answer == (
-        "The first rank of 'Team 1' cannot be defended: it is first in 3 of 4 variants.",
-        "'Team 4' is first in 1 of 4.",
-    )
-
-
-def test_the_border_moves_the_order_of_table_1_more_than_the_matching_rule(table_1: Audit) -> None:
+def test_the_border_moves_the_order_of_the_published_table_1_more_than_the_matching_rule(shared_data: Path) -> None:
     """Worked by hand: removed to dilated turns 1-4 and 2-4 of six pairs, with centroids 2-4 only; strict to
     centroids turns 1-4, with dilated borders nothing. Each moves the first rank in one of two comparisons.
     """
-    border, matching = table_1.effects
+    tables = json.loads((shared_data / "lessons_from_monusac_tables.json").read_text())
+    settings = list(product(("strict-iou", "centroid"), ("removed", "dilated")))
+    scores = np.array([tables["table1_pq_patient_mean"][f"border-{border} {rule}"] for rule, border in settings])
+    dimensions = (Dimension("matching", ("strict-iou", "centroid")), Dimension("border", ("removed", "dilated")))
+    found = audit_scores(tables["teams"], dimensions, list(product((0, 1), (0, 1))), scores)
+    assert found.position.tolist() == [[2, 3, 4, 1], [1, 2, 4, 3], [1, 3, 4, 2], [1, 2, 4, 3]]
+    assert found.verdict == "no"
+    assert found.answer == (
+        "The first rank of 'Team 1' cannot be defended: it is first in 3 of 4 variants.",
+        "'Team 4' is first in 1 of 4.",
+    )
+    matching, border = found.effects
     assert (border.comparisons, matching.comparisons) == (2, 2)
     assert (border.pairs_changed, matching.pairs_changed) == pytest.approx((1.5 / 6, 0.5 / 6))
     assert (border.first_changes, matching.first_changes) == (1, 1)
-    assert {(varied.name, of.value): of.first for varied in table_1.varied for of in varied.values} == {
-        ("border", "removed"): (("Team 1", 0.5), ("Team 4", 0.5)),
-        ("border", "dilated"): (("Team 1", 1.0),),
-        ("matching", "strict"): (("Team 1", 0.5), ("Team 4", 0.5)),
-        ("matching", "centroid"): (("Team 1", 1.0),),
-    }
-    assert [(team.name, team.places[0][0], team.places[-1][0]) for team in table_1.places] == [
-        ("Team 1", 1, 2), ("Team 4", 1, 3), ("Team 2", 2, 3), ("Team 3", 4, 4)
-    ]  # fmt: skip
 
 
 # --- against slow and independent versions ----------------------------------------------------------------------------
@@ -536,7 +484,7 @@ def random_audit(seed: int, teams: int = 6) -> tuple[Audit, Any]:
     return audit_scores([f"t{i}" for i in range(teams)], dimensions, settings, scores, published=4), settings
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_effects_and_shares_are_those_of_plain_loops(seed: int) -> None:
     found, settings = random_audit(seed)
     p = np.where(np.isnan(found.position), np.inf, found.position)
@@ -609,15 +557,157 @@ def test_equal_variants_are_refused() -> None:
         audit_positions(["A"], ONE, [[0], [0]], np.ones((2, 1)), np.ones((2, 1)))
 
 
-@pytest.mark.parametrize("teams", [["few"], ["few", "twin"], []], ids=["one", "two equal", "none that can be read"])
-@pytest.mark.parametrize("cases", [CASES, {"a": ("P1", 6)}], ids=["four cases", "one case"])
-def test_few_teams_and_one_group_crash_nothing(tmp_path: Path, teams: list[str], cases: Any) -> None:
+@pytest.mark.parametrize("teams, cases, verdict", [
+    (["few"], {"a": ("P1", 6)}, "one-team"), (["few", "twin"], CASES, "shared"), ([], CASES, "no-teams"),
+])  # fmt: skip
+def test_few_teams_and_one_group_crash_nothing(tmp_path: Path, teams: list[str], cases: Any, verdict: str) -> None:
     chosen = dict.fromkeys(teams, TEAMS["few"]) or {"broken": TEAMS["few"]}
     challenge, submissions = make(tmp_path, teams=chosen, cases=cases)
     if not teams:
         (submissions / "broken/a.tif").write_bytes(b"no image")
     found = audit_challenge(challenge, submissions, tmp_path / "out", workers=1)
-    assert found.verdict == {0: "no-teams", 1: "one-team", 2: "shared"}[len(teams)]
+    assert found.verdict == verdict
     assert rendered(found)
     json.loads(audit_json(found), parse_constant=pytest.fail)
     assert len(found.unranked) == (not teams)
+
+
+# --- the page of an audit: every number on it is one of audit.json, or counted from it by hand here -------------------
+
+NAN = float("nan")
+IDENTITY = {"name": "Made", "version": "1", "hash": "00"}
+
+# Rules of a made challenge, the first value of each its own. A leads but where the last nucleus wins; there C wins if
+# the matching is loose. D is not ranked where both are changed.
+RULES = (Dimension("matching", ("strict", "loose"), "strict"), Dimension("overlap", ("none", "last"), "none"))
+SETTINGS = [[0, 0], [0, 1], [1, 0], [1, 1]]
+PLACES = [[1, 2, 3, 4], [2, 1, 3, 4], [1, 2, 2, 4], [2, 3, 1, NAN]]
+
+
+def document_of(audit: Audit) -> dict[str, Any]:
+    """What audit.json holds, read back."""
+    found: dict[str, Any] = json.loads(as_json(audit_document(audit)), parse_constant=pytest.fail)
+    return found
+
+
+def made(places: Any = PLACES, names: Any = ("A", "B", "C", "D"), better: Any = None, **more: Any) -> dict[str, Any]:
+    position = np.array(places, float)
+    audit = audit_positions(names, RULES, SETTINGS, position, position, published=0, better=better)
+    return document_of(replace(audit, identity=IDENTITY, **more))
+
+
+def part(page: Page, anchor: str) -> Any:
+    """The table or figure with an anchor."""
+    (found,) = (b for section in page.sections for b in section.blocks if getattr(b, "anchor", "") == anchor)
+    return found
+
+
+def values_of(row: tuple[Any, ...]) -> list[Any]:
+    return [cell.value if isinstance(cell, Cell) else cell for cell in row]
+
+
+def test_the_answer_stands_first_and_looks_like_what_it_is() -> None:
+    document = made()
+    first = audit_page(document).sections[0].blocks[0]
+    assert first == Text(tuple(document["first_place"]["answer"]), "bad")
+    assert first.paragraphs[0].startswith("The first rank of 'A' cannot be defended: it is first in 2 of 4 variants")
+    always = made([[1, 2, 3, 4]] * 4, better={("A", name) for name in "BCD"})
+    assert audit_page(always).sections[0].blocks[0] == Text(tuple(always["first_place"]["answer"]), "good")
+
+
+def test_the_tables_are_counted_by_hand() -> None:
+    """A, B and C are first in 2, 1 and 1 variants; D has no place in one. Effects stand from the strongest to the
+    weakest: of six pairs matching turns B-C; and A-B, A-C and B-C where the last nucleus wins. Overlap turns A-B; and
+    A-C and B-C where matching is loose, with another first place both times.
+    """
+    page = audit_page(made())
+    teams, effects, varied = (
+        [values_of(row) for row in part(page, of).rows] for of in ("audit-teams", "effects", "varied")
+    )
+    assert teams == [
+        ["A", 1, 1, 2, 0.5, 2, 0],
+        ["B", 2, 1, 1, 0.25, 1, 0],
+        ["C", 3, 1, 1, 0.25, 1, 0],
+        ["D", 4, 4, 0, 0, 0, 1],
+    ]
+    assert [row[:2] for row in effects] == [["matching", 1], ["overlap", 2]]
+    assert [row[2] for row in effects] == pytest.approx([(1 / 6 + 3 / 6) / 2, (1 / 6 + 2 / 6) / 2], abs=1e-6)
+    assert varied == [
+        ["matching", "strict (own)", 2, "A 50 % and B 50 %"],
+        ["matching", "loose", 2, "A 50 % and C 50 %"],
+        ["overlap", "none (own)", 2, "A 100 %"],
+        ["overlap", "last", 2, "B 50 % and C 50 %"],
+    ]
+
+
+def of_thresholds(places: Any, names: str = "AB", **more: Any) -> dict[str, Any]:
+    """The audit of places under as many thresholds, the first one that of the challenge."""
+    position = np.array(places, float)
+    values = tuple(f"0.{number}" for number in range(1, len(position) + 1))
+    settings = [[number] for number in range(len(position))]
+    dimension = (Dimension("threshold", values, values[0]),)
+    return document_of(audit_positions(tuple(names), dimension, settings, position, position, published=0, **more))
+
+
+def test_the_effect_of_a_rule_counts_boards_on_which_all_teams_share_a_place() -> None:
+    """Of three pairs of teams none, all and all stand otherwise."""
+    (effect,) = of_thresholds([[1, 2, 3], [1, 2, 3], [1, 1, 1]], "ABC")["effects"]
+    assert effect["first_changes"] == 2
+    assert effect["pairs_changed"] == pytest.approx(2 / 3, abs=1e-6)
+
+
+def test_shared_first_places_are_counted_in_parts() -> None:
+    document = of_thresholds([[1, 2], [1, 1], [1, 1], [2, 1]])
+    parts = [(of["first"], of["first_alone"], of["first_share"]) for of in document["teams"]]
+    assert parts == [(3, 1, 0.5), (3, 1, 0.5)]
+    assert "'B' is first in 3 (shared in 2) of 4" in document["first_place"]["answer"][1]
+
+
+def test_nothing_is_green_without_a_test() -> None:
+    for better, verdict, tone in (
+        (None, "untested", "warning"), (set(), "undecided", "warning"), ({("B", "A")}, "undecided", "warning"),
+        ({("B", "A"), ("A", "B")}, "yes", "good"),
+    ):  # fmt: skip
+        document = of_thresholds([[1, 2], [1, 2]], better=better)
+        assert document["first_place"]["defended"] == verdict
+        blocks = audit_page(document).sections[0].blocks
+        assert next(block for block in blocks if isinstance(block, Text)).tone == tone
+
+
+def test_one_team_and_no_team_have_a_page() -> None:
+    one = made([[1]] * 4, ["A"])
+    assert len(part(audit_page(one), "audit-teams").rows) == 1
+    nobody = made(np.empty((4, 0)), [], unranked=[Unranked("A", "no-value", "no rank in any variant")])
+    page = audit_page(nobody)
+    assert [row[0] for row in part(page, "unranked").rows] == ["A"]
+    for found in (one, nobody):
+        assert page_html(audit_page(found)).startswith("<!DOCTYPE html>")
+
+
+def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
+    from boards import SEPARATE, ranked, table_of
+
+    from evaluation.leaderboard.document import leaderboard_document
+
+    board: Mapping[str, Any] = leaderboard_document(ranked(table_of([SEPARATE]))) | {"challenge": IDENTITY}
+    page = leaderboard_page(board, audit=made())
+    assert "effects" in {block.anchor for s in page.sections for block in s.blocks if isinstance(block, Table)}
+    blocks = [block for section in page.sections for block in section.blocks]
+    known = [block.anchor for block in blocks if isinstance(block, Table | Figure)]
+    assert len(set(known)) == len(known)
+    assert Text(tuple(made()["first_place"]["answer"]), "bad") in blocks
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
+def test_the_page_is_accessible_and_fits(browser, tmp_path: Path, width, scheme) -> None:
+    names = ["<img src=x onerror=alert(1)>", "<b>B</b>", "'C' & \u202eco", "D" * 120]
+    path = tmp_path / "audit.html"
+    path.write_text(page_html(audit_page(made(names=names))), encoding="utf-8")
+    with browser.open(path, width=width, scheme=scheme) as opened:
+        opened.check()
+        opened.screenshot("audit")
+        assert names[0] in opened.page.locator("#audit-teams").inner_text()
+        assert opened.page.locator("img[src=x]").count() == 0

@@ -89,28 +89,20 @@ def test_numbers_are_the_upper_bits_of_the_words_of_pcg():
     assert RandomIntegers(seed=2020, stream=1).below(bounds).ravel().tolist() == expected
 
 
-def test_the_draw_of_a_seed_never_changes():
-    groups = np.array([0, 0, 0, 1, 2, 2])
+def test_the_draw_of_a_seed_never_changes_and_another_seed_draws_other_samples():
+    groups, other = np.array([0, 0, 0, 1, 2, 2]), {"samples": 4, "seed": 2, "stages": "groups"}
     assert drawn_cases(groups, samples=4, seed=1, stages="groups").tolist() == FROZEN_GROUPS
     assert drawn_cases(groups, samples=4, seed=1, stages="groups_and_cases").tolist() == FROZEN_CASES
-
-
-def test_another_seed_draws_other_samples():
-    groups = np.arange(10)
-    assert (
-        drawn_cases(groups, samples=20, seed=1, stages="groups")
-        != drawn_cases(groups, samples=20, seed=2, stages="groups")
-    ).any()
+    assert drawn_cases(groups, **other).tolist() != FROZEN_GROUPS
 
 
 @pytest.mark.parametrize("stages", STAGES)
 def test_samples_drawn_in_blocks_are_those_drawn_at_once(stages, monkeypatch):
     groups = np.repeat(np.arange(5), [1, 3, 2, 2, 4])
     at_once = drawn_cases(groups, samples=60, seed=3, stages=stages)
-    monkeypatch.setattr(intervals, "SAMPLES_AT_ONCE", 7)
-    assert (drawn_cases(groups, samples=60, seed=3, stages=stages) == at_once).all()
-    monkeypatch.setattr(intervals, "ENTRIES_AT_ONCE", 1)
-    assert (drawn_cases(groups, samples=60, seed=3, stages=stages) == at_once).all()
+    for name, value in (("SAMPLES_AT_ONCE", 7), ("ENTRIES_AT_ONCE", 1)):
+        monkeypatch.setattr(intervals, name, value)
+        assert (drawn_cases(groups, samples=60, seed=3, stages=stages) == at_once).all()
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=8), st.integers(0, 2**32 - 1), st.randoms())
@@ -292,48 +284,26 @@ def test_rounding_is_no_difference():
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("stages", STAGES)
-def test_equal_groups_have_an_interval_of_no_width(method, stages):
-    table = table_of([1, 1, 2, 1], [3, 3, 6, 3])
-    columns = [Column(0, unit) for unit in UNITS]
-    for interval in bootstrap(table, np.array([0, 1, 1, 2]), columns, evaluate, rules_of(method=method, stages=stages)):
-        assert (interval.low, interval.high) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+def test_equal_or_few_groups_and_those_without_a_value(method):
+    def intervals_of(found, nuclei, groups, *columns, **how):
+        return bootstrap(table_of(found, nuclei), np.array(groups), columns, evaluate, rules_of(method=method, **how))
 
-
-@pytest.mark.parametrize("method", METHODS)
-def test_one_group_has_no_interval(method):
-    columns = [Column(0, "pooled"), Column(0, "case")]
-    found = bootstrap(table_of([1, 2], [3, 3]), np.array([0, 0]), columns, evaluate, rules_of(method=method))
-    assert found == (Interval(None, None, "one-group"),) * 2
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_two_groups_span_their_interval(method):
-    """The samples are the first twice (a quarter), both (a half), the second twice (a quarter)."""
-    (found,) = bootstrap(
-        table_of([1, 3], [4, 4]), np.array([0, 1]), [Column(0, "group")], evaluate, rules_of(method=method)
-    )
-    assert found == Interval(0.25, 0.75)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_column_without_a_value_has_no_interval(method):
-    table = table_of([0, 0, 0], [0, 0, 0])
-    columns = [Column(0, "group"), Column(1, "group")]
-    recall, filled = bootstrap(table, np.arange(3), columns, evaluate, rules_of(method=method))
-    assert recall == Interval(None, None, "undefined")
-    assert filled == Interval(0, 0)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_column_that_many_samples_do_not_have_has_no_interval(method):
-    """Only some of 12 groups have a value. Two: one sample in nine has neither. Four: one in 130."""
+    of_groups = Column(0, "group")
+    for stages in STAGES:
+        columns = [Column(0, unit) for unit in UNITS]
+        for of in intervals_of([1, 1, 2, 1], [3, 3, 6, 3], [0, 1, 1, 2], *columns, stages=stages):
+            assert (of.low, of.high) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    one = intervals_of([1, 2], [3, 3], [0, 0], Column(0, "pooled"), Column(0, "case"))
+    assert one == (Interval(None, None, "one-group"),) * 2
+    # the samples are the first twice (a quarter), both (a half), the second twice (a quarter)
+    assert intervals_of([1, 3], [4, 4], [0, 1], of_groups) == (Interval(0.25, 0.75),)
+    nothing = intervals_of([0, 0, 0], [0, 0, 0], [0, 1, 2], of_groups, Column(1, "group"))
+    assert nothing == (Interval(None, None, "undefined"), Interval(0, 0))
+    # only some of 12 groups have a value. Two: one sample in nine has neither. Four: one in 130
     for groups_with_value, reason in ((2, "often-undefined"), (4, None)):
         nuclei = np.where(np.arange(12) < groups_with_value, 10, 0)
-        table = table_of(nuclei * np.arange(12) // 12, nuclei)
-        (found,) = bootstrap(table, np.arange(12), [Column(0, "group")], evaluate, rules_of(2000, method=method))
-        assert found.reason == reason
-        assert (found.low is None) == (reason is not None)
+        (of,) = intervals_of(nuclei * np.arange(12) // 12, nuclei, np.arange(12), of_groups, samples=2000)
+        assert (of.reason, of.low is None) == (reason, reason is not None)
 
 
 def test_bca_has_no_interval_where_the_estimate_lies_outside_all_samples():
@@ -345,22 +315,16 @@ def test_bca_has_no_interval_where_the_estimate_lies_outside_all_samples():
 
 def test_the_order_of_cases_and_columns_does_not_change_an_interval():
     rng = np.random.default_rng(8)
-    groups = np.repeat(np.arange(6), 3)
-    nuclei = rng.integers(0, 9, 18)
+    groups, nuclei = np.repeat(np.arange(6), 3), rng.integers(0, 9, 18)
     found = rng.binomial(nuclei, 0.6)
     columns = [Column(metric, unit) for metric in (0, 1) for unit in UNITS]
-    sorted_by_name = bootstrap(table_of(found, nuclei), groups, columns, evaluate, rules_of(method="bca"))
     order, back = rng.permutation(18), rng.permutation(len(columns))
-    shuffled = bootstrap(
-        table_of(found[order], nuclei[order]),
-        groups[order],
-        [columns[k] for k in back],
-        evaluate,
-        rules_of(method="bca"),
+    (plain, shuffled) = (
+        bootstrap(table_of(found[at], nuclei[at]), groups[at], of, evaluate, rules_of(method="bca"))
+        for at, of in ((np.arange(18), columns), (order, [columns[place] for place in back]))
     )
     for place, interval in zip(back, shuffled, strict=True):
-        expected = sorted_by_name[place]
-        assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
+        assert (interval.low, interval.high) == pytest.approx((plain[place].low, plain[place].high), rel=1e-12)
 
 
 # --- what the intervals are worth -----------------------------------------------------------------------------------

@@ -193,37 +193,36 @@ def numbers_in(node: Any, path: str = "") -> list[str]:
 # --- the platform and the laptop --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def made(demo: DemoPaths) -> DemoPaths:
-    return demo
-
-
-def scored(folder: Path, made: DemoPaths, patch: pytest.MonkeyPatch, *, on_platform: bool) -> Path:
+def scored(folder: Path, demo: DemoPaths, *, on_platform: bool) -> Path:
     """The output of a dry run of the image, or of the platform with the ground truth of the demo."""
-    (folder / "output").mkdir()
-    patch.setattr(options, "INPUT", made.submissions["finder"])
-    patch.setattr(options, "OUTPUT", folder / "output")
-    patch.setattr(options, "GROUND_TRUTH", made.challenge if on_platform else folder / "nowhere")
-    assert cli.run(["score"]) == 0
-    return folder / "output"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(options, "INPUT", demo.submissions["finder"])
+        patch.setattr(options, "OUTPUT", folder)
+        patch.setattr(options, "GROUND_TRUTH", demo.challenge if on_platform else folder / "nowhere")
+        assert cli.run(["score"]) == 0
+    return folder
 
 
-def test_on_the_platform_details_hold_what_metrics_do_not(made, tmp_path, monkeypatch):
-    assert cli.run(["score", "--challenge", str(made.challenge), "--submission", str(made.submissions["finder"]),
-                    "--output", str(tmp_path / "laptop")]) == 0  # fmt: skip
-    everything = json.loads((tmp_path / "laptop/metrics.json").read_bytes())
-    output = scored(tmp_path, made, monkeypatch, on_platform=True)
-    public = json.loads((output / "metrics.json").read_bytes())
-    details = json.loads((output / "details.json").read_bytes())
+@pytest.fixture(scope="module")
+def output(demo: DemoPaths, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the platform, not to be changed."""
+    return scored(tmp_path_factory.mktemp("output"), demo, on_platform=True)
+
+
+def test_on_the_platform_details_hold_what_metrics_do_not(demo, output, tmp_path):
+    sides = ["--challenge", str(demo.challenge), "--submission", str(demo.submissions["finder"])]
+    assert cli.run(["score", *sides, "--output", str(tmp_path)]) == 0
+    everything = json.loads((tmp_path / "metrics.json").read_bytes())
+    public, details = (json.loads((output / name).read_bytes()) for name in ("metrics.json", "details.json"))
     assert details.pop("metrics") == everything
-    assert details == json.loads((tmp_path / "laptop/details.json").read_bytes())
+    assert details == json.loads((tmp_path / "details.json").read_bytes())
     assert len(numbers_in(public)) < 20 < 100 < len(numbers_in(everything))
     for path in numbers_in(public):
         assert value_at(public, path) == value_at(everything, path)
 
 
-def test_a_dry_run_of_the_image_hides_nothing(made, tmp_path, monkeypatch):
-    output = scored(tmp_path, made, monkeypatch, on_platform=False)
+def test_a_dry_run_of_the_image_hides_nothing(demo, tmp_path):
+    output = scored(tmp_path, demo, on_platform=False)
     assert len(numbers_in(json.loads((output / "metrics.json").read_bytes()))) > 100
     assert "metrics" not in json.loads((output / "details.json").read_bytes())
 
@@ -234,15 +233,14 @@ def value_at(node: Any, path: str) -> Any:
     return node
 
 
-def test_results_of_the_platform_are_ranked_and_shown_as_those_of_a_laptop(made, tmp_path, monkeypatch):
-    output = scored(tmp_path, made, monkeypatch, on_platform=True)
+def test_results_of_the_platform_are_ranked_and_shown_as_those_of_a_laptop(demo, output, tmp_path):
     for kept in ("both", "metrics"):
         results = tmp_path / kept / "finder"
         results.mkdir(parents=True)
         for name in ("metrics.json", "details.json")[: 1 + (kept == "both")]:
             (results / name).write_bytes((output / name).read_bytes())
-        assert cli.run(["rank", "--challenge", str(made.challenge), "--results", str(tmp_path / kept),
-                        "--output", str(tmp_path / kept / "board")]) == 0  # fmt: skip
+        given = ["--results", str(tmp_path / kept), "--output", str(tmp_path / kept / "board")]
+        assert cli.run(["rank", "--challenge", str(demo.challenge), *given]) == 0
         board = json.loads((tmp_path / kept / "board/leaderboard.json").read_bytes())
         assert [team["name"] for team in board["teams"]] == ["finder"]
         assert None not in [column["value"] for column in board["teams"][0]["columns"]]
@@ -250,13 +248,12 @@ def test_results_of_the_platform_are_ranked_and_shown_as_those_of_a_laptop(made,
     assert cli.run(["report", "--results", str(output), "--public", "--output", str(tmp_path / "public.html")]) == 0
 
 
-@pytest.mark.parametrize("preset", preset_names())
-def test_what_init_writes_publishes_what_ranks(preset, tmp_path):
-    assert cli.run(["init", "--preset", preset, str(tmp_path / "new")]) == 0
-    started = Challenge.build(read_rules(tmp_path / "new/challenge.toml"))
-    assert started.published_paths is not None
-    assert len(started.published_paths) >= 1
-    assert started.hash == Challenge.from_preset(preset, name="new").hash
+def test_what_init_writes_publishes_what_ranks(tmp_path):
+    for preset in preset_names():
+        assert cli.run(["init", "--preset", preset, str(tmp_path / preset)]) == 0
+        started = Challenge.build(read_rules(tmp_path / preset / "challenge.toml"))
+        assert started.published_paths, preset
+        assert started.hash == Challenge.from_preset(preset, name=preset).hash
 
 
 def test_without_the_key_everything_is_published_and_no_hash_changes():
@@ -277,9 +274,13 @@ def test_nothing_to_rank_is_nothing_to_publish():
 NAME = st.text("ab12_-. ", min_size=1, max_size=12).map(str.strip).filter(lambda name: name.strip("."))
 
 
+LONG = "patient-0815-" + "x" * 80 + "-left-lung"
+
+
 @pytest.mark.parametrize("names, text, expected", [
     (["P1_1"], "case 'P1_1': no file", "case '‹case›': no file"),
     (["P1_1", "P1"], "'P1/P1_1/1.mat': cut", "'‹case›/‹case›/1.mat': cut"),
+    (["P1", "P1_1", "P1_1_a", "1"], "'P1_1_a/P1_1.1'", "'‹case›/‹case›.‹case›'"),
     (["P1_1"], "'P1_12.mat' and 'xP1_1'", "'P1_12.mat' and 'xP1_1'"),
     (["P1_1"], "Add 'P1_1_class.npy'", "Add '‹case›_class.npy'"),
     (["P1_1"], "Add 'P1_1Epithelial.npy'", "Add '‹case›Epithelial.npy'"),
@@ -292,36 +293,19 @@ NAME = st.text("ab12_-. ", min_size=1, max_size=12).map(str.strip).filter(lambda
     (["M\u00fcller"], "'M\u00fcller.mat'", "'‹case›.mat'"),
     ([], "case 'a'", "case 'a'"),
     (["", "a"], "'a'", "'‹case›'"),
+    # what is left of a long name: three characters of it are taken out, and two tell nothing
+    ([LONG], f"case {quote(LONG)}: no file", "case '‹case›…‹case›': no file"),
+    ([LONG], f"{quote(f'sub/{LONG}/1.mat', 60)}: no file", "'sub/‹case›…‹case›/1.mat': no file"),
+    (["secret_slide_0815"], "case 'a', 'secret_sl…", "case 'a', '‹case›…"),
+    (["abcdef"], "'s/abc…'", "'s/‹case›…'"),
+    (["abcdef"], "'s/abcd…'", "'s/‹case›…'"),
+    (["abcdef"], "'s/ab…'", "'s/ab…'"),
+    (["abcdef"], "'…def/1'", "'…‹case›/1'"),
+    (["abcdef"], "'…cdef/1'", "'…‹case›/1'"),
+    (["abcdef"], "'…ef/1'", "'…ef/1'"),
 ])  # fmt: skip
-def test_whole_names_are_taken_out(names: list[str], text: str, expected: str) -> None:
-    assert redact(text, names) == expected
-
-
-def test_order_of_names_changes_nothing() -> None:
-    names = ["P1", "P1_1", "P1_1_a", "1"]
-    assert redact("'P1_1_a/P1_1.1'", names) == redact("'P1_1_a/P1_1.1'", names[::-1]) == "'‹case›/‹case›.‹case›'"
-
-
-def test_what_is_left_of_a_long_name_is_taken_out() -> None:
-    name = "patient-0815-" + "x" * 80 + "-left-lung"
-    assert redact(f"case {quote(name)}: no file", [name]) == "case '‹case›…‹case›': no file"
-    assert redact(f"{quote(f'sub/{name}/1.mat', 60)}: no file", [name]) == "'sub/‹case›…‹case›/1.mat': no file"
-
-
-@pytest.mark.parametrize("text, expected", [
-    ("'s/abc…'", "'s/‹case›…'"),
-    ("'s/abcd…'", "'s/‹case›…'"),
-    ("'s/ab…'", "'s/ab…'"),
-    ("'…def/1'", "'…‹case›/1'"),
-    ("'…cdef/1'", "'…‹case›/1'"),
-    ("'…ef/1'", "'…ef/1'"),
-])  # fmt: skip
-def test_three_characters_of_a_cut_name_are_taken_out_and_two_tell_nothing(text: str, expected: str) -> None:
-    assert redact(text, ["abcdef"]) == expected
-
-
-def test_a_name_that_the_end_of_a_line_cuts_is_taken_out() -> None:
-    assert redact("case 'a', 'secret_sl…", ["secret_slide_0815"]) == "case 'a', '‹case›…"
+def test_names_and_what_is_left_of_them_are_taken_out(names: list[str], text: str, expected: str) -> None:
+    assert redact(text, names) == redact(text, names[::-1]) == expected
 
 
 def test_apostrophes_in_names_of_files_do_not_open_a_way() -> None:
@@ -329,11 +313,11 @@ def test_apostrophes_in_names_of_files_do_not_open_a_way() -> None:
         assert "secret" not in redact(f"{quote(name)}: Did you mean 'secret'?", ["secret"])
 
 
-@pytest.mark.parametrize("field", ["where", "got", "expected", "fix"])
-def test_every_text_of_a_finding_is_without_names(field: str) -> None:
-    texts = dict.fromkeys(("where", "got", "expected", "fix"), "nothing") | {field: "'secret.mat'"}
-    (redacted,) = redact_findings([Finding("missing-case", **texts)], ["secret"])
-    assert getattr(redacted, field) == "'‹case›.mat'"
+def test_every_text_of_a_finding_is_without_names() -> None:
+    for field in ("where", "got", "expected", "fix"):
+        texts = dict.fromkeys(("where", "got", "expected", "fix"), "nothing") | {field: "'secret.mat'"}
+        (redacted,) = redact_findings([Finding("missing-case", **texts)], ["secret"])
+        assert getattr(redacted, field) == "'‹case›.mat'"
 
 
 def test_findings_are_equal_without_names_and_told_in_one_line() -> None:

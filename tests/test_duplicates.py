@@ -53,6 +53,11 @@ def value_of(prediction: Instances, reference: Instances, path: str, duplicates:
     return value
 
 
+def matched(reference: Instances, prediction: Instances, challenge: Challenge | None = None) -> Any:
+    side = PreparedReference(reference, empty_region())
+    return match_case(challenge or recommended(), Case("a", "a", *SHAPE), side, prediction)
+
+
 # --- which pairs ------------------------------------------------------------------------------------------------------
 
 
@@ -172,7 +177,7 @@ def test_a_copy_of_a_reference_with_nuclei_on_each_other_scores_1(duplicates: st
 def test_no_rule_and_no_family_pairs_two_twins() -> None:
     reference = squares(*APART, classes=(1, 1, 2, 3, 4))
     prediction = together(*(replace(reference, class_id=np.full(5, of, np.int16)) for of in (1, 2, 3)))
-    found = match_case(recommended(), Case("a", "a", *SHAPE), PreparedReference(reference, empty_region()), prediction)
+    found = matched(reference, prediction)
     assert len(found.matches) == 2
     for matches in found.matches.values():
         assert len(matches) == 5 and len(set((matches.prediction_index % 5).tolist())) == 5
@@ -182,40 +187,29 @@ def test_no_rule_and_no_family_pairs_two_twins() -> None:
 
 def test_a_twin_that_matches_another_nucleus_within_the_radius_only_is_a_duplicate() -> None:
     """The second rule pairs centroids within 12 px: it must not pair a copy with a nucleus nearby that was missed."""
-    reference = squares((5, 5), (5, 14))
-    prediction = together(squares((5, 5)), squares((5, 6)))
-    found = match_case(recommended(), Case("a", "a", *SHAPE), PreparedReference(reference, empty_region()), prediction)
-    assert [len(matches) for matches in found.matches.values()] == [1, 1]
-    kept = match_case(
-        recommended("keep"), Case("a", "a", *SHAPE), PreparedReference(reference, empty_region()), prediction
-    )
-    assert [len(matches) for matches in kept.matches.values()] == [1, 2]
+    sides = squares((5, 5), (5, 14)), together(squares((5, 5)), squares((5, 6)))
+    assert [len(of) for of in matched(*sides).matches.values()] == [1, 1]
+    assert [len(of) for of in matched(*sides, recommended("keep")).matches.values()] == [1, 2]
 
 
 def test_pairs_name_predictions_by_their_places_among_all() -> None:
-    reference = squares((5, 5), (30, 5))
-    prediction = squares((5, 5), (5, 6), (30, 5))
-    found = match_case(recommended(), Case("a", "a", *SHAPE), PreparedReference(reference, empty_region()), prediction)
+    found = matched(squares((5, 5), (30, 5)), squares((5, 5), (5, 6), (30, 5)))
     assert [matches.prediction_index.tolist() for matches in found.matches.values()] == [[1, 2]] * 2
 
 
 def test_of_two_points_near_one_nucleus_the_one_that_matches_takes_part() -> None:
     challenge = recommended()
-    rules = challenge.matching.model_copy(update={"rules": challenge.matching.rules[::-1]})
+    centroids = challenge.matching.model_copy(update={"rules": challenge.matching.rules[1:]})
     prediction = points((14, 11), (10, 11), (40, 40))
-    found = match_case(
-        challenge.model_copy(update={"matching": rules.model_copy(update={"rules": rules.rules[:1]})}),
-        Case("a", "a", *SHAPE), PreparedReference(points((10, 10)), empty_region()), prediction,
-    )  # fmt: skip
+    found = matched(points((10, 10)), prediction, challenge.model_copy(update={"matching": centroids}))
     (matches,) = found.matches.values()
     assert matches.prediction_index.tolist() == [1]
 
 
 def test_the_rule_is_in_the_hash_and_off_in_published_presets() -> None:
     assert recommended().hash != recommended("keep").hash
-    assert recommended().submission.duplicates == "false_positive"
-    assert Challenge.from_preset("recommended", name="test").submission.duplicates == "false_positive"
-    assert Challenge.from_preset("monusac2020", name="test").submission.duplicates == "keep"
+    presets = {name: Challenge.from_preset(name, name="x").submission for name in ("recommended", "monusac2020")}
+    assert [of.duplicates for of in presets.values()] == ["false_positive", "keep"]
 
 
 def test_nuclei_without_twins_cost_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:

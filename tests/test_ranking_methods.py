@@ -532,16 +532,6 @@ def test_a_team_that_is_last_everywhere_changes_nobody_elses_place(table, option
     assert found[-1] > max(found[:-1])
 
 
-def test_test_then_rank_may_change_with_a_team_that_is_last():
-    """The second team beats the last one significantly, the first does not: its values vary more."""
-    table, more = (table_of(np.arange(teams, 0, -1)[:, None]) for teams in (2, 3))
-    matrix = np.zeros((1, 3, 3), np.int8)
-    options = {"method": "test_then_rank", "ties": "min", "missing": "worst"}
-    assert rank_teams(table, test_matrix=matrix[:, :2, :2], **options).position.tolist() == [1, 1]
-    matrix[0, 1, 2], matrix[0, 2, 1] = 1, -1
-    assert rank_teams(more, test_matrix=matrix, **options).position.tolist() == [2, 1, 2]
-
-
 @given(table=tables(), options=rules)
 def test_a_team_that_is_better_everywhere_is_not_behind(table, options):
     """A copy of the first team that gains in every unit; teams with gaps keep them."""
@@ -583,11 +573,12 @@ def independence(method: RankingMethod, columns: list[list[float]]) -> tuple[lis
 INDEPENDENT = [[4, 3, 2, 1]] * 4 + [[1, 4, 3, 2]] * 2
 
 
-@pytest.mark.parametrize("method", ["sum_of_ranks", "mean_of_ranks", "rank_then_aggregate"])
-def test_ranks_violate_the_independence_of_irrelevant_alternatives(method):
+@pytest.mark.parametrize("method, among_others", [
+    ("sum_of_ranks", [2, 1]), ("mean_of_ranks", [2, 1]), ("rank_then_aggregate", [2, 1]), ("ranked_pairs", [1, 2]),
+])  # fmt: skip
+def test_ranks_violate_the_independence_of_irrelevant_alternatives_and_pairs_do_not(method, among_others):
     """A wins against B alone: 8 against 10. With C and D, which no one would call first, A has 12 and B 10."""
-    alone, among_others = independence(method, INDEPENDENT)
-    assert (alone, among_others) == ([1, 2], [2, 1])
+    assert independence(method, INDEPENDENT) == ([1, 2], among_others)
 
 
 @given(table=tables(gaps=False), missing=st.sampled_from(get_args(Missing)), data=st.data())

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
-from test_ranking_methods import INDEPENDENT, independence
 
 from evaluation.challenge.rules import RankingRules
 from evaluation.leaderboard.ranked_table import apply_method, sample_ranker
@@ -129,13 +128,6 @@ def test_a_weighted_median_has_half_of_the_weight_on_either_side(pairs, scale):
     values, weights = (np.array(column, np.float64) for column in zip(*pairs, strict=True))
     expected = literal_median([(value, Fraction(weight)) for value, weight in pairs])
     assert weighted_median(values, weights / scale).item() == expected
-
-
-@given(pairs=weighted, weight=st.sampled_from([1.0, 0.1, 1 / 3]))
-def test_whole_weights_are_repetitions_and_equal_ones_change_nothing(pairs, weight):
-    values, weights = (np.array(column, np.float64) for column in zip(*pairs, strict=True))
-    assert weighted_median(values, weights).item() == np.median(np.repeat(values, weights.astype(int)))
-    assert weighted_median(values, np.full(len(values), weight)).item() == np.median(values)
 
 
 @pytest.mark.parametrize("weights", [[0.1, 0.2, 0.3], [0.1, 0.7, 0.8]])
@@ -546,14 +538,6 @@ def test_clones_change_nothing_between_others_nor_who_is_first(seed, teams, colu
         assert cloned[others, entry].tolist() == before[others, team].tolist()
     first = set(np.flatnonzero(~before.any(axis=0)).tolist())
     assert set(group[~cloned.any(axis=0)].tolist()) == first
-
-
-def test_a_sum_of_ranks_is_turned_by_clones_and_ranked_pairs_are_not() -> None:
-    """A beats B in four of six patients; entries behind B that beat A in the other two make B first by ranks."""
-    alone, among_others = independence("ranked_pairs", INDEPENDENT)
-    assert alone == among_others == [1, 2]
-    alone, among_others = independence("rank_then_aggregate", INDEPENDENT)
-    assert (alone, among_others) == ([1, 2], [2, 1])
 
 
 def test_weights_of_columns_are_weights_of_their_ballots() -> None:

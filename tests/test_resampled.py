@@ -16,7 +16,6 @@ import scipy.stats
 from boards import published_pq_by_patient
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from pictures import nuclei
 
 from evaluation import Challenge
@@ -41,11 +40,9 @@ from evaluation.leaderboard.team_scores import (
 )
 from evaluation.model import Instances
 from evaluation.ranking import stability
-from evaluation.ranking.methods import positions_of
 from evaluation.ranking.stability import (
     SMALL,
     bootstrap_ranks,
-    count_pairs,
     draw_units,
     kendall_tau,
     rank_by_values,
@@ -383,15 +380,6 @@ def test_tau_of_all_pairs_of_rankings_is_that_of_each_pair():
         assert found[a, b] == pytest.approx(literal_tau(rankings[a], rankings[b]), abs=1e-12, nan_ok=True)
 
 
-@given(arrays(np.float64, (2, 7), elements=st.sampled_from([1.0, 2.0, 3.0, 4.0])))
-def test_changed_pairs_are_those_whose_order_is_another_one(rankings):
-    first, second = rankings
-    changed = sum(
-        np.sign(first[i] - first[j]) != np.sign(second[i] - second[j]) for i, j in itertools.combinations(range(7), 2)
-    )
-    assert count_pairs(first, second).changed() == changed
-
-
 # --- the bootstrap ----------------------------------------------------------------------------------------------------
 
 
@@ -529,16 +517,6 @@ def test_one_team_is_first_and_has_no_tau_and_a_table_without_values_or_teams_ra
     assert found.left_out.positions.shape == (4, 0)
 
 
-def test_a_team_that_is_not_ranked_in_some_samples_is_not_the_same_ranking():
-    found = found_of([[0.5, 0.6], [0.1, NAN]], samples=1000)
-    missed = found.unranked[1]
-    assert 0.2 < missed < 0.3  # in a quarter of the samples the second unit is drawn twice
-    assert found.tau.same_order == 1 - missed
-    assert found.tau.defined == 1 - missed
-    assert (found.low[1], found.high[1]) == (2, 2)
-    np.testing.assert_allclose(found.frequency.sum(axis=1) + found.unranked, 1, rtol=0, atol=1e-12)
-
-
 # --- values of samples ------------------------------------------------------------------------------------------------
 
 
@@ -554,27 +532,6 @@ def test_a_sample_is_its_units_written_out(average, literal):
         known = values[~np.isnan(values)]
         expected = literal(known) if len(known) else NAN
         assert found[sample, team, column] == pytest.approx(expected, rel=1e-14, nan_ok=True)
-
-
-def test_several_columns_are_ranked_by_the_method_of_the_challenge():
-    by_unit = np.random.default_rng(3).random((5, 2, 12))
-
-    def rank(values):
-        return positions_of(
-            values,
-            higher_is_better=np.array([True, False]),
-            weights=np.array([2.0, 1.0]),
-            method="sum_of_ranks",
-            ties="min",
-            missing="worst",
-        )
-
-    weights = next(draw_units(12, samples=30, seed=1, at_once=30))
-    found = rank_by_values(by_unit, rank)(weights)
-    for sample, times in enumerate(weights):
-        means = np.repeat(by_unit, times, axis=2).mean(axis=2)
-        ranks = 2 * scipy.stats.rankdata(-means[:, 0]) + scipy.stats.rankdata(means[:, 1])
-        assert found[sample].tolist() == scipy.stats.rankdata(ranks, method="min").tolist()
 
 
 # --- real scores ------------------------------------------------------------------------------------------------------

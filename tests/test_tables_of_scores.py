@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from boards import METHODS, ranked, rules_of, score_table
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from evaluation.leaderboard.document import Board, leaderboard_document
 from evaluation.leaderboard.ranked_table import rank_table
 from evaluation.leaderboard.score_csv import ScoresInFile, rows_of_columns, table_of_rows
 from evaluation.leaderboard.verdict import verdict_sentences
-from evaluation.model import ScoreTable
 from evaluation.study.audit import AuditView, audit_scores_in_file, weight_views
 
 COLUMNS = ("pq:descending", "hd:ascending")
@@ -69,22 +69,13 @@ def test_the_published_variant_is_the_board_of_rank(tmp_path: Path) -> None:
 
 
 def test_the_weight_of_a_column_is_a_rule_that_can_decide(tmp_path: Path) -> None:
-    lean = {
-        "A": {"pq": [0.9, 0.9, 0.9, 0.9], "hd": [5, 5, 5, 5]},
-        "B": {"pq": [0.7, 0.7, 0.7, 0.9], "hd": [4, 4, 4, 4]},
-    }
+    lean = SCORES | {"A": {"pq": [0.9, 0.9, 0.9, 0.9], "hd": [5, 5, 5, 5]}}
     found = audit(table(tmp_path, lean), "pq:descending:1.1", "hd:ascending:1")
-    assert first_when(found) == {"A"}
-    assert first_when(found, weights="pq x 0.5") == {"B"}
-    assert first_when(found, weights="pq x 2") == {"A"}
-    assert first_when(found, weights="pq without") == {"B"}
-    assert first_when(found, weights="hd without") == {"A"}
-    assert found.verdict == "no"
-
-
-def test_one_column_has_no_weight_to_vary(tmp_path: Path) -> None:
+    assert (first_when(found), found.verdict) == ({"A"}, "no")
+    for changed, first in (("pq x 0.5", "B"), ("pq x 2", "A"), ("pq without", "B"), ("hd without", "A")):
+        assert first_when(found, weights=changed) == {first}
     values = {of.name: of.values for of in audit(table(tmp_path), "pq:descending").dimensions}
-    assert values["weights"] == ("as written",)
+    assert values["weights"] == ("as written",)  # one column has no weight to vary
 
 
 def test_whether_cases_or_patients_count_the_same_is_varied(tmp_path: Path) -> None:
@@ -137,32 +128,19 @@ def test_options_that_do_not_go_together_are_told(arguments, code, tmp_path, mon
 
 # --- weights, wherever scores come from -------------------------------------------------------------------------------
 
-RULES = RankingRules(
-    method="sum_of_ranks", ties="min", significance_level=0.05, samples=100,
-    columns=(RankingColumn(path="m.x", direction="descending"), RankingColumn(path="m.y", direction="descending")),
-)  # fmt: skip
-
-
-def made(values: Any) -> ScoreTable:
-    by_unit = np.array(values, float)
-    return ScoreTable(
-        ("A", "B", "C"), ("m.x", "m.y"), np.ones(2, bool), np.ones(2), np.round(by_unit.mean(axis=2), 6),
-        tuple(f"P{unit}" for unit in range(by_unit.shape[2])), by_unit,
-    )  # fmt: skip
-
-
-def places(of: ScoreTable, rules: RankingRules) -> dict[str, float]:
-    return {row.name: row.position for row in build_board(of, rules).teams}
-
 
 @pytest.mark.parametrize("method", ["sum_of_ranks", "rank_then_aggregate", "test_then_rank", "ranked_pairs"])
 def test_without_a_column_the_board_is_that_of_the_other_one(method: Any) -> None:
-    of, rules = made(np.random.default_rng(2).random((3, 2, 6))), RULES.model_copy(update={"method": method})
-    (view,) = [
-        view for view in weight_views(AuditView(of, rules, {}), None) if view.values == {"weights": "m.x without"}
-    ]
-    alone = ScoreTable(of.teams, ("m.y",), np.ones(1, bool), np.ones(1), of.overall[:, 1:], of.units, of.by_unit[:, 1:])  # type: ignore[index]
-    assert places(view.table, view.rules) == places(alone, rules.model_copy(update={"columns": rules.columns[1:]}))
+    values = np.random.default_rng(2).random((3, 2, 6))
+    of = score_table(values, columns=("m.x", "m.y"))
+    views = weight_views(AuditView(of, rules_of(of, method=method), {}), None)
+    (view,) = [view for view in views if view.values == {"weights": "m.x without"}]
+    alone = score_table(values[:, 1:], columns=("m.y",))
+    first, second = (
+        {row.name: row.position for row in build_board(table, rules).teams}
+        for table, rules in ((view.table, view.rules), (alone, rules_of(alone, method=method)))
+    )
+    assert first == second
 
 
 # --- one list of methods ----------------------------------------------------------------------------------------------
@@ -211,17 +189,13 @@ def test_names_of_one_ranking_count_once_and_methods_that_cannot_decide_not_at_a
 
 def test_a_verdict_counts_different_rankings_and_shared_first_places_apart() -> None:
     """Ranks of A: 1, 1, 3; of B: 2, 2, 1; of C: 3, 3, 2, in one case each: sums 5, 5 and 8, medians 1, 2 and 3."""
-    values = np.array([[[0.9], [0.8], [0.1]], [[0.8], [0.7], [0.9]], [[0.1], [0.1], [0.5]]])
-    of = ScoreTable(("A", "B", "C"), ("m.x", "m.y", "m.z"), np.ones(3, bool), np.ones(3), values[:, :, 0])
-    rules = RULES.model_copy(
-        update={"columns": tuple(RankingColumn(path=path, direction="descending") for path in of.columns)}
-    )
-    document = leaderboard_document(build_board(of, rules))
-    assert any(
+    values = [[[0.9], [0.8], [0.1]], [[0.8], [0.7], [0.9]], [[0.1], [0.1], [0.5]]]
+    document = leaderboard_document(ranked(score_table(values, units=(), by_unit=None)))
+    told = (
         "The 3 methods of ranking give 2 different orders: only some of those who share the first rank "
-        "are first in 1 (median of ranks)." in sentence
-        for sentence in verdict_sentences(document)
+        "are first in 1 (median of ranks)."
     )
+    assert any(told in sentence for sentence in verdict_sentences(document))
 
 
 # --- a team never gains by leaving a case out of a table of scores, whatever the values of all teams ------------------
@@ -229,14 +203,7 @@ def test_a_verdict_counts_different_rankings_and_shared_first_places_apart() -> 
 
 KINDS = (("f1", "descending"), ("hausdorff", "ascending"))  # with a worst value, and without
 ONE_COLUMN = ("absolute", "rank_then_aggregate", "test_then_rank")  # where it holds for one column only
-ANY_COLUMNS = (
-    "sum_of_ranks",
-    "mean_of_ranks",
-    "median_of_ranks",
-    "aggregate_then_rank",
-    "better_teams",
-    "ranked_pairs",
-)
+ANY_COLUMNS = tuple(method for method in METHODS if method not in ONE_COLUMN)
 
 
 def table_of(values: np.ndarray, groups: np.ndarray, kinds: Any, rules: RankingRules) -> ScoresInFile:
