@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.challenge.rules import RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import Board
 from evaluation.model import ScoreTable
@@ -54,14 +54,19 @@ def table_of(by_unit: Any, /, **more: Any) -> ScoreTable:
     return score_table(np.moveaxis(np.array(by_unit, float), 0, 1), **more)
 
 
+def ranking_by(*paths: str, **more: Any) -> dict[str, Any]:
+    """The table of a challenge that ranks by the sum of ranks in columns of which higher values are better."""
+    columns = tuple({"path": path, "direction": "descending"} for path in paths)
+    return {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": columns, **more}
+
+
 def rules_of(table: ScoreTable, **more: Any) -> RankingRules:
     """The sum of ranks in the columns of a table, or other rules."""
     columns = tuple(
-        RankingColumn(path=path, direction="descending" if higher else "ascending")
+        {"path": path, "direction": "descending" if higher else "ascending"}
         for path, higher in zip(table.columns, table.higher_is_better, strict=True)
     )
-    plain = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "samples": 100, "columns": columns}
-    return RankingRules.model_validate(plain | more)
+    return RankingRules.model_validate(ranking_by(**{"samples": 100, "columns": columns, **more}))
 
 
 def ranked(table: ScoreTable, **more: Any) -> Board:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from boards import ranking_by
 from every_format import small_document, write_rules
 from frozen_demo import copy_frozen_demo
 
@@ -66,9 +67,8 @@ TEAMS = {
 def document(**tables: Any) -> dict[str, Any]:
     """One class of label images, ranked by PQ."""
     rule = {"name": "iou", "rule": "iou_above", "threshold": 0.5}
-    column = {"path": "panoptic.pq.group_mean", "direction": "descending"}
-    ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": [column]}
     side, families = {"format": "label_image", "files": "{case}.tif"}, ("detection", "panoptic")
+    ranking = ranking_by("panoptic.pq.group_mean")
     return small_document(side, rule, families=families, unit="group", **{"ranking": ranking, **tables})
 
 
@@ -97,8 +97,7 @@ def run(folder: Path, output: str = "out", **given: Any) -> Audit:
 def challenge_of(*columns: str, **tables: Any) -> Challenge:
     """Ranked by other columns than PQ, if there are any."""
     if columns:
-        given = [{"path": path, "direction": "descending"} for path in columns]
-        tables["ranking"] = document()["ranking"] | {"columns": given}
+        tables["ranking"] = ranking_by(*columns)
     cases = tuple(Case(case, group, *SHAPE) for case, (group, _) in CASES.items())
     return Challenge.build({**document(**tables), "cases": cases})
 
@@ -211,16 +210,11 @@ def test_the_published_variant_is_the_leaderboard(demo: tuple[Path, list[Any], A
     assert set(re.findall(r"[a-z]+(?:_[a-z]+)+", note)) == methods
 
 
-def no_samples(plain: Any) -> Any:
-    return undrawn(plain.position, 0)
-
-
-@pytest.mark.parametrize("ex_aequo", [False, True])
 @pytest.mark.parametrize("method", ["median_of_ranks", "aggregate_then_rank", "rank_then_aggregate", "test_then_rank"])
-def test_every_variant_is_the_leaderboard_of_its_table(demo, method, ex_aequo, monkeypatch):
-    monkeypatch.setattr(ranked_table, "draw_samples", lambda table, rules, plain: no_samples(plain))
-    rules = demo[2].rules.model_copy(update={"method": method, "ex_aequo": ex_aequo})
-    for view in demo[1]:
+def test_every_variant_is_the_leaderboard_of_its_table(demo, method, monkeypatch):
+    monkeypatch.setattr(ranked_table, "draw_samples", lambda table, rules, plain: undrawn(plain.position, 0))
+    for view, ex_aequo in product(demo[1], (False, True)):
+        rules = demo[2].rules.model_copy(update={"method": method, "ex_aequo": ex_aequo})
         position, combined = rank_view(replace(view, rules=rules), method)
         expected = {row.name: (row.position, row.combined) for row in build_board(view.table, rules).teams}
         assert dict(zip(view.table.teams, zip(position, combined, strict=True), strict=True)) == expected
@@ -326,8 +320,7 @@ def test_absolute_is_refused_for_several_columns(demo: tuple[Path, list[Any], An
 
 
 def test_numbers_of_nuclei_have_nothing_to_match_or_overlap() -> None:
-    column = {"path": "counting.r2.pooled", "direction": "descending"}
-    side, ranking = {"format": "counts_csv", "files": "counts.csv"}, document()["ranking"] | {"columns": [column]}
+    side, ranking = {"format": "counts_csv", "files": "counts.csv"}, ranking_by("counting.r2.pooled")
     rules = small_document(side, classes=["a", "b"], families=["counting"], unit="group", ranking=ranking)
     plan = plan_of(challenge=Challenge.build({**rules, "cases": challenge_of().cases}))
     assert [(run.overlap, run.ignore) for run in plan.runs] == [("none", "none")]

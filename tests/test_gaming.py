@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from boards import ranking_by
 from findings import Bench
 from literal import instances_of, masks_of
 
@@ -282,16 +283,7 @@ def test_as_recommended_has_the_columns_of_the_preset_and_of_one_class_none_for_
 
 
 def test_audit_with_tricks_says_what_pays(bench: Bench) -> None:
-    ranking = {
-        "method": "sum_of_ranks",
-        "ties": "min",
-        "significance_level": 0.05,
-        "columns": [
-            {"path": "detection.f1.pooled", "direction": "descending"},
-            {"path": "segmentation.iou.pooled", "direction": "descending"},
-        ],
-    }
-    bench.make("label_image by class", ranking=ranking)
+    bench.make("label_image by class", ranking=ranking_by("detection.f1.pooled", "segmentation.iou.pooled"))
     shutil.copytree("submission", "submissions/alpha")
     shutil.copytree("submission", "submissions/beta")
     where = ("--challenge", "challenge", "--submissions", "submissions", "--output", "out")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import EDGES, METHODS, SEPARATE, ranked, table_of
+from boards import EDGES, METHODS, SEPARATE, ranked, ranking_by, table_of
 from findings import Bench
 from scipy.io import loadmat, savemat
 from scipy.stats import friedmanchisquare, rankdata
@@ -165,10 +165,10 @@ FILE = "case_017/Lymphocyte.tif"
 def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny challenge with four teams that are scored, one of them broken."""
     folder = tmp_path_factory.mktemp("scored")
-    column = {"path": "detection.f1.group_mean", "direction": "descending"}
-    ranking = {"method": "absolute", "ties": "min", "significance_level": 0.05, "columns": [column]}
     with pytest.MonkeyPatch.context() as patch:
-        Bench(folder, None, patch).make("label_image by class", ranking=ranking)
+        Bench(folder, None, patch).make(
+            "label_image by class", ranking=ranking_by("detection.f1.group_mean", method="absolute")
+        )
     for team in ("broken", "finder", "namer"):
         shutil.copytree(folder / "submission", folder / "submissions" / team)
     shutil.make_archive(str(folder / "submissions/zipped"), "zip", folder / "submission")
@@ -307,12 +307,8 @@ def test_a_broken_reference_is_the_organisers_fault(copied: Path, capsys) -> Non
     assert "[missing-file]" in capsys.readouterr().err
 
 
-def test_a_csv_file_of_all_cases_is_a_team(tmp_path, capsys, monkeypatch) -> None:
-    bench = Bench(tmp_path, capsys, monkeypatch)
-    column = {"path": "detection.f1.group_mean", "direction": "descending"}
-    bench.make(
-        "rle_csv", ranking={"method": "absolute", "ties": "min", "significance_level": 0.05, "columns": [column]}
-    )
+def test_a_csv_file_of_all_cases_is_a_team(bench: Bench) -> None:
+    bench.make("rle_csv", ranking=ranking_by("detection.f1.group_mean", method="absolute"))
     (file,) = Path("submission").rglob("*.csv")
     Path("submissions").mkdir()
     shutil.copyfile(file, "submissions/alpha.csv")
@@ -320,10 +316,8 @@ def test_a_csv_file_of_all_cases_is_a_team(tmp_path, capsys, monkeypatch) -> Non
     Path("submissions/README.md").write_text("notes")
     bench.run("leaderboard", "--challenge", "challenge", "--submissions", "submissions", "--output", "out")
     found = document_of(Path("out"))
-    assert [(team["name"], team["position"], team["columns"][0]["value"]) for team in found["teams"]] == [
-        ("alpha", 1, 1),
-        ("beta", 1, 1),
-    ]
+    told = [(team["name"], team["position"], team["columns"][0]["value"]) for team in found["teams"]]
+    assert told == [("alpha", 1, 1), ("beta", 1, 1)]
     assert found["findings"][0].startswith("[unused-file] 'README.md': not used")
 
 
@@ -860,10 +854,8 @@ def test_the_settings_in_the_guide_are_those_that_the_command_prints() -> None:
     ("rank", ("--results", "submission", "--output", "out")),
     ("audit", ("--submissions", "submission", "--output", "out")),
 ])  # fmt: skip
-def test_a_challenge_that_does_not_rank_is_told(tmp_path, capsys, monkeypatch, command, more) -> None:
-    bench = Bench(tmp_path, capsys, monkeypatch)
-    ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": []}
-    for given in ({}, {"ranking": ranking}):
+def test_a_challenge_that_does_not_rank_is_told(bench, capsys, command, more) -> None:
+    for given in ({}, {"ranking": ranking_by()}):
         bench.make("label_image by class", **given)
         assert cli.run([command, "--challenge", "challenge", *more]) == 3
         assert "[no-ranking] challenge.toml: ranking: no " in capsys.readouterr().err

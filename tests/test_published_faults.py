@@ -29,21 +29,6 @@ PUBLISHED, CLEAN = "monusac2020_as_published", "monusac2020"
 SQUARES = {"Epithelial": [(10, 19, 10, 19), (10, 19, 30, 39), (50, 59, 50, 59)]}
 
 
-def aperio(layers: dict[str, list[tuple[int, int, int, int]]]) -> str:
-    """Boxes as an Aperio file. ``Id`` says nothing: outlines are numbered by their place in the file."""
-    text = ""
-    for name, boxes in layers.items():
-        regions = ""
-        for top, bottom, left, right in boxes:
-            corners = ((left, top), (right, top), (right, bottom), (left, bottom))
-            vertices = "".join(f'<Vertex X="{x}" Y="{y}"/>' for x, y in corners)
-            regions += f'<Region Id="77"><Vertices>{vertices}</Vertices></Region>'
-        text += (
-            f'<Annotation><Attributes><Attribute Name="{name}"/></Attributes><Regions>{regions}</Regions></Annotation>'
-        )
-    return f"<Annotations>{text}</Annotations>"
-
-
 def mask_of(boxes: list[tuple[int, int, int, int]], numbers: tuple[int, ...]) -> np.ndarray:
     mask = np.zeros((80, 90), np.uint16)
     for (top, bottom, left, right), number in zip(boxes, numbers, strict=True):
@@ -56,7 +41,7 @@ def scored(folder: Path, layers: dict, masks: dict[str, np.ndarray], *, missing:
     (folder / "reference" / "P1").mkdir(parents=True)
     cases = ["image", *["other"] * missing]
     for case in cases:
-        (folder / "reference" / "P1" / f"{case}.xml").write_text(aperio(layers))
+        (folder / "reference" / "P1" / f"{case}.xml").write_text(squares_xml(list(layers.items())))
     (folder / "cases.csv").write_text("case,group,height,width\n" + "".join(f"{case},P1,80,90\n" for case in cases))
     for name, mask in masks.items():
         (folder / "submission" / "P1" / "image" / name).mkdir(parents=True)

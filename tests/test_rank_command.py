@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from boards import ranking_by
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -539,14 +540,12 @@ def test_a_known_metric_in_the_wrong_direction_is_refused(column: str, expected:
     assert bool(said) == bool(expected) and expected in said, said
 
 
-@pytest.mark.parametrize(
-    "path, direction",
-    [("detection.f1.pooled", "ascending"), ("segmentation.hausdorff_px.group_mean", "descending"),
-     ("alternatives.centroid_closest_first.detection.f1.pooled", "ascending")],
-)  # fmt: skip
+@pytest.mark.parametrize("path, direction", [
+    ("detection.f1.pooled", "ascending"), ("segmentation.hausdorff_px.group_mean", "descending"),
+    ("alternatives.centroid_closest_first.detection.f1.pooled", "ascending"),
+])  # fmt: skip
 def test_a_column_of_a_challenge_in_the_wrong_direction_is_refused(path: str, direction: str) -> None:
-    columns = ({"path": path, "direction": direction},)
-    ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": columns}
+    ranking = ranking_by(columns=({"path": path, "direction": direction},))
     with pytest.raises(ChallengeBroken) as error:
         check_columns(Challenge.from_preset("recommended", name="test", ranking=ranking))
     (finding,) = error.value.findings
@@ -581,15 +580,8 @@ def test_a_value_that_stands_in_the_place_of_a_missing_one_is_no_evidence(tmp_pa
     (pair,) = [of for of in document["columns"][0]["differences"] if (of["first"], of["second"]) == ("A", "B")]
     assert (pair["units"], pair["verdict"], pair["ahead"]) == (16, "better", 1)
     assert document["columns"][0]["significance"]["left_out"] == 14
-
-
-def test_under_complete_cases_it_is_said_how_many_are_left_out(tmp_path: Path) -> None:
-    document = gappy(tmp_path, "complete_cases")
-    assert document["verdict"][0] == (
-        "'A' is first of 3 teams; 14 of 30 cases in which a team lacks a value are left out for all."
-    )
-    assert "'A' is significantly better than 'B' and 'C'." in document["verdict"]
-
-
-def test_teams_that_are_not_ranked_for_their_gaps_are_not_told_to_lack_values(tmp_path: Path) -> None:
+    # without the cases that A lacks, said of all; and without A, of which nothing is said
+    complete = "'A' is first of 3 teams; 14 of 30 cases in which a team lacks a value are left out for all."
+    verdict = gappy(tmp_path, "complete_cases")["verdict"]
+    assert verdict[0] == complete and "'A' is significantly better than 'B' and 'C'." in verdict
     assert gappy(tmp_path, "unranked")["verdict"][0] == "'B' is first of 2 teams."

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from boards import published_pq_by_patient
+from boards import published_pq_by_patient, ranking_by
 from hypothesis import given
 from hypothesis import strategies as st
 from pictures import nuclei
@@ -248,8 +248,7 @@ def board_of(rules: RankingRules, teams: list[TeamScores]) -> dict[str, Any]:
 
 
 def rules_of(*paths: str, **settings: Any) -> RankingRules:
-    plain = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "samples": 100}
-    return RankingRules(columns=as_columns(paths), **(plain | settings))
+    return RankingRules.model_validate(ranking_by(*paths, **{"samples": 100, **settings}))
 
 
 def test_without_the_pairs_nothing_is_said_of_columns_that_are_made_of_them(tmp_path: Path) -> None:

@@ -237,41 +237,10 @@ def test_the_published_scores_of_monusac_by_patient(shared_data):
     assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue))
     nemenyi = scikit_posthocs.posthoc_nemenyi_friedman(values.T).to_numpy()
     np.testing.assert_allclose(found.p_values, nemenyi, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(compare(values, "wilcoxon_holm").p_values, literal_holm(values), rtol=0, atol=1e-12)
     assert ex_aequo_positions(found).tolist() == ex_aequo_positions(compare(values)).tolist() == [4, 2, 2, 1]
 
 
 # --- Wilcoxon ---------------------------------------------------------------------------------------------------------
-
-
-def two_sided_of_scipy(first: np.ndarray, second: np.ndarray) -> float:
-    """Its exact distribution has no ties; with ties that of all ways to win or lose each rank, literally."""
-    difference = (first - second)[first != second]
-    if len(difference) == 0:
-        return 1.0
-    if len(difference) > 50 or len(np.unique(np.abs(difference))) == len(difference):
-        method = "approx" if len(difference) > 50 else "exact"
-        return float(wilcoxon(difference, method=method).pvalue)
-    doubled = [int(rank) for rank in 2 * rankdata(np.abs(difference))]
-    ways = {0: 1}
-    for rank in doubled:
-        following = dict(ways)
-        for total, number in ways.items():
-            following[total + rank] = following.get(total + rank, 0) + number
-        ways = following
-    won = sum(rank for rank, of in zip(doubled, difference, strict=True) if of > 0)
-    fewer = min(won, sum(doubled) - won)
-    return min(1.0, 2 * sum(number for total, number in ways.items() if total <= fewer) / 2 ** len(doubled))
-
-
-def literal_holm(values: np.ndarray) -> np.ndarray:
-    """Step down through the sorted p-values of all pairs."""
-    pairs = sorted(combinations(range(len(values)), 2), key=lambda pair: two_sided_of_scipy(*values[list(pair)]))
-    p_values, largest = np.eye(len(values)), 0.0
-    for step, pair in enumerate(pairs):
-        largest = max(largest, min(1.0, (len(pairs) - step) * two_sided_of_scipy(*values[list(pair)])))
-        p_values[pair] = p_values[pair[::-1]] = largest
-    return p_values
 
 
 @given(arrays(np.int64, st.tuples(st.just(2), st.integers(2, 13)), elements=st.integers(-4, 4)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import METHODS, score_table
+from boards import METHODS, ranking_by, score_table
 from findings import Bench
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,9 +45,7 @@ FLOOR_OF_TABLE = ({"path": "f.f1.pooled", "at_least": 0.5},)
 
 
 def rules_of(**settings: Any) -> RankingRules:
-    columns = tuple({"path": path, "direction": "descending"} for path in ("a.b.c", "d.e.f"))
-    plain = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "require": FLOOR_OF_TABLE}
-    return RankingRules.model_validate({**plain, "columns": columns, **settings})
+    return RankingRules.model_validate(ranking_by("a.b.c", "d.e.f", require=FLOOR_OF_TABLE) | settings)
 
 
 def table_of(by_unit: Any, floors: Any) -> ScoreTable:
@@ -233,8 +231,7 @@ def test_a_case_without_reference_nuclei_may_be_empty() -> None:
 
 
 def findings_of(*paths: str, require: tuple[Any, ...] = ()) -> list[str]:
-    columns = tuple({"path": path, "direction": "descending"} for path in paths)
-    ranking = rules_of(columns=columns, require=require)
+    ranking = RankingRules.model_validate(ranking_by(*paths, require=require))
     return [str(finding) for finding in gameable_ranking(challenge_of("skip").model_copy(update={"ranking": ranking}))]
 
 
@@ -268,9 +265,7 @@ def test_the_platform_knows_no_minimum() -> None:
 
 
 def test_init_leaderboard_and_audit_say_that_a_ranking_can_be_gamed(bench: Bench) -> None:
-    columns = [{"path": "segmentation.iou.pooled", "direction": "descending"}]
-    ranking = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05, "columns": columns}
-    bench.make("label_image by class", ranking=ranking)
+    bench.make("label_image by class", ranking=ranking_by("segmentation.iou.pooled"))
     shutil.copytree("submission", "submissions/alpha")
     shutil.copytree("submission", "submissions/beta")
     where = ("--challenge", "challenge", "--submissions", "submissions", "--workers", 1, "--output")
