@@ -388,7 +388,7 @@ MUTANTS: Sequence[Mutant] = [
         ("np.linspace(0, len(order) - 1, most)", "np.linspace(0, len(order) - 2, most)")),
     *of("results/files.py", "results_files",
         ("(folder / list(contents)[-1]).unlink(missing_ok=True)", "pass"),
-        ("if is_alone and len(contents) > 1:", "if len(contents) > 1:")),
+        ("*(folder / name for name in placed)):", "):")),
     *of("results/documents.py", "results_files",
         ("- 0.5) > 1e-3) & (np.abs(scaled) < 2**40)", "- 0.5) > 0) & (np.abs(scaled) < 2**40)")),
     *of("results/csv_files.py", "leaks",

@@ -401,28 +401,20 @@ def test_without_a_browser_a_line_says_that_pages_were_not_tested(there, machine
     assert (done.returncode, line in done.stdout.splitlines()) == (0, not there)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--fast",)])
-def test_without_arguments_nothing_but_python_is_needed_and_marked_tests_are_left_out(arguments, machine, clone):
-    python = log_python(clone)
-    done = machine.run(clone / "test.sh", *arguments, REQUIRE_CONTAINER="1", REQUIRE_BROWSER="1")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "image" not in done.stdout
-    assert "-m pytest -n 2 --verbose --fast" in python.read_text().splitlines()
-
-
-def test_all_leaves_no_test_out_and_other_arguments_go_to_pytest(machine, clone):
-    python = log_python(clone)
-    assert machine.run(clone / "test.sh", "--all").returncode == 0
-    assert "-m pytest -n 2 --verbose" in python.read_text().splitlines()
-    assert machine.run(clone / "test.sh", "-k", "one or two").returncode == 0
-    assert python.read_text().splitlines()[-1] == "-m pytest -k one or two"
-    assert machine.run(clone / "test.sh", "--all", "tests").returncode == 2
-
-
-def test_a_campaign_is_mutants_long_fuzzing_and_the_whole_corpus(machine, clone):
-    python = log_python(clone)
-    assert machine.run(clone / "test.sh", "--campaign", FUZZ_INPUTS="7").returncode == 0
-    assert python.read_text().splitlines()[:2] == ["mutants.py", "-m fuzz --inputs 7 --workers 2"]
+@pytest.mark.parametrize("arguments, called", [
+    # Without arguments nothing but Python is needed, and marked tests are left out; --all leaves no test out.
+    ((), ["-m pytest -n 2 --verbose --fast"]), (("--fast",), ["-m pytest -n 2 --verbose --fast"]),
+    (("--all",), ["-m pytest -n 2 --verbose"]), (("-k", "one or two"), ["-m pytest -k one or two"]),
+    (("--campaign",), ["mutants.py", "-m fuzz --inputs 7 --workers 2"]), (("--all", "tests"), []),
+])  # fmt: skip
+def test_arguments_of_the_script_say_what_is_run(arguments, called, machine, clone):
+    python, variables = log_python(clone), {"FUZZ_INPUTS": "7"}
+    if arguments != ("--all",):
+        variables |= {"REQUIRE_CONTAINER": "1", "REQUIRE_BROWSER": "1"}
+    done = machine.run(clone / "test.sh", *arguments, **variables)
+    lines = python.read_text().splitlines() if python.exists() else []
+    assert (done.returncode == 2) == (called == []) and [line for line in called if line not in lines] == []
+    assert "--all" in arguments or "--campaign" in arguments or "image" not in done.stdout
 
 
 def test_ci_demands_the_image_and_a_browser_and_installs_what_they_take():

@@ -99,9 +99,7 @@ def test_waiting_for_workers_is_told_and_ends(monkeypatch: pytest.MonkeyPatch) -
 
 def test_workers_that_come_later_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "REPORT_EVERY_SECONDS", 0.2)
-    with LocalCluster(
-        n_workers=0, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address=":0"
-    ) as empty:
+    with LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as empty:
 
         def say(line: str) -> None:
             empty.scale(1)
