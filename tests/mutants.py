@@ -390,7 +390,7 @@ MUTANTS: Sequence[Mutant] = [
         ("(folder / list(contents)[-1]).unlink(missing_ok=True)", "pass"),
         ("*(folder / name for name in placed)):", "):")),
     *of("results/documents.py", "results_files",
-        ("- 0.5) > 1e-3) & (np.abs(scaled) < 2**40)", "- 0.5) > 0) & (np.abs(scaled) < 2**40)")),
+        ("- 0.5) > 1e-3) & (np.abs(scaled) < 2**40)", "- 0.5) > -1) & (np.abs(scaled) < 2**40)")),
     *of("results/csv_files.py", "leaks",
         ("if character.isprintable()", "if True"),
         ("return FORMULA.sub(", "return text or (")),
