@@ -19,7 +19,7 @@ from skimage.metrics import hausdorff_distance
 from evaluation import Challenge, score_instances
 from evaluation.instances.boundary import band_overlaps, choose_runs, runs_by_instance
 from evaluation.instances.labels import instances_from_labels
-from evaluation.instances.outlines import DIAGONAL, STRAIGHT, contours_of, join_contours
+from evaluation.instances.outlines import contours_of, join_contours
 from evaluation.metrics import surfaces
 from evaluation.metrics.surfaces import SurfaceMeasures, length_within, surface_measures
 from evaluation.model import Boundaries, MatchCounts
@@ -200,12 +200,6 @@ def test_the_length_of_a_contour_is_that_of_its_pieces():
         border, length = surface(mask)
         assert contour.straight.sum() + contour.diagonal.sum() * HALF == pytest.approx(length.sum())
         np.testing.assert_array_equal(contour.points.points_yx.T, np.argwhere(border))
-
-
-def test_the_tables_are_those_of_the_definition():
-    for around, length in LENGTHS.items():
-        code = int("".join(map(str, around)), 2)
-        assert STRAIGHT[code] + DIAGONAL[code] * HALF == length
 
 
 def test_several_nuclei_of_an_image_have_the_contours_that_each_has_alone():

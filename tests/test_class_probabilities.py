@@ -34,8 +34,7 @@ from evaluation.instances.overlap import resolve_overlaps
 from evaluation.instances.prepare import apply_ignore_region, convert_parts, prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.instances.runs import select_instances
-from evaluation.model import Annotations, Case, Counts, Float64, Instances, LabelImage, Outlines, Points, Region
-from evaluation.model.annotations import runs_of
+from evaluation.model import Annotations, Case, Counts, Float64, Instances, Outlines, Points, Region
 from evaluation.model.instances import join_instances
 from evaluation.scoring.read import ReadPrediction, read_prediction, read_reference
 from evaluation.submission import find_case_files, open_submission
@@ -279,14 +278,6 @@ def test_rows_of_a_submitted_csv_file_without_a_class_column_are_scored_classes(
     found = read_submitted(challenge_of("points_csv"), tmp_path, {"c1.csv": csv_text(rows)})
     assert (found.instances.class_id.tolist(), found.class_counts) == ([2, 1], None)
     assert found.instances.class_probability.tolist() == [[0.5, 0.75], [0.25, 0.25]]
-
-
-def test_label_images_have_none():
-    labels = np.zeros(CASES[0].shape_yx, np.uint8)
-    labels[2:5, 2:5] = 1
-    said = Annotations((LabelImage(runs_of(labels), 1), LabelImage(runs_of(labels), 2)))
-    challenge = challenge_of("label_image by class")
-    assert read_prediction(challenge, mock.Mock(), CASES[0], said).instances.class_probability is None
 
 
 def test_counts_travel_beside_the_instances(tmp_path):

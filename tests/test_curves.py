@@ -86,13 +86,6 @@ def test_a_wrong_class_is_a_false_positive_and_leaves_its_nucleus_unfound():
     assert value(curves.mean_sensitivity, mixed, class_id=1, false_positives=(0, 1), per="image") == 1 / 2
 
 
-def test_classes_without_reference_nuclei_are_left_out_of_the_mean():
-    one = table_of([(0, 1, 1, 0.9), (0, 2, 0, 0.8)], [(0, 1)])
-    assert value(curves.average_precision, one, class_id=2) == "no-reference"
-    assert value(mean_average_precision, one) == 1 / 2
-    assert value(curves.coco_average_precision, one, index=0) == pytest.approx(51 / 101)
-
-
 def test_false_positives_are_counted_per_mm2():
     """Two images of 0.5 and 1.5 mm2: 1 per mm2 are 2, 1 per image are 2 as well; 0.5 per mm2 are 1."""
     rows = [(0, 1, 1, 0.9), (1, 1, 0, 0.8), (1, 1, 1, 0.7), (0, 1, 0, 0.6), (0, 1, 1, 0.5), (0, 1, 0, 0.4)]

@@ -386,7 +386,6 @@ def test_iou_above_and_assignment_are_the_best_of_all(pair, threshold, class_awa
     ("iou_above", 0.5, [0, 1]),
     ("iou_assignment", 0.5, [0, 1]),
     ("confidence_first", 0.5, [1, 1]),  # as pycocotools has it
-    ("confidence_first", 1.0, [0, 0]),
 ])  # fmt: skip
 def test_what_an_iou_of_exactly_the_threshold_is(rule, threshold, expected):
     """A nucleus of 4 px, and 2 or 3 of them."""

@@ -264,27 +264,19 @@ def areas(instances: Instances) -> dict[str, int]:
     return dict(zip(instances.source_id, instances.areas_px().tolist(), strict=True))
 
 
-def test_outlines_of_ignore_classes_are_a_region_and_no_instances():
-    prepared = prepare(squares((0, 0, 1), (4, 0, -1), (5, 0, -2)))
-    assert areas(prepared.instances) == {"1/0": 9}
-    assert prepared.ignore.area_px() == 12
-    assert (prepared.report.outlines, prepared.report.ignore_outlines) == (1, 2)
-
-
-def test_outlines_of_ignore_classes_do_not_contest():
-    prepared = prepare(squares((0, 0, 1), (2, 2, -1)), ignore_policy="drop_centroid")
-    assert areas(prepared.instances) == {"1/0": 9}
-    assert prepared.report.contested_px == 0
-
-
-def test_under_clip_the_reference_loses_the_pixels_of_the_region():
-    assert areas(prepare(squares((0, 0, 1), (1, 1, -1), (1, 1, 1))).instances) == {"1/0": 5}
-
-
-def test_under_ignore_the_contested_pixels_join_the_region():
-    prepared = prepare(squares((0, 0, 1), (2, 2, 1), (5, 3, -1)), overlap="ignore", ignore_policy="drop_centroid")
-    assert areas(prepared.instances) == {"1/0": 8, "1/1": 8}
-    assert prepared.ignore.area_px() == 1 + 9
+@pytest.mark.parametrize("drawn, rules, left, ignored, contested", [
+    (squares((0, 0, 1), (4, 0, -1), (5, 0, -2)), {}, {"1/0": 9}, 12, 0),  # a region and no instances
+    (squares((0, 0, 1), (2, 2, -1)), {"ignore_policy": "drop_centroid"}, {"1/0": 9}, 9, 0),  # which contests nothing
+    (squares((0, 0, 1), (1, 1, -1), (1, 1, 1)), {}, {"1/0": 5}, 9, 4),  # clip takes its pixels from the reference
+    (squares((0, 0, 1), (2, 2, 1), (5, 3, -1)), {"overlap": "ignore", "ignore_policy": "drop_centroid"},
+     {"1/0": 8, "1/1": 8}, 1 + 9, 1),  # contested pixels join it
+])  # fmt: skip
+def test_outlines_of_ignore_classes_are_a_region(drawn, rules, left, ignored, contested):
+    prepared = prepare(drawn, **rules)
+    number = int((drawn.class_id < 0).sum())
+    assert (areas(prepared.instances), prepared.ignore.area_px()) == (left, ignored)
+    report = prepared.report
+    assert (report.outlines, report.ignore_outlines, report.contested_px) == (len(drawn) - number, number, contested)
 
 
 def test_outlines_hidden_by_the_overlap_rule_are_lost_whole_and_others_lose_pixels():

@@ -55,14 +55,6 @@ def test_everything_ignored_leaves_nothing_on_either_side() -> None:
     assert (len(case.reference.source_id), len(case.prediction.source_id), case.ignored_predictions) == (0, 0, 2)
 
 
-def test_a_predicted_nucleus_without_confidence_is_a_fault_of_the_picture() -> None:
-    for situation in SITUATIONS:
-        of = SITUATIONS[situation]
-        if of.confidence:
-            with pytest.raises(KeyError):
-                score_all(of.picture, confidence={"z": 1.0})
-
-
 @pytest.mark.parametrize("picture", ["aa.", "aa. aa", "aa. aa. aa.", "aa. aa.\naaa aa"])
 def test_a_drawing_that_is_none_is_refused(picture: str) -> None:
     with pytest.raises(ValueError, match="no reference beside a prediction"):
