@@ -182,19 +182,15 @@ class NucleusLists(ListSheet):
             wording = "other-geometry"
             self.fault("unsupported-shape", wording=wording, fix=fix, what=what, type=kind, wanted=wanted)
 
-    def add_nucleus(
-        self, positions: Any, class_id: int, source_id: object, probability: object, class_probabilities: object
-    ) -> None:
-        """A nucleus that is a point, or the outline of one ring."""
+    def add_nucleus(self, positions: Any, class_id: int, source_id: object, *probabilities: object) -> None:
+        """Add a nucleus that is a point, or the outline of one ring."""
         if self.of_points:
-            self.add_points([positions], class_id, [source_id], probability, class_probabilities)
+            self.add_points([positions], class_id, [source_id], *probabilities)
         else:
-            self.add_outline([[positions]], class_id, source_id, probability, class_probabilities)
+            self.add_outline([[positions]], class_id, source_id, *probabilities)
 
-    def add_outline(
-        self, parts: list[list[Any]], class_id: int, source_id: object, probability: object, class_probabilities: object
-    ) -> None:
-        """A nucleus of one part or more. A part is a list of rings, which are lists of positions; all but the first are
+    def add_outline(self, parts: list[list[Any]], class_id: int, source_id: object, *probabilities: object) -> None:
+        """Add a nucleus of one part or more: of lists of rings, which are lists of positions; all but the first are
         holes.
 
         Holes without a vertex are left out, a part without a vertex is a fault.
@@ -212,19 +208,18 @@ class NucleusLists(ListSheet):
                     self.ring_instance.append(instance)
                     self.ring_is_hole.append(is_hole)
                 is_hole = True
-        self.add_nuclei([source_id], class_id, probability, class_probabilities)
+        self.add_nuclei([source_id], class_id, *probabilities)
 
-    def add_points(
-        self, positions: Any, class_id: int, source_ids: list[Any], probability: object, class_probabilities: object
-    ) -> None:
-        """Nuclei that are points, with the same class and probabilities."""
+    def add_points(self, positions: Any, class_id: int, source_ids: list[Any], *probabilities: object) -> None:
+        """Add nuclei that are points, with the same class and probabilities."""
         self.rings.append(positions)
         self.ring_number.append(self.number)
-        self.add_nuclei(source_ids, class_id, probability, class_probabilities)
+        self.add_nuclei(source_ids, class_id, *probabilities)
 
     def add_nuclei(
-        self, source_ids: list[Any], class_id: int, probability: object, class_probabilities: object
+        self, source_ids: list[Any], class_id: int, probability: object = None, class_probabilities: object = None
     ) -> None:
+        """Add a row for each nucleus of the annotation at hand."""
         count = len(source_ids)
         if len(self.class_id) + count > self.most:
             check_number(len(self.class_id) + count, *self.counted)

@@ -22,7 +22,7 @@ import shapely
 from evaluation.challenge.formats import AsapXmlRules
 from evaluation.decoding.streams import check_number
 from evaluation.decoding.xml import MISSING, Dialect, Vertices, read_elements
-from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
+from evaluation.findings import quote
 from evaluation.findings.errors import refused
 from evaluation.formats.format import Example, Request, outlines_of_rings
 from evaluation.formats.sheet import SKIPPED, UNKNOWN, Sheet, class_of_names
@@ -325,10 +325,11 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
     shape, count = request.rules.shape, regions.count
     is_nucleus = regions.class_id != SKIPPED
     is_other = is_nucleus & regions.of_types(*TYPES_OF_OTHER_SHAPE[shape])
-    warnings = []
     if request.rules.other_shapes == "skip":
         is_nucleus &= ~is_other
-        warnings = left_out(regions, np.flatnonzero(is_other), shape)
+        for index in regions.left_out.first("left-out", np.flatnonzero(is_other).tolist()):
+            place, type, wording = regions.place(index), regions.type_of(index), "asap-shape-left-out"
+            regions.left_out.fault("left-out", place, wording=wording, type=type, shape=shape)
     is_dot, is_kind = regions.of_types("Dot"), regions.of_types(*TYPES_OF_SHAPE[shape])
     is_cut = regions.of_types("Rectangle") & (count != 4)
 
@@ -349,20 +350,17 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
     regions.check_regions(is_nucleus & is_kind)
     order = by_order(regions.vertices.column("Order"), regions.start)
     points_xy = regions.points_xy[order][np.repeat(is_nucleus, count)]
-    return Annotations(
-        (nuclei_drawn(regions, np.flatnonzero(is_nucleus), points_xy, is_dot, request),), tuple(warnings)
-    )
+    nuclei = nuclei_drawn(regions, np.flatnonzero(is_nucleus), points_xy, is_dot)
+    return Annotations((nuclei,), tuple(regions.left_out.findings()))
 
 
-def nuclei_drawn(
-    regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: Bool, request: Request[AsapXmlRules]
-) -> Points | Outlines:
+def nuclei_drawn(regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: Bool) -> Points | Outlines:
     """The annotations that are nuclei, by their index; those without coordinates are outlines without vertices.
 
     Raises InputFault ("too-large") if there are too many points.
     """
-    count, columns = regions.count[nucleus], regions.columns(nucleus)
-    if request.rules.shape == "outline":
+    count, columns, request = regions.count[nucleus], regions.columns(nucleus), regions.request
+    if not request.rules.are_points:
         return outlines_of_rings(points_xy, count, **columns)
     check_number(int(count.sum()), "points", "instances_per_case", request.where, request.limits)
     names: list[str] = []
@@ -390,18 +388,6 @@ def by_order(order: Float64, start: Int64) -> Int64 | slice:
     is_twice = same_owner & (order[by_order][1:] == order[by_order][:-1])
     is_usable[owner[1:][is_twice]] = False
     return np.lexsort((np.where(is_usable[owner], order, 0), owner))
-
-
-def left_out(regions: Regions, others: Int64, shape: str) -> list[Finding]:
-    """Warnings about annotations of the other shape that are left out; the first of each type, all are counted."""
-    named: list[Finding] = []
-    for type_ in np.unique(regions.type[others]).tolist():
-        of_type = others[regions.type[others] == type_]
-        places = [f"{regions.request.where}, {regions.place(index)}" for index in of_type[:EXAMPLES_SHOWN].tolist()]
-        name = regions.type_of(int(of_type[0]))
-        wording, total = "asap-shape-left-out", len(of_type)
-        named.append(fault("left-out", *places, wording=wording, total=total, type=name, shape=shape))
-    return named
 
 
 def example_of_asap_xml(made: Example, cases: Sequence[Case], class_name: str | None) -> bytes:

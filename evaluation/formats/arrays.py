@@ -347,16 +347,13 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
     class_id = label_image.known_classes(numbers, request.classes)
     is_known = class_id != label_image.NO_CLASS
     if not is_known.all():
-        each = np.unique(numbers[~is_known], return_counts=True)
 
         def type_fault(number: int, count: int) -> Finding:
-            place, words = f"{where}, {quote(types.name)}", "of-nuclei"
-            first_id = ids[numbers == number][0]
-            return fault(
-                "unknown-class-value", place, wording=words, expected=expected, value=number, nuclei=count, id=first_id
-            )
+            place, id = f"{where}, {quote(types.name)}", ids[numbers == number][0]
+            code, wording = "unknown-class-value", "of-nuclei"
+            return fault(code, place, wording=wording, expected=expected, value=number, nuclei=count, id=id)
 
-        raise InputFault(*label_image.for_values(*each, type_fault))
+        raise InputFault(*label_image.for_values(numbers[~is_known], type_fault))
     if not len(ids):
         return np.zeros(len(present), np.int16)
     order = np.argsort(ids)
@@ -368,18 +365,10 @@ def ids_of_types(mat: MatFile, types: Variable) -> Int64 | None:
     """The ids of the nuclei whose classes ``types`` has, None if the file does not say them."""
     if (variable := variable_of(mat, *TYPES[types.name])) is None:
         return None
-    ids = read_vector(mat, variable, "ids from 1").astype(np.int64)
-    if again := len(ids) - len(np.unique(ids)):
-        wording, name, name_of_ids = "repeated-ids", types.name, variable.name
-        raise refused(
-            "wrong-length",
-            mat.where,
-            wording=wording,
-            types=name,
-            ids=TYPES[name][0],
-            repeated=again,
-            found=name_of_ids,
-        )
+    ids, name = read_vector(mat, variable, "ids from 1").astype(np.int64), types.name
+    if repeated := len(ids) - len(np.unique(ids)):
+        wording, where, ids_name, found = "repeated-ids", mat.where, TYPES[name][0], variable.name
+        raise refused("wrong-length", where, wording=wording, types=name, ids=ids_name, repeated=repeated, found=found)
     return ids
 
 

@@ -204,25 +204,27 @@ def known_classes(values: Integers, classes: ClassTable) -> Int16:
 
 
 def unknown_values(values: Integers, unknown: Bool, where: str, classes: ClassTable, first_row: int) -> list[Finding]:
-    """A finding for each of the first values that are no class."""
-    expected, each = describe_class_values(classes), np.unique(values[unknown], return_counts=True)
+    """Make a finding of each of the first values that are no class."""
+    expected = describe_class_values(classes)
 
     def value_fault(value: int, pixels: int) -> Finding:
         row, column = first_place(values, value)
         code, row = "unknown-class-value", row + first_row
         return fault(code, where, expected=expected, value=value, pixels=pixels, row=row, column=column)
 
-    return for_values(*each, value_fault)
+    return for_values(values[unknown], value_fault)
 
 
-def for_values(values: Integers, counts: Int64, finding: Callable[[int, int], Finding]) -> list[Finding]:
-    """Make a finding of each of the first values and its number of pixels or nuclei; all values are counted."""
-    pairs = zip(values[:VALUES_NAMED].tolist(), counts.tolist(), strict=False)
-    return with_rest([finding(*pair) for pair in pairs], len(values))
+def for_values(values: Integers, finding: Callable[[int, int], Finding], *, most_first: bool = False) -> list[Finding]:
+    """Make a finding of each of the first different values and its number of pixels or nuclei; all are counted."""
+    each, counts = np.unique(values, return_counts=True)
+    order = np.argsort(-counts, kind="stable") if most_first else np.arange(len(each))
+    pairs = zip(each[order[:VALUES_NAMED]].tolist(), counts[order[:VALUES_NAMED]].tolist(), strict=True)
+    return with_rest([finding(*pair) for pair in pairs], len(each))
 
 
 def first_place(values: Integers, value: int) -> tuple[int, int]:
-    """Row and column of the first pixel of a value."""
+    """Find the row and the column of the first pixel of a value."""
     row, column = divmod(int((values == value).argmax()), values.shape[1])
     return row, column
 
@@ -484,14 +486,12 @@ def unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRule
     rules, where = request.rules, request.where
     colours = [f"{quote(colour)} ({quote(name)})" for name, colour in rules.colours.items()]
     expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
-    colours_met, counts = np.unique(codes[unknown], return_counts=True)
-    order = np.argsort(-counts, kind="stable")
 
     def colour_fault(colour: int, pixels: int) -> Finding:
         row, column = first_place(codes, colour)
         return fault("unknown-colour", where, expected=expected, colour=colour, pixels=pixels, row=row, column=column)
 
-    return for_values(colours_met[order], counts[order], colour_fault)
+    return for_values(codes[unknown], colour_fault, most_first=True)
 
 
 def example_of_colour_map(made: Example[ColourMapRules], cases: Sequence[Case], class_name: str | None) -> bytes:

@@ -296,7 +296,7 @@ class ContourReader:
             self.nuclei.settle()
         for number, label, parts in grouped.values():
             self.nuclei.number = number
-            self.nuclei.add_outline(parts, self.nuclei.class_of(label), number, None, None)
+            self.nuclei.add_outline(parts, self.nuclei.class_of(label), number)
         self.nuclei.settle()
 
     def add_named(self, records: Mapping[str, Any]) -> None:
@@ -318,7 +318,7 @@ class ContourReader:
             return
         class_id = self.class_of_type(record.get("type"))
         if class_id != SKIPPED:
-            self.nuclei.add_nucleus(positions, class_id, source_id, record.get("type_prob"), None)
+            self.nuclei.add_nucleus(positions, class_id, source_id, record.get("type_prob"))
 
     def class_of_type(self, number: Any) -> int:
         """The class id of a type, or SKIPPED."""
@@ -347,7 +347,7 @@ class ContourReader:
             return
         if self.nuclei.of_points:
             class_id = self.nuclei.class_of(label)
-            self.nuclei.add_points(points[:1], class_id, [self.nuclei.number] * len(points[:1]), None, None)
+            self.nuclei.add_points(points[:1], class_id, [self.nuclei.number] * len(points[:1]))
             return
         ring = corners_of(points) if kind == "rectangle" else points
         group = shape.get("group_id")
@@ -442,7 +442,7 @@ def add_line(nuclei: NucleusLists, request: Request[YoloTxtRules], words: list[b
         return
     probability = float(numbers[-1]) if len(numbers) % 2 else None
     ring = Ring(vertices.reshape(-1, 2) * (case.width, case.height))
-    nuclei.add_outline([[ring]], class_id, nuclei.number, probability, None)
+    nuclei.add_outline([[ring]], class_id, nuclei.number, probability)
 
 
 def example_of_yolo_txt(made: Example[YoloTxtRules], cases: Sequence[Case], class_name: str | None) -> bytes:

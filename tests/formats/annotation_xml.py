@@ -210,11 +210,13 @@ READ = [
       for around in (layer(region(*square(0, 0, 20)), cls="Lymphocyte"), "", layer(region((0, 0))))),
     *(("an outline among points is left out if other shapes are skipped", mixed(name), ASAP | SKIP,
        {"source_id": ["1", "3"],
-        "findings": [f"[left-out] annotation '2', annotation '4': Type '{name}'; expected"]}) for name in OTHERS),
+        "findings": [f"[left-out] annotation '{index}': Type '{name}'; expected" for index in (2, 4)]})
+      for name in OTHERS),
     ("points among outlines are left out if other shapes are skipped",
      asap(dot(group="unknown"), polygon(), dot(), annotation((1, 2), type="PointSet")), OF_OUTLINES | SKIP,
      {"source_id": ["2"],
-      "findings": ["[left-out] annotation '1', annotation '3': Type 'Dot'", "[left-out] annotation '4': Type 'Point"]}),
+      "findings": [f"[left-out] annotation '{index}': Type '{name}'"
+                   for index, name in ((1, "Dot"), (3, "Dot"), (4, "PointSet"))]}),
     ("of equal outlines around a hole the first gets it",
      aperio(layer(region((0, 0), (9, 9), (0, 0)), region(*square(0, 0, 9)), region(*square(0, 0, 9)),
                   region(*square(3, 2, 2), NegativeROA="1"), region(*square(6, 2, 2), NegativeROA="1"))), {},
