@@ -117,7 +117,7 @@ def confine(scratch: Path | None, tasks: int) -> None:
 
 
 def tasks_of_user() -> int:
-    """Processes and threads of the user of this process, as far as it may see them."""
+    """Count the processes and threads of the user of this process, as far as it may see them."""
     count = 0
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -126,7 +126,7 @@ def tasks_of_user() -> int:
 
 
 def missing_here() -> list[str]:
-    """What of the kernel's confinements this system does not offer."""
+    """Tell what of the kernel's confinements this system does not offer."""
     if sys.platform != "linux":
         return ["processes", "Landlock", "seccomp"]
     libc = ctypes.CDLL(None, use_errno=True)
@@ -183,7 +183,7 @@ def restrict_calls(libc: ctypes.CDLL) -> bool:
 
 
 def filter_of_calls(column: int, architecture: int, process: int) -> list[tuple[int, int, int, int]]:
-    """The filter: ``REFUSED`` and unknown sets of calls fail, threads are no processes, signals go to oneself.
+    """Give the filter: ``REFUSED`` and unknown sets of calls fail, threads are no processes, signals go to oneself.
 
     column   of ``REFUSED``, and of the other tuples of numbers
     """
@@ -205,7 +205,9 @@ def filter_of_calls(column: int, architecture: int, process: int) -> list[tuple[
 
 
 def readable_paths() -> list[Path]:
-    """Where modules are imported from late; of the folder of this program only the program, not what lies beside it."""
+    """Tell where modules are imported from late; of the folder of this program only the program, not what lies beside
+    it.
+    """
     installed = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}]
     imported = [Path(entry).resolve() for entry in sys.path if entry]
     of_python = [path for path in imported if any(path.is_relative_to(prefix / "lib") for prefix in installed)]
@@ -214,17 +216,17 @@ def readable_paths() -> list[Path]:
 
 
 def end_with_parent() -> None:
-    """The kernel ends this process when the thread that forked it ends."""
+    """Let the kernel end this process when the thread that forked it ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def address_space() -> int:
-    """Bytes of address space that this process has."""
+    """Give the bytes of address space that this process has."""
     return int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
 
 
 def limit_next(address_bytes: int, seconds: int) -> None:
-    """Bounds for what comes now: the address space of this process, and how much more processor time it may use."""
+    """Bound what comes now: the address space of this process, and how much more processor time it may use."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = int(used.ru_utime + used.ru_stime) + 1
     for kind, most in ((resource.RLIMIT_AS, address_bytes), (resource.RLIMIT_CPU, spent + seconds)):

@@ -48,7 +48,7 @@ def check_content(stream: BinaryIO, *, where: str, magics: tuple[bytes, ...], na
 
 
 def what_it_is(head: bytes) -> str:
-    """What a file is by its first 16 bytes; "" if they say nothing.
+    """Tell what a file is by its first 16 bytes; "" if they say nothing.
 
     >>> what_it_is(b"GIF89a"), what_it_is(b"")
     ('a GIF file', 'an empty file')
@@ -110,7 +110,7 @@ PARENTS = 5  # folders above a chunk that may be the store
 
 
 def foreign_file(path: Path) -> str:
-    """What a file, or the folder that it is a part of, is and what to export instead; "" if nothing is known."""
+    """Tell what a file, or the folder that it is a part of, is and what to export instead; "" if nothing is known."""
     for folder in (path, *path.parents[:PARENTS]):
         if folder.is_dir() and any((folder / name).is_file() for name in ZARR):
             return ZARR_FOLDER
@@ -121,12 +121,12 @@ def foreign_file(path: Path) -> str:
 
 
 def is_of_zarr(name: str) -> bool:
-    """Whether a file of this name makes its folder a Zarr store."""
+    """Tell whether a file of this name makes its folder a Zarr store."""
     return name.rpartition("/")[2] in ZARR
 
 
 def foreign_content(head: bytes) -> str:
-    """What a file is and what to export instead, "" if its first bytes say nothing.
+    """Tell what a file is and what to export instead, "" if its first bytes say nothing.
 
     >>> foreign_content(b"BM" + bytes(10))
     'a BMP image, which is not read; export as label images (.tif, .png, .npy)'

@@ -53,19 +53,19 @@ class Table:
         return len(self.line)
 
     def place(self, row: int) -> str:
-        """Where a row is, for messages."""
+        """Tell where a row is, for messages."""
         return f"{self.where}, line {self.line[row]:,}"
 
     def take(self, rows: Int64 | Bool | slice) -> Table:
         return replace(self, start=self.start[rows], stop=self.stop[rows], line=self.line[rows])
 
     def find(self, names: Iterable[str]) -> int | None:
-        """The column that has the first of these names that occurs; upper and lower case are the same."""
+        """Find the column that has the first of these names that occurs; upper and lower case are the same."""
         columns = {name.casefold(): index for index, name in enumerate(self.names)}
         return next((columns[name.casefold()] for name in names if name.casefold() in columns), None)
 
     def need(self, *names: str, fix: str = "") -> int:
-        """As ``find``, for a column that must be there. Raises InputFault ("missing-column") otherwise."""
+        """Find a column that must be there. Raises InputFault ("missing-column") otherwise."""
         if (column := self.find(names)) is not None:
             return column
         headers = [name for name in self.names if name]
@@ -73,25 +73,25 @@ class Table:
         raise refused("missing-column", self.where, wording="named", names=names, seen=headers, suggestion=hint)
 
     def cells(self, column: int) -> list[bytes]:
-        """The cells of a column, without the quotation marks around them."""
+        """Give the cells of a column, without the quotation marks around them."""
         data = self.data
         bounds = zip(self.start[:, column].tolist(), self.stop[:, column].tolist(), strict=True)
         cells = [data[start:stop] for start, stop in bounds]
         return [unquoted(cell) for cell in cells] if b'"' in data else cells
 
     def text(self, row: int, column: int) -> str:
-        """One cell, without blanks around it."""
+        """Give one cell, without blanks around it."""
         return unquoted(self.data[self.start[row, column] : self.stop[row, column]]).decode().strip()
 
     def categories(self, column: int) -> Categories:
-        """The categories of the texts in a column."""
+        """Give the categories of the texts in a column."""
         different, cell_of_row = categories(self.cells(column))
         texts, text_of_cell = categories([cell.decode().strip() for cell in different])
         return texts, text_of_cell[cell_of_row]
 
 
 def categories(values: Sequence[T]) -> tuple[list[T], Int64]:
-    """The different values in order of first appearance, and which of them each one is, int64 (R,).
+    """Give the different values in order of first appearance, and which of them each one is, int64 (R,).
 
     >>> categories(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
@@ -104,7 +104,7 @@ def categories(values: Sequence[T]) -> tuple[list[T], Int64]:
 def read_table(
     stream: BinaryIO, *, where: str, bytes_limit: int, rows_limit: int, names: Sequence[str] | None = None
 ) -> Table:
-    """The table in a CSV file; every row must have as many cells as the header.
+    """Read the table in a CSV file; every row must have as many cells as the header.
 
     rows_limit  the most rows it may have
     names       names of the columns of a file without a header; such a file may be empty
@@ -135,7 +135,7 @@ def unquoted(cell: bytes) -> bytes:
 
 
 def plain_text(data: bytes, where: str) -> bytes:
-    """The same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
+    """Give the same bytes without a byte order mark, with LF at the end of every line. Refuses what is not UTF-8."""
     if data.startswith(UTF_16_MARKS) or b"\0" in data:
         raise refused("invalid-csv", where, wording="not-utf8", got="text in UTF-16, or a binary file")
     if not data.isascii():
@@ -157,7 +157,7 @@ def check_utf_8(data: bytes, where: str) -> None:
 
 
 def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Table:
-    """All lines that are not empty, as a table without names; ``width`` None: as wide as the first of them."""
+    """Find all lines that are not empty, as a table without names; ``width`` None: as wide as the first of them."""
     values = np.frombuffer(data, np.uint8)
     blank = len(data) - len(data.lstrip())
     begin = data.rfind(b"\n", 0, blank) + 1
@@ -191,7 +191,9 @@ def find_rows(data: bytes, where: str, width: int | None, rows_limit: int) -> Ta
 
 
 def separator_of(first_line: bytes, place: str) -> int:
-    """A comma, or a tab if the first line has tabs alone. Refuses others, as spreadsheets write in some countries."""
+    """Find the separator: a comma, or a tab if the first line has tabs alone. Refuses others, as spreadsheets write in
+    some countries.
+    """
     if b"," in first_line:
         return COMMA
     for separator, name in OTHER_SEPARATORS.items():
@@ -201,14 +203,14 @@ def separator_of(first_line: bytes, place: str) -> int:
 
 
 def line_at(data: bytes, position: int, where: str) -> str:
-    """The file and the line that a position is on, for messages."""
+    """Give the file and the line that a position is on, for messages."""
     return f"{where}, line {data.count(LF, 0, position) + 1:,}"
 
 
 def find_separators(
     data: bytes, begin: int, where: str, width: int | None, rows_limit: int, separator: int
 ) -> tuple[Int64, Int64]:
-    """Where cells end, int64, and where lines end inside of cells, int64.
+    """Tell where cells end, int64, and where lines end inside of cells, int64.
 
     Commas and line ends count where the number of quotation marks before them is even. Piece by piece, so that lines
     that are too many or too long are refused before they take memory.
@@ -260,7 +262,7 @@ def check_quotes(data: bytes, positions: Int64, odd: bool, where: str, separator
 
 
 def too_long_line(data: bytes, begin: int, separators: Int64, where: str, width: int) -> Finding:
-    """The finding about the first line with more cells than the header."""
+    """Make the finding about the first line with more cells than the header."""
     end = np.flatnonzero(np.frombuffer(data, np.uint8)[separators] == LF)
     cells = np.diff(end, prepend=-1, append=len(separators) - 1)
     first = int((cells > width).argmax())
@@ -269,7 +271,7 @@ def too_long_line(data: bytes, begin: int, separators: Int64, where: str, width:
 
 
 def count_rest(faults: Iterable[Finding]) -> list[Finding]:
-    """The first findings of each code; the last of them stands for those that are not named."""
+    """Keep the first findings of each code; the last of them stands for those that are not named."""
     named: dict[str, list[Finding]] = {}
     for problem in faults:
         of_code = named.setdefault(problem.code, [])
@@ -284,7 +286,7 @@ def count_rest(faults: Iterable[Finding]) -> list[Finding]:
 
 
 def numbers_of(texts: Sequence[Any]) -> Float64:
-    """Plain decimal numbers in ASCII, as texts or as bytes, as float64 (N,); NaN for everything else. "-0" may be 0.
+    """Make float64 (N,) of plain decimal numbers in ASCII, as texts or as bytes; NaN of everything else. "-0" may be 0.
 
     >>> numbers_of([b" 1.5", b"-2e3"]).tolist(), numbers_of(["7", "1_000", "nan", "１", ""]).tolist()
     ([1.5, -2000.0], [7.0, nan, nan, nan, nan])

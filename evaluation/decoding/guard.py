@@ -73,7 +73,7 @@ class Bounds:
 
 
 def bounds_of(file_bytes: int, pixels: int, bytes_limit: int) -> Bounds:
-    """Bounds that grow with the file and with its image.
+    """Give bounds that grow with the file and with its image.
 
     >>> bounds_of(10**6, 10**6, 2 * 10**9).seconds
     31
@@ -135,7 +135,7 @@ def send_answer(connection: socket.socket, answer: Any) -> None:
 
 
 def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) -> tuple[str, Any]:
-    """An answer of a decoder, which is not trusted, as ``answers`` gives it.
+    """Receive an answer of a decoder, which is not trusted, as ``answers`` gives it.
 
     most_bytes  of its arrays; all else, which takes many times its bytes here, may have ``MESSAGE_SHARE`` of that
 
@@ -160,7 +160,7 @@ def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) 
 
 
 def check_answer(answer: Any) -> tuple[str, Any]:
-    """An answer whose content is what its kind has. Raises ValueError."""
+    """Check that the content of an answer is what its kind has. Raises ValueError."""
     match answer:
         case ("result", _) | ("end", None) | ("memory", ()) | ("error", (str(),)):
             return answer  # type: ignore[no-any-return]
@@ -172,7 +172,7 @@ def check_answer(answer: Any) -> tuple[str, Any]:
 
 
 def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
-    """A request and its descriptors; the other side is trusted."""
+    """Receive a request and its descriptors; the other side is trusted."""
     head, numbers, _, _ = socket.recv_fds(connection, MESSAGE_SIZES.size, MOST_FILES)
     if not head:
         raise EOFError
@@ -184,7 +184,7 @@ def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def launch(connection: socket.socket) -> None:
-    """The launcher: forks decoders, and says how they ended, until the parent is gone. It sees no file."""
+    """Work as the launcher: fork decoders, and say how they ended, until the parent is gone. It sees no file."""
     from evaluation.decoding.confinement import address_space, confine, detach, end_with_parent, tasks_of_user
 
     room, tasks = address_space() + LIBRARY_BYTES, tasks_of_user()
@@ -247,7 +247,7 @@ def end_child(process: int, scratch: Path | None) -> int:
 
 
 def serve(connection: socket.socket, room: int) -> None:
-    """A decoder: answers requests until the parent is gone."""
+    """Work as a decoder: answer requests until the parent is gone."""
     from evaluation.decoding.confinement import limit_next
 
     while True:
@@ -270,7 +270,7 @@ def serve(connection: socket.socket, room: int) -> None:
 
 
 def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-    """What a reader yields, and how it ended."""
+    """Yield what a reader yields, and how it ended."""
     try:
         for result in find(function)(streams, *arguments):
             yield "result", result
@@ -288,7 +288,7 @@ def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ..
 
 
 def find(name: str) -> Reader:
-    """The function that is called ``module:function``."""
+    """Import the function that is called ``module:function``."""
     module, _, function = name.partition(":")
     reader: Reader = getattr(import_module(module), function)
     return reader
@@ -424,7 +424,7 @@ class OfThread(threading.local):
         self.share: int | None = None
 
     def take(self, owner: str, *, writes: bool) -> Decoder:
-        """A decoder of an owner; that which was not used for longest makes room for a new one."""
+        """Take a decoder of an owner; that which was not used for longest makes room for a new one."""
         if decoder := self.idle.pop((owner, writes), None):
             if decoder.is_silent:
                 return decoder
@@ -460,7 +460,9 @@ def prepare(*modules: str) -> None:
 
 
 def another_launcher() -> socket.socket | None:
-    """The connection to a launcher for a worker that is about to be forked: a copy of ours, which has read nothing."""
+    """Make the connection to a launcher for a worker that is about to be forked: a copy of ours, which has read
+    nothing.
+    """
     prepare()
     if not launchers:
         return None
@@ -491,7 +493,8 @@ def decode(
     bounds: Bounds,
     writes: bool = False,
 ) -> Iterator[Any]:
-    """What ``function(streams, *arguments)`` yields, called in a decoder; it begins at once, and streams stay open.
+    """Tell what ``function(streams, *arguments)`` yields, called in a decoder; it begins at once, and streams stay
+    open.
 
     function   ``module:function``, which yields plain values
     where      the file, for messages
@@ -566,7 +569,7 @@ def decode(
 
 
 def content_of(stream: BinaryIO) -> bytes | None:
-    """The bytes of a stream that is no file."""
+    """Give the bytes of a stream that is no file."""
     try:
         stream.fileno()
     except OSError:
@@ -576,7 +579,7 @@ def content_of(stream: BinaryIO) -> bytes | None:
 
 
 def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> list[int]:
-    """The descriptors of the streams that are files, at their start."""
+    """Give the descriptors of the streams that are files, at their start."""
     numbers = [stream.fileno() for stream, content in zip(streams, contents, strict=True) if content is None]
     for number in numbers:
         os.lseek(number, 0, os.SEEK_SET)

@@ -38,7 +38,7 @@ DTYPES = {
 
 
 def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
-    """The image of a MetaImage file.
+    """Describe the image of a MetaImage file.
 
     Raises InputFault (external-data, unsupported-format), Damaged, CutOff; reading too-large, unreadable-file, CutOff.
     """
@@ -76,7 +76,7 @@ def peek_mha(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 
 
 def read_mha_header(stream: BinaryIO) -> dict[str, str]:
-    """The header as values by key in lower case; the stream is left behind ElementDataFile, its last line."""
+    """Read the header as values by key in lower case; the stream is left behind ElementDataFile, its last line."""
     header: dict[str, str] = {}
     remaining_bytes = MHA_HEADER_BYTES
     while "elementdatafile" not in header:
@@ -96,7 +96,7 @@ def read_mha_header(stream: BinaryIO) -> dict[str, str]:
 
 
 def spacing_of(header: Mapping[str, str]) -> list[float]:
-    """The size of a pixel along x and y, mm; 1 if the header does not say it."""
+    """Give the size of a pixel along x and y, mm; 1 if the header does not say it."""
     words = header.get("elementspacing", header.get("elementsize", "1 1")).split()
     try:
         sides = [float(word) for word in words]
@@ -123,7 +123,8 @@ MORE_THAN_HEADERS = 1 << 12  # bytes behind the least header that are enough to 
 
 
 def peek_nifti(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
-    """The image of a NIfTI file: its first axis is x, its second y. 1 mm is what it says where no spacing is known.
+    """Describe the image of a NIfTI file: its first axis is x, its second y. 1 mm is what it says where no spacing is
+    known.
 
     Raises InputFault (external-data, too-large), CutOff, Damaged; reading too-large, CutOff, Damaged.
     """
@@ -147,7 +148,7 @@ def peek_nifti(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 
 
 def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
-    """The image of an NRRD file; otherwise as ``peek_nifti``. Its data are raw, or compressed with gzip."""
+    """Describe the image of an NRRD file; otherwise as ``peek_nifti``. Its data are raw, or compressed with gzip."""
     content = stream.read()
     head, blank, data = content.partition(b"\n\n")
     if b"\r\n\r\n" in content[:NRRD_HEADER_BYTES]:
@@ -174,7 +175,7 @@ def peek_nrrd(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 def peek_copy(
     copy: bytes, suffix: str, image_io: str, where: str, bytes_limit: int, least_header: int, stored: int | None = None
 ) -> Pixels:
-    """An image whose bytes are checked, as SimpleITK describes and reads it.
+    """Describe an image whose bytes are checked, as SimpleITK describes and reads it.
 
     stored  bytes of a number in the file; None: those of its type
     """
@@ -201,7 +202,7 @@ def peek_copy(
 
 
 def dtype_of(pixel_id: int) -> np.dtype[Any]:
-    """The type of the numbers of an image; a type that is no number for those that numpy has none for."""
+    """Give the type of the numbers of an image; a type that is no number for those that numpy has none for."""
     import SimpleITK
 
     names = {
@@ -217,8 +218,8 @@ def dtype_of(pixel_id: int) -> np.dtype[Any]:
 
 @contextmanager
 def itk_file(content: bytes, suffix: str) -> Iterator[str]:
-    """The name of a file with this content, which is gone at the end. What SimpleITK raises meanwhile becomes Damaged,
-    with the end of its last line.
+    """Write a file with this content, which is gone at the end, and give its name. What SimpleITK raises meanwhile
+    becomes Damaged, with the end of its last line.
     """
     with tempfile.NamedTemporaryFile(suffix=suffix) as file:
         file.write(content)

@@ -54,7 +54,7 @@ class Records:
 
 
 def read_json(stream: BinaryIO, *, where: str, limits: LimitRules) -> Any:
-    """The value of a JSON file in UTF-8, compressed with gzip or not.
+    """Read the value of a JSON file in UTF-8, compressed with gzip or not.
 
     Raises InputFault: too-large (also for any file above 32 MiB), too-deep, not-json, duplicate-key.
 
@@ -71,7 +71,7 @@ NOT_NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|-?(?:NaN|Infinity)\b', re.DOTALL
 
 
 def read_records(stream: BinaryIO, *, key: str, where: str, limits: LimitRules, nan_is_null: bool = False) -> Records:
-    """The value of a JSON file that is a list of records, or an object with such a list under ``key``.
+    """Read the value of a JSON file that is a list of records, or an object with such a list under ``key``.
 
     nan_is_null   read NaN, Infinity and -Infinity, which are not JSON, as null: QuPath writes them as measurements
 
@@ -145,7 +145,8 @@ class RecordText:
             begin = stop
 
     def guessed_pieces(self, key: str) -> Iterator[bytes]:
-        """The texts between the brackets of the list of records under ``key``, cut behind records, read only once.
+        """Yield the texts between the brackets of the list of records under ``key``, cut behind records, read only
+        once.
 
         Where the list and its records begin and end is a guess. If all pieces are JSON when brackets are put around
         them, the guess was right and so is the file: what lies around them is parsed here. Raises Unproven and
@@ -183,7 +184,7 @@ class RecordText:
             raise Unproven
 
     def parse_piece(self, text: bytes) -> list[Any]:
-        """The records in the text of a guessed piece. Raises InputFault."""
+        """Give the records in the text of a guessed piece. Raises InputFault."""
         check_nesting(text, 2, self.where, self.limits)
         return list(self.parse(text, 0, opening=b"[", closing=b"]"))
 
@@ -207,7 +208,7 @@ class RecordText:
         )
 
     def parse_around(self, cuts: Cuts) -> Any:
-        """The value of the file with a 0 in the place of the records between the first cut and the last.
+        """Give the value of the file with a 0 in the place of the records between the first cut and the last.
 
         So a comma too many or too few is still noticed.
         """
@@ -227,7 +228,7 @@ class RecordText:
         return text
 
     def locate(self, text: bytes | bytearray, position: int, start: int) -> tuple[int, int]:
-        """Line and column in the file of a position in a text that begins at ``start`` there."""
+        """Give line and column in the file of a position in a text that begins at ``start`` there."""
         line, column = line_and_column(text, position)
         lines, remaining, since = 0, start, 0
         for chunk in self.chunks():
@@ -241,7 +242,7 @@ class RecordText:
 
 
 def read_text(stream: BinaryIO, where: str, limits: LimitRules) -> bytearray:
-    """The text of a file, decompressed, without a byte order mark. Raises InputFault: too-large, too-deep."""
+    """Read the text of a file, decompressed, without a byte order mark. Raises InputFault: too-large, too-deep."""
     data = bytearray()
     scan = BracketScan()
     for block in blocks_of(RecordText(stream, where, limits, nan_is_null=False).chunks()):
@@ -263,7 +264,7 @@ class BracketScan:
         self.held = b""  # a backslash whose other half comes with the next block
 
     def find(self, block: bytes) -> tuple[Int64, Int64]:
-        """The positions in the text of the brackets of the next block, and how many are open behind each of them."""
+        """Find the brackets of the next block: their positions in the text, and how many are open behind each."""
         if self.held or b"\\" in block:
             block = self.held + block
             self.held = b"\\" * ((len(block) - len(block.rstrip(b"\\"))) % 2)
@@ -283,7 +284,7 @@ class BracketScan:
 
 
 def blocks_of(chunks: Iterable[bytes | bytearray]) -> Iterator[bytes]:
-    """The same bytes, a bounded number at a time."""
+    """Yield the same bytes, a bounded number at a time."""
     for chunk in chunks:
         for begin in range(0, max(len(chunk), 1), SCAN_BYTES):
             yield bytes(chunk[begin : begin + SCAN_BYTES])
@@ -307,7 +308,8 @@ class Cuts:
 
 
 def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules) -> Cuts:
-    """Where the list of records begins, and where it may be cut. Raises InputFault ("too-deep") as soon as it is known.
+    """Tell where the list of records begins, and where it may be cut. Raises InputFault ("too-deep") as soon as it is
+    known.
 
     In a file that is not JSON the cuts may lie anywhere; its parts are not JSON either.
     """
@@ -342,7 +344,7 @@ def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules)
 
 
 def find_list(text: bytearray, position: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
-    """Where the items of the list of records begin, and how deep they lie; 0, 0 if it does not open here."""
+    """Tell where the items of the list of records begin, and how deep they lie; 0, 0 if it does not open here."""
     if position[0] < PART_BYTES and text[position[0]] == OPENING_BRACKET and not text[: position[0]].strip():
         return int(position[0]) + 1, 1
     before = re.compile(rb'(?<!\\)"' + re.escape(key) + rb'"\s*:\s*\Z')
@@ -391,7 +393,7 @@ def check_part(size: int, where: str) -> None:
 
 
 def line_and_column(text: bytes | bytearray, position: int) -> tuple[int, int]:
-    """The line and the column of a position in a text, both counted from 1."""
+    """Give the line and the column of a position in a text, both counted from 1."""
     return text.count(b"\n", 0, position) + 1, position - text.rfind(b"\n", 0, max(position, 0))
 
 
@@ -432,7 +434,7 @@ HASH_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E377
 
 
 def repeated_key(text: bytes | bytearray) -> str | None:
-    """A key that stands twice in an object of a text of JSON, or of a part of it; None if there is none.
+    """Find a key that stands twice in an object of a text of JSON, or of a part of it; None if there is none.
 
     >>> repeated_key(b'[{"x": 1, "y": {"x": 2}}, {"x": 3, "\\\\u0078": 4}]')
     'x'
@@ -455,7 +457,7 @@ def repeated_key(text: bytes | bytearray) -> str | None:
 
 
 def find_keys(text: bytes | bytearray) -> tuple[Int64, Int64, Int64]:
-    """Where the keys in a text start and stop, and a number for the object that each belongs to. Nesting: 32,767."""
+    """Find where keys start and stop in a text, and a number for the object that each belongs to. Nesting: 32,767."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     data = np.frombuffer(text, np.uint8)
@@ -478,7 +480,7 @@ def find_keys(text: bytes | bytearray) -> tuple[Int64, Int64, Int64]:
 
 
 def number_of(text: bytes | bytearray, start: Int64, length: Int64) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """A number for each part of a text, of its first and last eight bytes and its length; of equal parts the same."""
+    """Number each part of a text by its first and last eight bytes and its length; equal parts have the same number."""
     padded = np.frombuffer(bytes(WORD) + bytes(text) + bytes(WORD), np.uint8)
     words = np.ndarray(len(padded) - WORD + 1, np.dtype("<u8"), padded, strides=(1,))
     first = words[start + WORD] & FIRST_BYTES[np.minimum(length, WORD)]

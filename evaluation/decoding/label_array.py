@@ -54,7 +54,7 @@ class Pixels:
 def check_labels(
     array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], first_row: int = 0, but: Collection[int] = ()
 ) -> Integers:
-    """The array as labels, integer (H, W): 0 is background, every other value one instance.
+    """Check an array, and give it as labels, integer (H, W): 0 is background, every other value one instance.
 
     array     (H, W), or with axes of length 1 before or after; integers, booleans (one instance), or floats that hold
               whole numbers. It is not changed, and copied only if its values or bytes must be converted.
@@ -82,7 +82,7 @@ def check_labels(
 def check_integers(
     array: npt.NDArray[Any], *, where: str, shape_yx: tuple[int, int], expected: str, first_row: int = 0
 ) -> Integers:
-    """The array as integers (H, W), of any sign; else as ``check_labels``. ``expected`` is what the values mean."""
+    """Give an array as integers (H, W) of any sign; else as ``check_labels``. ``expected`` says what they mean."""
     check_dtype(array.dtype, where=where)
     plane: Any = array.reshape(check_shape(array.shape, where=where, shape_yx=shape_yx))  # of any kind of number
     if plane.dtype.kind == "b":
@@ -98,7 +98,7 @@ def check_integers(
 
 
 def whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: str, first_row: int) -> Integers:
-    """Floats as int32, or int64 if they need it. Raises InputFault if one of them is no whole number."""
+    """Give floats as int32, or int64 if they need it. Raises InputFault if one of them is no whole number."""
     with np.errstate(invalid="ignore"):
         low, high = float(plane.min(initial=0)), float(plane.max(initial=0))
         fits = low >= -(2.0**63) and high < 2.0**63  # false for NaN
@@ -111,7 +111,7 @@ def whole_numbers(plane: npt.NDArray[np.floating[Any]], where: str, expected: st
 
 
 def label_faults(plane: npt.NDArray[Any], where: str, expected: str, first_row: int) -> list[Finding]:
-    """All that is wrong with the values of a label image, one finding for each kind of fault."""
+    """Give all that is wrong with the values of a label image, one finding for each kind of fault."""
     finite = np.isfinite(plane)
     values = plane if finite.all() else np.where(finite, plane, 0)
     faults = []
@@ -201,7 +201,7 @@ def rows_and_columns(height: int, width: int) -> str:
 
 
 def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
-    """A warning if there is one label only (1, or 255) and its pixels lie apart: all nuclei would count as one.
+    """Warn if there is one label only (1, or 255) and its pixels lie apart: all nuclei would count as one.
 
     The same if there are a few labels and most of them have many separate regions, as classes have. Legal, since an
     instance may have several parts, but hardly ever meant.
@@ -233,7 +233,7 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
 
 
 def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
-    """The values of images that are masks, in which nuclei have no numbers; nothing for labels.
+    """Give the values of images that are masks, in which nuclei have no numbers; nothing for labels.
 
     Masks have one value each, whose pixels lie apart in some image, or the values of classes (``find_binary_mask``).
     A value that may stand for what is not annotated (``find_void``) is none of these. Nothing is looked at behind the
@@ -261,7 +261,7 @@ def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
 
 
 def find_void(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
-    """A question if the largest label may stand for what is not annotated, or for the background.
+    """Ask whether the largest label stands for what is not annotated, or for the background, if it may.
 
     It is the largest number of 8, 16 or 32 bits, more than twice the next label, and the largest of the image's type;
     or the other labels leave no gap.
@@ -292,7 +292,7 @@ LABEL_BYTES = 8  # of a pixel, for the plane and its components
 def label_components(
     runs: LabelRuns, connectivity: int, *, where: str, bytes_limit: int
 ) -> tuple[LabelRuns, tuple[Finding, ...]]:
-    """Every set of touching pixels with equal values other than 0 as a label of its own: 1, 2, 3, … row by row.
+    """Number every set of touching pixels with equal values other than 0 as a label of its own: 1, 2, 3, … row by row.
 
     connectivity  4: pixels touch by their sides; 8: also by their corners
 

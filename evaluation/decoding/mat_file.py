@@ -81,7 +81,7 @@ class MatFile:
             self.variables = list_variables(self.stream)
 
     def variable_of(self, member: Hdf5Member) -> Variable:
-        """A member of level 7.3 as a variable."""
+        """Give a member of level 7.3 as a variable."""
         kind = member.kind
         matlab_class = text_of(member.attributes.get("MATLAB_class"))
         if "MATLAB_sparse" in member.attributes:
@@ -97,7 +97,7 @@ class MatFile:
         return Variable(member.name, shape, kind, member=member)
 
     def read(self, variable: Variable) -> npt.NDArray[Any]:
-        """The numbers of a variable whose kind is None, in its shape.
+        """Give the numbers of a variable whose kind is None, in its shape.
 
         Raises InputFault: too-large, wrong-format, unsupported-format, unreadable-file.
         """
@@ -132,7 +132,7 @@ def text_of(value: object) -> str:
 
 
 def is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
-    """Whether a file is of level 7.3, or else of 5. Raises InputFault, CutOff or NotMatlab for anything else."""
+    """Tell whether a file is of level 7.3, or else of 5. Raises InputFault, CutOff or NotMatlab for anything else."""
     head = stream.read(HDF5_START + len(HDF5_MAGIC))
     if not head:
         raise NotMatlab("an empty file")
@@ -151,7 +151,7 @@ def is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
 
 
 def without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: int) -> BinaryIO:
-    """A copy of a file of level 5 in which no element is compressed, and all are as long as they say.
+    """Copy a file of level 5 so that no element is compressed, and all are as long as they say.
 
     (scipy.io takes twice the time for compressed ones, and the memory that a damaged one claims to need.)
     Raises InputFault (too-large), CutOff, NotMatlab.
@@ -196,7 +196,7 @@ def check_matrix(matrix: bytes, tag: struct.Struct) -> None:
 
 
 def list_variables(stream: BinaryIO) -> list[Variable]:
-    """The variables of a file of level 5 that have a name (a function workspace has none)."""
+    """Give the variables of a file of level 5 that have a name (a function workspace has none)."""
     from scipy.io import whosmat
 
     with scipy_faults():
@@ -214,7 +214,7 @@ def list_variables(stream: BinaryIO) -> list[Variable]:
 
 
 def read_variable(stream: BinaryIO, name: str) -> npt.NDArray[Any]:
-    """The numbers of a variable of a file of level 5."""
+    """Read the numbers of a variable of a file of level 5."""
     from scipy.io import loadmat
 
     with scipy_faults():
@@ -246,7 +246,7 @@ VARIABLE = "n_ary_mask"
 def read_mat_labels(
     stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int
 ) -> npt.NDArray[np.integer[Any]]:
-    """The label image of a MATLAB file, integer (H, W): the variable ``n_ary_mask``, or the only 2-D numeric one.
+    """Read the label image of a MATLAB file, integer (H, W): the variable ``n_ary_mask``, or the only 2-D numeric one.
 
     stream       seekable, read from its start
     where        the file, for messages
@@ -263,7 +263,7 @@ def read_mat_labels(
 
 
 def choose_variable(variables: list[Variable], where: str) -> Variable:
-    """The variable that holds the label image. Raises InputFault if it is not clear, or holds no plain numbers."""
+    """Find the variable that holds the label image. Raises InputFault if it is not clear, or holds no plain numbers."""
     named = [variable for variable in variables if variable.name == VARIABLE]
     of_numbers = [variable for variable in variables if variable.kind is None]
     planes = [variable for variable in of_numbers if len(variable.shape) == 2]
@@ -327,7 +327,7 @@ class Hdf5Member:
 
 
 def list_members(stream: BinaryIO, *, nested: bool = False) -> list[Hdf5Member]:
-    """The members of the root group but those that MATLAB keeps for itself; ``nested``: also those of all groups.
+    """Give the members of the root group but those that MATLAB keeps for itself; ``nested``: also those of all groups.
 
     Raises CutOff, Damaged.
     """
@@ -353,7 +353,7 @@ def list_members(stream: BinaryIO, *, nested: bool = False) -> list[Hdf5Member]:
 
 
 def read_member(member: Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDArray[Any]:
-    """The numbers of a member, in its shape. Raises InputFault (too-large), CutOff, Damaged, Unsupported."""
+    """Read the numbers of a member, in its shape. Raises InputFault (too-large), CutOff, Damaged, Unsupported."""
     dataset: Any = member.dataset
     needed = math.prod(member.shape) * dataset.dtype.itemsize
     check_bytes(needed, "an array", where, bytes_limit, dataset.dtype.name)

@@ -67,7 +67,7 @@ class NpyHeader:
 
 
 def peek_npy(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
-    """The array of a .npy file. Reading raises InputFault: too-large, unreadable-file. Raises CutOff, Damaged."""
+    """Describe the array of a .npy file. Raises CutOff, Damaged; to read it InputFault: too-large, unreadable-file."""
     source = Plain(stream)
     header = read_npy_header(source)
 
@@ -80,7 +80,7 @@ def peek_npy(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 
 
 def read_npy_header(source: Plain) -> NpyHeader:
-    """Shape and type from the dictionary that a .npy file starts with; the source is left at the data."""
+    """Read shape and type from the dictionary that a .npy file starts with; the source is left at the data."""
     start = source.read(8)
     if not start.startswith(content.NPY_MAGIC):
         raise Damaged("not that of an array")
@@ -101,7 +101,7 @@ def read_npy_header(source: Plain) -> NpyHeader:
 
 
 def peek_npz(stream: BinaryIO, where: str, bytes_limit: int, *, names: Sequence[str] = ID_NAMES) -> Pixels:
-    """The only array of an .npz file, or the only one with one of the names. It is read where it lies.
+    """Describe the only array of an .npz file, or the only one with one of the names. It is read where it lies.
 
     Raises InputFault (no-mask-variable), CutOff, Damaged; reading as ``peek_npy``.
     """
@@ -160,7 +160,7 @@ def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
 
 
 def choose_member(archive: zipfile.ZipFile, where: str, names: Sequence[str]) -> zipfile.ZipInfo:
-    """The array to read. Raises InputFault if it cannot be told."""
+    """Find the array to read. Raises InputFault if it cannot be told."""
     members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
     named = [member for member in members if member.filename.removesuffix(".npy") in names]
     chosen = named if len(members) > 1 else members
@@ -206,7 +206,7 @@ class PngHeader:
 
 
 def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool = False) -> Pixels:
-    """The samples of a PNG as they stand in the file, uint8 or uint16: (H, W) if grey, else (H, W, channels).
+    """Describe the samples of a PNG as they stand in the file, uint8 or uint16: (H, W) if grey, else (H, W, channels).
 
     as_colours  a palette gives RGB, else its indices, of which 0 must be black then
 
@@ -241,7 +241,7 @@ def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool
 
 
 def read_png_chunk(stream: BinaryIO, remaining_bytes: int) -> tuple[bytes, bytes, int]:
-    """Kind and payload of the next chunk, and how many bytes of the file are left behind it."""
+    """Read kind and payload of the next chunk, and how many bytes of the file are left behind it."""
     size, kind = struct.unpack(">I4s", Plain(stream).read(8))
     remaining_bytes -= 12 + size
     if remaining_bytes < 0:
@@ -253,7 +253,7 @@ def read_png_chunk(stream: BinaryIO, remaining_bytes: int) -> tuple[bytes, bytes
 
 
 def read_png_data(stream: BinaryIO, remaining_bytes: int, header: PngHeader) -> tuple[bytes, bytes]:
-    """The compressed data, and the palette: red, green, blue, red, …; from the chunks behind the header."""
+    """Read the compressed data, and the palette: red, green, blue, red, …; from the chunks behind the header."""
     data: list[bytes] = []
     palette = b""
     for _ in range(PNG_CHUNKS - 1):
@@ -272,7 +272,7 @@ def read_png_data(stream: BinaryIO, remaining_bytes: int, header: PngHeader) -> 
 
 
 def read_png_header(kind: bytes, payload: bytes, where: str) -> PngHeader:
-    """The first chunk of the file."""
+    """Read the first chunk of the file."""
     if kind != b"IHDR" or len(payload) != 13:
         raise Damaged("no header chunk")
     width, height, bits, colour_type, compression, filters, interlaced = struct.unpack(">IIBBBBB", payload)
@@ -287,7 +287,7 @@ def read_png_header(kind: bytes, payload: bytes, where: str) -> PngHeader:
 
 
 def decode_png(header: PngHeader, data: bytes) -> npt.NDArray[Any]:
-    """The samples. Raises CutOff unless the data decompress to the rows of the image, each behind its filter."""
+    """Give the samples. Raises CutOff unless the data decompress to the rows of the image, each behind its filter."""
     from imagecodecs import DeflateError, PngError, deflate_decode, png_decode  # slow to import, and few need it
 
     width, bits = header.width, header.bits
@@ -345,7 +345,7 @@ CONTAINERS = {
 
 
 def peek(stream: BinaryIO, suffix: str, where: str, bytes_limit: int, **options: Any) -> Pixels:
-    """What a file says of its image. Raises InputFault: unsupported-format, pickle, too-large and those of its header.
+    """Describe the image of a file. Raises InputFault: unsupported-format, pickle, too-large and those of its header.
 
     suffix    of the file, in lower case
     options   what only this container needs to know
@@ -370,7 +370,8 @@ def open_image(
     spacing_um: float | None = None,
     **options: Any,
 ) -> Pixels:
-    """The image of a file, not read yet, if it has the right shape, numbers, and the spacing of the case.
+    """Open the image of a file, without reading it yet, if it has the right shape, numbers, and the spacing of the
+    case.
 
     channels    how many it must have; None: any, behind the other axes
     spacing_um  side of a pixel that the case has; None: not known
@@ -390,14 +391,14 @@ def open_image(
 
 
 def read_image(stream: BinaryIO, *, suffix: str, where: str, **wanted: Any) -> npt.NDArray[Any]:
-    """The image of a file, as it stands there, if it is as ``open_image`` wants it. Raises InputFault."""
+    """Read the image of a file, as it stands there, if it is as ``open_image`` wants it. Raises InputFault."""
     pixels = open_image(stream, suffix=suffix, where=where, **wanted)
     with damage_told(where, CONTAINERS[suffix].name):
         return pixels.read()
 
 
 def suffix_of(name: str) -> str:
-    """The suffix of a file name, in lower case.
+    """Give the suffix of a file name, in lower case.
 
     >>> suffix_of("P1/labels.TIF"), suffix_of("P1/labels.nii.gz")
     ('.tif', '.nii.gz')
@@ -421,7 +422,7 @@ def file_with(suffix: str) -> str:
 
 
 def read_image_size(path: Path) -> tuple[int, int]:
-    """Height and width of the full-resolution image of an SVS, TIFF or PNG file, px. Raises InputFault."""
+    """Read height and width of the full-resolution image of an SVS, TIFF or PNG file, px. Raises InputFault."""
     height = width = 0
     try:
         with path.open("rb") as stream:

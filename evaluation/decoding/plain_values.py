@@ -41,7 +41,7 @@ FINDING = {name: int if name in ("count", "named") else str for name in PARTS["F
 
 
 def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:
-    """A value as lists, texts and numbers; the numbers of its arrays go into ``buffers``.
+    """Write a value as lists, texts and numbers; the numbers of its arrays go into ``buffers``.
 
     >>> to_plain((1, np.array([2.5])), buffers := [])
     ['tuple', [1, ['array', '<f8', [1], 0]]]
@@ -64,7 +64,7 @@ def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:
 
 
 def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:
-    """The value again; lists come back as tuples. Raises ValueError for anything that ``to_plain`` does not make."""
+    """Make the value again; lists come back as tuples. Raises ValueError for what ``to_plain`` does not make."""
     if not isinstance(value, list):
         if type(value) not in PLAIN_TYPES:
             raise ValueError("no plain value")
@@ -147,7 +147,7 @@ def are_below(numbers: npt.NDArray[Any], size: int) -> bool:
 
 
 def are_runs(start: npt.NDArray[Any], stop: npt.NDArray[Any], shape_yx: tuple[int, int]) -> bool:
-    """Whether they are not empty and lie in an image, each in a row of it."""
+    """Tell whether runs are not empty and lie in an image, each in a row of it."""
     height, width = shape_yx
     inside = are_below(start, height * width) and are_below(stop - 1, height * width)
     return inside and bool(np.all((start < stop) & (start // width == (stop - 1) // width)))

@@ -91,8 +91,8 @@ def decoder() -> msgspec.json.Decoder[list[Feature]]:
 
 
 def decode_polygons(text: bytes, without_nan: Callable[[bytes], bytes | bytearray] = bytes) -> Polygons | None:
-    """The features in the text of the items of a list; None if one is something else, or the text is not JSON, or an
-    object has a key twice.
+    """Decode the features in the text of the items of a list; None if one is something else, or the text is not JSON,
+    or an object has a key twice.
 
     without_nan  writes null for numbers that are not JSON
 
@@ -122,7 +122,7 @@ def decode_polygons(text: bytes, without_nan: Callable[[bytes], bytes | bytearra
 
 
 def take_out(text: bytes) -> tuple[bytes, list[bytes]]:
-    """The text as a list with 0 in the place of coordinates, and the coordinates.
+    """Write the text as a list with 0 in the place of coordinates, and give the coordinates.
 
     >>> take_out(b'{"coordinates": [[1, 2]]}')
     (b'[{"coordinates":0}]', [b' [[1, 2]]'])
@@ -142,7 +142,7 @@ def take_out(text: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64, Bool, int] | None:
-    """The size of each ring, the index of its feature, whether it is a hole, and the most parts of a feature.
+    """Find the size of each ring, the index of its feature, whether it is a hole, and the most parts of a feature.
 
     None if brackets and commas are not those of polygons with two numbers for each vertex.
 
@@ -185,12 +185,12 @@ def find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64,
 
 
 def positions(count: int) -> bytes:
-    """Brackets and commas of so many vertices, at least one."""
+    """Write brackets and commas of so many vertices, at least one."""
     return (VERTEX * count)[:-1]
 
 
 def has_each_key_once(text: bytes, features: list[Feature]) -> bool:
-    """Whether no object in the text has a key twice; as a rule there are as many colons as keys were found."""
+    """Tell whether no object in the text has a key twice; as a rule there are as many colons as keys were found."""
     of_features = [feature.properties for feature in features if feature.properties is not None]
     keys = 4 * len(features) + sum(feature.id is not None for feature in features)
     keys += len(of_features) + sum(map(len, of_features))
@@ -202,7 +202,7 @@ def has_each_key_once(text: bytes, features: list[Feature]) -> bool:
 
 
 def parse_positions(text: bytes) -> Float64 | None:
-    """The numbers of coordinates, two by two; None if some do not stand inside of the innermost brackets.
+    """Parse the numbers of coordinates, two by two; None if some do not stand inside of the innermost brackets.
 
     text   coordinates whose brackets and commas are those of positions
 

@@ -68,7 +68,7 @@ class Plain:
 
 
 def inflated(data: bytes, most: int, wbits: int = zlib.MAX_WBITS) -> bytes:
-    """What data decompress to, up to their check sum; a byte more than ``most`` if that is more.
+    """Decompress data up to their check sum; gives a byte more than ``most`` if they are more.
 
     wbits   of zlib: ``GZIP`` or ``ZLIB_OR_GZIP`` for other headers
 
@@ -85,7 +85,7 @@ def inflated(data: bytes, most: int, wbits: int = zlib.MAX_WBITS) -> bytes:
 
 
 def stream_size(stream: BinaryIO, *, where: str, bytes_limit: int) -> int:
-    """Number of bytes of a stream, which is left at its start. Raises InputFault ("too-large") above the limit."""
+    """Count the bytes of a stream, which is left at its start. Raises InputFault ("too-large") above the limit."""
     size = stream.seek(0, 2)
     stream.seek(0)
     check_bytes(size, "a file", where, bytes_limit)
@@ -101,7 +101,7 @@ def check_bytes(count: int, what: str, where: str, limit: int, kind: str = "") -
 def read_array(
     source: Plain, shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str, bytes_limit: int, fortran: bool = False
 ) -> npt.NDArray[Any]:
-    """An array of ``shape`` and ``dtype`` from the next bytes. Raises InputFault if it is too large or cut off.
+    """Read an array of ``shape`` and ``dtype`` from the next bytes. Raises InputFault if it is too large or cut off.
 
     fortran   the first axis runs fastest
     """
@@ -134,7 +134,7 @@ INFLATION_LIMIT = 100  # annotations shrink to a tenth, at the most to a fiftiet
 
 
 def plain_chunks(stream: BinaryIO, where: str, bytes_limit: int) -> Iterator[bytes]:
-    """The bytes of a file from its start, piece by piece, decompressed if they begin as gzip does.
+    """Yield the bytes of a file from its start, piece by piece, decompressed if they begin as gzip does.
 
     Raises InputFault: too-large (the file, or what comes out of it), unreadable-file (damaged gzip).
     """
@@ -151,7 +151,7 @@ def plain_chunks(stream: BinaryIO, where: str, bytes_limit: int) -> Iterator[byt
 
 
 def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
-    """The bytes of a stream, decompressed if they begin as gzip does; never more than CHUNK_BYTES at once."""
+    """Yield the bytes of a stream, decompressed if they begin as gzip does; never more than CHUNK_BYTES at once."""
     stream.seek(0)
     is_gzip = stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     stream.seek(0)
@@ -180,7 +180,7 @@ def unbounded_chunks(stream: BinaryIO, where: str) -> Iterator[bytes]:
 
 
 def gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes, at least CHUNK_BYTES at a time but for the last: gzip may give them one by one."""
+    """Yield the same bytes, at least CHUNK_BYTES at a time but for the last: gzip may give them one by one."""
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:

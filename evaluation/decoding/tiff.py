@@ -79,7 +79,7 @@ class Layout:
 
 
 def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
-    """The image of a TIFF file: of one page (H, W), (H, W, S) or (S, H, W), of several (pages, H, W, …).
+    """Describe the image of a TIFF file: of one page (H, W), (H, W, S) or (S, H, W), of several (pages, H, W, …).
 
     Further pages may be smaller copies of it (a pyramid), which do not count. Nothing is scaled: grey, inverted grey
     and numbers of a palette are read as they stand. Bands have about BAND_PX pixels, or a strip; ``bytes_limit`` is
@@ -124,7 +124,7 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 
 
 def page_layout(page: TiffPage, where: str) -> Layout:
-    """How a page of the right size is stored. Raises InputFault if that is not supported, Damaged if impossible."""
+    """Tell how a page of the right size is stored. Raises InputFault if it is not supported, Damaged if impossible."""
     compression, predictor = page.value(Tag.COMPRESSION, NONE), page.value(Tag.PREDICTOR, NO_PREDICTOR)
     bits = page.value(Tag.BITS_PER_SAMPLE, 1)
     kind = KINDS_OF_NUMBERS.get(page.value(Tag.SAMPLE_FORMAT, 1))
@@ -169,8 +169,8 @@ def unsupported(where: str, what: str) -> InputFault:
 
 
 def find_segments(page: TiffPage, layout: Layout) -> Int64:
-    """Where the strips or tiles of a page lie in the file and how many bytes they take, int64 (2, S); plane by plane,
-    row by row. Raises CutOff if the header does not tell it of all.
+    """Tell where the strips or tiles of a page lie in the file and how many bytes they take, int64 (2, S); plane by
+    plane, row by row. Raises CutOff if the header does not tell it of all.
     """
     tags = (Tag.TILE_OFFSETS, Tag.TILE_BYTES) if layout.is_tiled else (Tag.STRIP_OFFSETS, Tag.STRIP_BYTES)
     far = np.uint64(1 << 62)  # beyond any file
@@ -181,7 +181,7 @@ def find_segments(page: TiffPage, layout: Layout) -> Int64:
 
 
 def cut_strip(layout: Layout, segments: Int64) -> tuple[Layout, Int64]:
-    """An image that is one strip of plain numbers as if it were several strips; any other as it is."""
+    """Cut an image that is one strip of plain numbers into several strips; any other stays as it is."""
     height, width = layout.shape_yx
     rows = max(1, BAND_PX // width)
     if layout.is_tiled or layout.compression != NONE or segments.shape[1] != 1 or rows >= height:
@@ -193,7 +193,7 @@ def cut_strip(layout: Layout, segments: Int64) -> tuple[Layout, Int64]:
 
 
 def empty_rows(layout: Layout, rows: int) -> npt.NDArray[Any]:
-    """An array for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
+    """Make an array for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
 
     (An axis of one number would slow down every copy.)
     """
@@ -222,7 +222,7 @@ def decode_rows(
 
 
 def read_segment(page: TiffPage, layout: Layout, offset: int, size: int, rows: int) -> bytes:
-    """The bytes of the rows of a strip or tile, decompressed.
+    """Read the bytes of the rows of a strip or tile, decompressed.
 
     The last strip may have been written at its full height. Raises CutOff if there are fewer or more bytes; compressed
     data of more than twice the bytes of the pixels are damaged, and not looked at.
@@ -243,7 +243,7 @@ def read_segment(page: TiffPage, layout: Layout, offset: int, size: int, rows: i
 
 
 def decompress(data: bytes, compression: int, most: int) -> bytes:
-    """What the data decompress to, at most a byte more than ``most``. Raises CutOff."""
+    """Decompress data to at most a byte more than ``most``. Raises CutOff."""
     import imagecodecs  # slow to import, and few need it
 
     decode = {
@@ -259,7 +259,7 @@ def decompress(data: bytes, compression: int, most: int) -> bytes:
 
 
 def numbers(data: bytes, layout: Layout, rows: int) -> npt.NDArray[Any]:
-    """The numbers of a strip or tile, (rows, width of it, samples), with the predictor undone."""
+    """Make the numbers of a strip or tile, (rows, width of it, samples), with the predictor undone."""
     width = layout.segment_yx[1]
     if layout.bits < 8:
         packed = np.frombuffer(data, np.uint8).reshape(rows, layout.row_bytes)
@@ -275,7 +275,7 @@ def numbers(data: bytes, layout: Layout, rows: int) -> npt.NDArray[Any]:
 
 
 def unpack_samples(packed: npt.NDArray[np.uint8], bits: int, width: int) -> npt.NDArray[np.uint8]:
-    """Samples of 1, 2 or 4 bits from bytes, the first in the highest bits; uint8 (H, width).
+    """Unpack samples of 1, 2 or 4 bits from bytes, the first in the highest bits; uint8 (H, width).
 
     >>> unpack_samples(np.array([[0b00_01_10_11, 0b11_000000]], np.uint8), 2, 5)
     array([[0, 1, 2, 3, 3]], dtype=uint8)
@@ -322,7 +322,7 @@ class TiffPage:
         self.next_offset = next_offset
 
     def value(self, tag: Tag, default: int) -> int:
-        """The value of a tag, which must be one and the same if there are several."""
+        """Read the value of a tag, which must be one and the same if there are several."""
         if tag not in self.entries:
             return default
         values = self.values(tag, 64)
@@ -331,7 +331,7 @@ class TiffPage:
         return int(values[0])
 
     def values(self, tag: Tag, most: int) -> npt.NDArray[np.unsignedinteger[Any]]:
-        """All values of a tag of whole numbers; none if it is missing."""
+        """Read all values of a tag of whole numbers; none if it is missing."""
         entry = self.entries.get(tag, Entry(1, 0, 0))
         if entry.kind not in WHOLE_NUMBERS:
             raise Damaged(f"tag {int(tag)} of type {entry.kind}")
@@ -372,7 +372,7 @@ class TiffPage:
         return bool(self.value(Tag.NEW_SUBFILE_TYPE, 0) & 1) or self.value(Tag.SUBFILE_TYPE, 1) == 2
 
     def images(self) -> int:
-        """How many images it stands for: ImageJ and tifffile write stacks with one header and a note about it."""
+        """Tell how many images it stands for: ImageJ and tifffile write stacks with one header and a note about it."""
         entry = self.entries.get(Tag.DESCRIPTION, Entry(2, 0, 0))
         text = self.file.read(entry.position, min(entry.count, DESCRIPTION_BYTES))
         imagej = re.match(rb"ImageJ=.*?^images=(\d{1,9})$", text, re.DOTALL | re.MULTILINE)
@@ -400,18 +400,18 @@ class TiffFile:
         self.first_offset = self.number_at(8 if self.is_big else 4)
 
     def read(self, position: int, size: int) -> bytes:
-        """The bytes at a place. Raises CutOff if the file ends before."""
+        """Read the bytes at a place. Raises CutOff if the file ends before."""
         if position + size > self.size:
             raise CutOff
         self.stream.seek(position)
         return Plain(self.stream).read(size)
 
     def number_at(self, position: int) -> int:
-        """The number at a place; it has as many bytes as an offset."""
+        """Read the number at a place; it has as many bytes as an offset."""
         return int(struct.unpack(self.number, self.read(position, self.number_bytes))[0])
 
     def pages(self) -> list[TiffPage]:
-        """The first 64 pages, in order; there is one at least."""
+        """Give the first 64 pages, in order; there is one at least."""
         pages: list[TiffPage] = []
         offsets_seen: set[int] = set()
         offset = self.first_offset

@@ -97,11 +97,11 @@ class Vertices:
         self.texts.clear()
 
     def points_xy(self) -> Float64:
-        """X and Y of all vertices, float64 (V, 2); NaN for what is no number."""
+        """Give X and Y of all vertices, float64 (V, 2); NaN for what is no number."""
         return np.concatenate([np.empty((0, 2)), *(numbers[:, -2:] for numbers in self.numbers)])
 
     def column(self, name: str) -> Float64:
-        """The values of one column for all vertices, float64 (V,); NaN for what is no number."""
+        """Give the values of one column for all vertices, float64 (V,); NaN for what is no number."""
         index = self.columns.index(name)
         return np.concatenate([np.empty(0), *(numbers[:, index] for numbers in self.numbers)])
 
@@ -158,7 +158,7 @@ class Element:
         self.inner: dict[str, Element] = {}
 
     def find(self, path: tuple[str, ...]) -> Element:
-        """The element at a path below; from now on it is known."""
+        """Find the element at a path below; from now on it is known."""
         return self.inner.setdefault(path[0], Element()).find(path[1:]) if path else self
 
 
@@ -168,7 +168,7 @@ UNKNOWN_ELEMENT = Element()
 def make_parser(
     dialect: Dialect, vertices: Vertices, opened: Mapping[tuple[str, ...], Opened], plain: PlainVertices
 ) -> expat.XMLParserType:
-    """An expat parser that collects vertices, and refuses whatever a stranger could misuse."""
+    """Make an expat parser that collects vertices, and refuses whatever a stranger could misuse."""
     where, texts = vertices.where, vertices.texts
     parser = expat.ParserCreate()
     parser.ordered_attributes = True  # a list [name, value, …]: a fifth less time than a dictionary for each vertex
@@ -247,7 +247,7 @@ class PlainVertices:
         self.taken: dict[str | None, Float64] = {}
 
     def shorten(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """The text of a file, in pieces, without the vertices in ``taken``."""
+        """Yield the text of a file, in pieces, without the vertices in ``taken``."""
         waiting, chunks = b"", gathered(chunks)
         for chunk in chunks:
             waiting += chunk
@@ -264,7 +264,7 @@ class PlainVertices:
         yield from chunks
 
     def take_out(self, text: bytes) -> bytes:
-        """The text without the vertices of all holders; as it is if some are written in another way."""
+        """Take the vertices of all holders out of a text; it stays as it is if some are written in another way."""
         before, *parts = text.split(self.opening)
         if text.count(self.vertex) < VERTICES_OF_A_HOLDER * len(parts):
             return text
@@ -285,7 +285,8 @@ class PlainVertices:
         return b"".join(rest)
 
     def parse(self, bodies: list[bytes]) -> list[Float64] | None:
-        """The vertices of each holder; None if the text around their numbers is not the same, or one is too large.
+        """Parse the vertices of each holder; None if the text around their numbers is not the same, or one is too
+        large.
 
         >>> plain = PlainVertices("Vertices", "Vertex", ("X", "Y"))
         >>> [vertices] = plain.parse([b'<Vertex X="1" Y="2.5"/><Vertex X="3" Y="4"/>'])

@@ -92,13 +92,13 @@ class Format:
 
 
 def module_of(name: str) -> str:
-    """The module that a format is in."""
+    """Name the module that a format is in."""
     (family,) = (family for family, formats in WORDS_OF_FORMATS.items() if name in formats)
     return f"{__name__}.{family}"
 
 
 def format_of(name: str) -> Format:
-    """A format, imported on first use, so that a challenge pays only for the formats that it has."""
+    """Find a format; its module is imported on first use, so that a challenge pays only for the formats it has."""
     module = import_module(module_of(name))
     words = next(formats[name] for formats in WORDS_OF_FORMATS.values() if name in formats)
     names = f"explain_{name}", f"read_{name}", f"read_{name}_collection"
@@ -108,7 +108,7 @@ def format_of(name: str) -> Format:
 def read_annotations(
     stream: BinaryIO, request: Request, case: Case, companions: Companions = NO_COMPANIONS
 ) -> Annotations:
-    """What a file says of its case, in the format that the rules name. Raises InputFault with all that is wrong.
+    """Read what a file says of its case, in the format that the rules name. Raises InputFault with all that is wrong.
 
     companions  streams of the files that go with it, and their names for messages, by the key that has their pattern
     """
@@ -120,7 +120,7 @@ def read_annotations(
 
 
 def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """What a file says of all cases. ``cases`` by their names in such files. Raises InputFault with all that is wrong.
+    """Read what a file says of all cases, by their names in it. Raises InputFault with all that is wrong.
 
     The stream stays open as long as the collection is read from: large arrays are decoded case by case.
     """
@@ -142,7 +142,7 @@ def memory_told(request: Request) -> AbstractContextManager[None]:
 def begin_annotations(
     stream: BinaryIO, request: Request, case: Case, companions: Companions = NO_COMPANIONS, *, owner: str
 ) -> Callable[[], Annotations]:
-    """``read_annotations``, begun in another process; what is returned waits for it. The streams stay open until then.
+    """Begin ``read_annotations`` in another process; the result is waited for by what is returned. Streams stay open.
 
     owner   the submission: a process that has seen the files of one sees none of another
 
@@ -154,13 +154,13 @@ def begin_annotations(
     task, arguments = f"{__name__}:yield_annotations", (request, case, wheres)
     answers = decode(task, streams, arguments, where=request.where, owner=owner, bounds=bounds, writes=writes)
 
-    def found() -> Annotations:
+    def wait() -> Annotations:
         annotations = next(answers, None)
         if next(answers, None) is not None:
             raise broke_off(request.where, 0)
         return checked(annotations, request, case)
 
-    return found
+    return wait
 
 
 def checked(annotations: Any, request: Request, case: Case) -> Annotations:
@@ -192,19 +192,19 @@ def checked(annotations: Any, request: Request, case: Case) -> Annotations:
 def yield_annotations(
     streams: Sequence[BinaryIO], request: Request, case: Case, wheres: Mapping[str, str]
 ) -> Iterator[Annotations]:
-    """What ``read_annotations`` gives, in the child."""
+    """Read the annotations of a file, in the child process."""
     companions = dict(zip(wheres, zip(streams[1:], wheres.values(), strict=True), strict=True))
     yield read_annotations(streams[0], request, case, companions)
 
 
 def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[str, Case], *, owner: str) -> Collection:
-    """As ``read_collection``; the cases can be gone through once, in their order."""
+    """Read a collection in another process; its cases can be gone through once, in their order."""
     bounds, task = bounds_for([stream], request, list(cases.values())), f"{__name__}:yield_collection"
     answers = decode(task, [stream], (request, dict(cases)), where=request.where, owner=owner, bounds=bounds)
     by_name = {case.name: case for case in cases.values()}
 
     def decode_next(name: str) -> Annotations:
-        """The answer about a case; those about cases before it, which are not wanted, are skipped."""
+        """Wait for the answer about a case; those about cases before it, which are not wanted, are skipped."""
         answer = next((answer for present, answer in present_answers if present == name), None)
         if isinstance(answer, tuple) and answer and are_findings(answer):
             raise InputFault(*answer)
@@ -223,7 +223,9 @@ def are_findings(items: Iterable[Any]) -> bool:
 
 
 def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapping[str, Case]) -> Iterator[Any]:
-    """The names of the cases and what is said of none, then annotations or faults of each case, in the child."""
+    """Yield the names of the cases and what is said of none, then annotations or faults of each case, in the child
+    process.
+    """
     collection = read_collection(streams[0], request, cases)
     yield tuple(collection.cases), dict(collection.unknown), collection.findings
     for name in collection.cases:
@@ -234,7 +236,7 @@ def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mappi
 
 
 def bounds_for(streams: Sequence[BinaryIO], request: Request, cases: Sequence[Case]) -> Bounds:
-    """Bounds from the size of the files and of the images."""
+    """Bound the decoding of files by their size and by that of the images."""
     file_bytes = sum(stream.seek(0, os.SEEK_END) for stream in streams)
     pixels = sum(case.height * case.width for case in cases)
     return bounds_of(file_bytes, pixels, request.limits.bytes_per_file)

@@ -50,7 +50,7 @@ class ListSheet(Sheet):
         self.faults.fault(code, self.place(self.number if number is None else number), **words)
 
     def class_of(self, name: object) -> int:
-        """The class id of the annotation at hand, 0 for an unknown one, which is noted; or SKIPPED."""
+        """Look up the class id of the annotation at hand: SKIPPED, or 0 for an unknown one, which is noted."""
         class_id = self.look_up(name)
         if class_id == UNKNOWN:
             self.note_unknown(name, self.number)
@@ -58,7 +58,7 @@ class ListSheet(Sheet):
         return class_id
 
     def columns(self, class_probability: Float64 | None = None) -> dict[str, Any]:
-        """The columns of all nuclei. Raises InputFault with all that is wrong with the file."""
+        """Make the columns of all nuclei. Raises InputFault with all that is wrong with the file."""
         values, probability = self.probability, None
         if values.count(None) < len(values):
             probability, is_missing = numbers_in(values)
@@ -133,7 +133,9 @@ class ClassProbabilities:
         self.rows.append(columns)
 
     def array(self) -> Float64 | None:
-        """The class probabilities of all nuclei, float64 (N, C) in the order of the classes; None if there are none."""
+        """Join the class probabilities of all nuclei, float64 (N, C) in the order of the classes; None if there are
+        none.
+        """
         if not self.nuclei:
             return None
         for number in self.sheet.faults.first("missing-probability", self.lacking):
@@ -174,7 +176,9 @@ class NucleusLists(ListSheet):
             check_number(self.number, *self.counted)
 
     def refuse_shape(self, what: str, kind: str, wanted: Sequence[str], fix: str) -> None:
-        """The annotation at hand, or a part of it, has not the shape of the nuclei: a fault, or it is left out."""
+        """Note that the annotation at hand, or a part of it, has not the shape of the nuclei: it is a fault, or left
+        out.
+        """
         if self.request.rules.value("other_shapes") == "skip":
             wording = "geometry-left-out"
             self.left_out.fault("left-out", self.here, wording=wording, what=what, type=kind, wanted=wanted)
@@ -239,7 +243,7 @@ class NucleusLists(ListSheet):
         probability: list[Any],
         class_probabilities: list[Any],
     ) -> bool:
-        """All nuclei of a piece of the file; ``settle`` need not be called for it.
+        """Add all nuclei of a piece of the file; ``settle`` need not be called for it.
 
         False, and nothing is added, if a vertex is no usable coordinate. Raises InputFault: too-large.
 
@@ -313,7 +317,7 @@ class NucleusLists(ListSheet):
     # --- the whole file ---------------------------------------------------------------------------------------------
 
     def annotations(self) -> Annotations:
-        """All nuclei, and what was left out. Raises InputFault with all that is wrong with the file."""
+        """Give all nuclei, and what was left out. Raises InputFault with all that is wrong with the file."""
         columns = self.columns(self.class_probabilities.array())
         points_xy = np.concatenate(self.points_xy)
         if self.of_points:
@@ -324,7 +328,7 @@ class NucleusLists(ListSheet):
 
 
 def points_of(positions: list[Any]) -> Float64:
-    """Positions [x, y] or [x, y, z] as float64 (V, 2); NaN for what is none.
+    """Make float64 (V, 2) of positions [x, y] or [x, y, z]; NaN of what is none.
 
     >>> points_of([[1, 2], [3, 4.5, 0], [True, 1]]).tolist()
     [[1.0, 2.0], [3.0, 4.5], [nan, nan]]
@@ -357,7 +361,7 @@ def without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int
 
 
 def root_words(root: object) -> str:
-    """What the value of a JSON file is, for messages."""
+    """Tell what the value of a JSON file is, for messages."""
     if isinstance(root, list):
         return "a list"
     if not isinstance(root, dict):
@@ -373,7 +377,7 @@ def root_words(root: object) -> str:
 def names_and_probabilities(
     nuclei: Outlines | Points, class_names: Sequence[str]
 ) -> list[tuple[str | None, float | None]]:
-    """The name of the class and the probability of each nucleus, None where it has none.
+    """Give the name of the class and the probability of each nucleus, None where it has none.
 
     class_names  class id c has the name ``class_names[c - 1]``; 0 has none
 

@@ -56,7 +56,7 @@ class Regions(Sheet):
         self.type_numbers: list[int] = []
 
     def open(self, owner: int, type: str) -> None:
-        """The element of a region begins."""
+        """Begin a region, whose element opens."""
         check_number(len(self.starts) + 1, *self.counted)
         self.starts.append(len(self.vertices))
         self.owners.append(owner)
@@ -78,7 +78,7 @@ class Regions(Sheet):
         self.source_id = source_id
 
     def of_types(self, *types: str) -> Bool:
-        """Which regions have one of these types, bool (N,)."""
+        """Tell which regions have one of these types, bool (N,)."""
         return np.array([name in types for name in self.types], np.bool_)[self.type]
 
     def type_of(self, index: int) -> str:
@@ -97,13 +97,13 @@ class Regions(Sheet):
         self.check()
 
     def rings(self, ring: Int64) -> tuple[Float64, Int64]:
-        """The vertices of the chosen regions, one ring after the other, and how many each of them has."""
+        """Give the vertices of the chosen regions, one ring after the other, and how many each of them has."""
         if np.array_equal(ring, np.arange(len(self.type))):  # all of them
             return self.points_xy, self.count
         return self.points_xy[expand(self.start[ring], self.start[ring + 1])], self.count[ring]
 
     def columns(self, index: Int64) -> dict[str, Any]:
-        """Class and id of the chosen regions."""
+        """Make the columns of the chosen regions. Raises InputFault with all that is wrong with the file."""
         return self.checked_columns(self.class_id[index], [*map(self.source_id, index.tolist())])
 
 
@@ -131,7 +131,7 @@ PAIRS_LIMIT = 1 << 21  # of holes and outlines whose boxes they lie in
 
 
 def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """The outlines of an Aperio XML file, compressed with gzip or not, in document order, in its own px.
+    """Read the outlines of an Aperio XML file, compressed with gzip or not, in document order, in its own px.
 
     The class of a layer is that of the file (``request.file_class``), or else of the name of one of its own attributes,
     or else of its own name. Layers without regions need no class; those that ``request.classes.skipped`` names are left
@@ -285,7 +285,7 @@ NO_GROUP = ("", "None")  # ASAP writes "None" for annotations outside of all gro
 
 
 def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) -> Annotations:
-    """The nuclei of an ASAP XML file, compressed with gzip or not, in document order, in its own px.
+    """Read the nuclei of an ASAP XML file, compressed with gzip or not, in document order, in its own px.
 
     They are Points (Dot, and each coordinate of a PointSet) or Outlines (Polygon, Rectangle), as
     ``request.rules.shape`` says. Annotations of the other shape are a fault, unless ``other_shapes`` is "skip"; then
@@ -328,8 +328,8 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
     if request.rules.other_shapes == "skip":
         is_nucleus &= ~is_other
         for index in regions.left_out.first("left-out", np.flatnonzero(is_other).tolist()):
-            place, type, wording = regions.place(index), regions.type_of(index), "asap-shape-left-out"
-            regions.left_out.fault("left-out", place, wording=wording, type=type, shape=shape)
+            place, type = regions.place(index), regions.type_of(index)
+            regions.left_out.fault("left-out", place, wording="asap-shape-left-out", type=type, shape=shape)
     is_dot, is_kind = regions.of_types("Dot"), regions.of_types(*TYPES_OF_SHAPE[shape])
     is_cut = regions.of_types("Rectangle") & (count != 4)
 
@@ -355,7 +355,8 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
 
 
 def nuclei_drawn(regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: Bool) -> Points | Outlines:
-    """The annotations that are nuclei, by their index; those without coordinates are outlines without vertices.
+    """Make Points or Outlines of the annotations that are nuclei; those without coordinates are outlines without
+    vertices.
 
     Raises InputFault ("too-large") if there are too many points.
     """
@@ -370,7 +371,7 @@ def nuclei_drawn(regions: Regions, nucleus: Int64, points_xy: Float64, is_dot: B
 
 
 def by_order(order: Float64, start: Int64) -> Int64 | slice:
-    """Index of the vertices, int64 (V,), with those of each annotation in ascending order.
+    """Order the vertices: gives the index, int64 (V,), with those of each annotation in ascending order.
 
     order  float64 (V,)  NaN where it is missing; an annotation in which it is, or occurs twice, stays as it is
     start  int64 (N + 1,)

@@ -71,7 +71,7 @@ class CaseArray:
         self.whole: npt.NDArray[Any] | None = None
 
     def of_case(self, index: int) -> npt.NDArray[Any]:
-        """The part of the case with this index, in the shape without the first axis."""
+        """Read the part of the case with this index, in the shape without the first axis."""
         if self.header.fortran:
             if self.whole is None:
                 self.whole = self.read(self.shape, 0, fortran=True)
@@ -93,7 +93,7 @@ def decoded_cases(cases: Mapping[str, Case], decode: Callable[[Case], Annotation
 
 
 def index_of_case(case: Case) -> int:
-    """The index of a case in arrays, from 0; the rules see to it that every case has one."""
+    """Give the index of a case in arrays, from 0; the rules see to it that every case has one."""
     if case.index is None:
         raise ValueError(f"the case {case.name!r} has no index")
     return case.index
@@ -114,7 +114,7 @@ def one_image(
     class_map: LabelRuns | None = None,
     of_instance: Int16 | None = None,
 ) -> Annotations:
-    """The annotations of a case with one label image; without classes in the file it has that of the challenge."""
+    """Make annotations of one label image; without classes in the file it has that of the challenge."""
     class_id = request.file_class
     if class_map is None and of_instance is None:
         class_id = class_id or request.classes.of_nameless
@@ -134,7 +134,7 @@ ID_CHANNEL, CLASS_CHANNEL = 0, 1
 
 
 def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """The nuclei of all cases; the index of a case along the first axis is ``Case.index``.
+    """Read the nuclei of all cases; the index of a case along the first axis is ``Case.index``.
 
     stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
 
@@ -152,7 +152,7 @@ def read_conic_array_collection(stream: BinaryIO, request: Request, cases: Mappi
 
 
 def decode_case(array: CaseArray, request: Request, case: Case) -> Annotations:
-    """The nuclei of one case."""
+    """Decode the nuclei of one case."""
     where = f"{request.where}, case {quote(case.name)}"
     check_shape(array.shape[1:3], where=where, shape_yx=case.shape_yx)
     planes = array.of_case(index_of_case(case))
@@ -176,7 +176,7 @@ def example_of_conic_array(made: Example, cases: Sequence[Case], class_name: str
 
 
 def read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """The nuclei of one case: one label image for each class. ``class_values`` gives the channel, from 0, of each.
+    """Read the nuclei of one case: one label image for each class. ``class_values`` gives the channel, from 0, of each.
 
     The last channel is left out if no class names it; other channels without a class must be empty. Raises InputFault:
     wrong-shape, unnamed-channel, and those of ``CaseArray`` and ``check_labels``.
@@ -188,7 +188,7 @@ def read_pannuke_masks(stream: BinaryIO, request: Request, case: Case) -> Annota
 
 
 def read_pannuke_masks_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """The nuclei of all cases; the index of a case along the first axis is ``Case.index``.
+    """Read the nuclei of all cases; the index of a case along the first axis is ``Case.index``.
 
     stream  stays open as long as ``Collection.cases`` is read from: a case is decoded when it is asked for
 
@@ -218,7 +218,7 @@ def check_channels(shape: tuple[int, ...], axes: tuple[str, ...], request: Reque
 
 
 def channels_of(planes: npt.NDArray[Any], request: Request, case: Case, where: str) -> Annotations:
-    """The label images of the channels that have a class. Raises InputFault with what is wrong in all channels."""
+    """Make label images of the channels that have a class. Raises InputFault with what is wrong in all channels."""
     parts: list[LabelImage] = []
     faults: list[Finding] = []
     warnings: list[Finding] = []
@@ -264,7 +264,7 @@ def example_of_pannuke_masks(made: Example, cases: Sequence[Case], class_name: s
 def read_nary_mat(
     stream: BinaryIO, request: Request, case: Case, *, class_map: tuple[BinaryIO, str] | None = None
 ) -> Annotations:
-    """The label image of a MATLAB file: every positive value is one nucleus.
+    """Read the label image of a MATLAB file: every positive value is one nucleus.
 
     class_map   an image with the class number of every pixel, and where it is, for messages
 
@@ -289,7 +289,7 @@ TYPES = {"inst_type": ("inst_uid",), "class": ("id", "nuclei_id")}  # and where 
 
 
 def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """The nuclei of ``inst_map``: one label image, with the class of each nucleus.
+    """Read the nuclei of ``inst_map``: one label image, with the class of each nucleus.
 
     The class is that in ``inst_type``; without it, that of most of the nucleus's pixels in ``type_map``. The number 0,
     and having no entry in ``inst_uid``, give the class 0, none. Entries of ids that are not in the map do not matter.
@@ -320,7 +320,7 @@ def read_hovernet_mat(stream: BinaryIO, request: Request, case: Case) -> Annotat
 
 
 def variable_of(mat: MatFile, *names: str) -> Variable | None:
-    """The variable with the first of these names that the file has; None if it has none of them.
+    """Find the variable with the first of these names that the file has; None if it has none of them.
 
     Raises InputFault if it holds no plain numbers, or is there twice.
     """
@@ -334,7 +334,7 @@ def variable_of(mat: MatFile, *names: str) -> Variable | None:
 
 
 def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
-    """The class id of each of the present labels, int16 (N,), 0 if it has none."""
+    """Find the class id of each of the present labels, int16 (N,), 0 if it has none."""
     where, count = mat.where, math.prod(types.shape)
     name, id_name = types.name, TYPES[types.name][0]
     ids = ids_of_types(mat, types)
@@ -362,7 +362,7 @@ def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request:
 
 
 def ids_of_types(mat: MatFile, types: Variable) -> Int64 | None:
-    """The ids of the nuclei whose classes ``types`` has, None if the file does not say them."""
+    """Read the ids of the nuclei whose classes ``types`` has, None if the file does not say them."""
     if (variable := variable_of(mat, *TYPES[types.name])) is None:
         return None
     ids, name = read_vector(mat, variable, "ids from 1").astype(np.int64), types.name
@@ -373,7 +373,7 @@ def ids_of_types(mat: MatFile, types: Variable) -> Int64 | None:
 
 
 def read_vector(mat: MatFile, variable: Variable, expected: str) -> npt.NDArray[np.integer[Any]]:
-    """The whole numbers of a column, or row, of numbers."""
+    """Read the whole numbers of a column, or row, of numbers."""
     count = math.prod(variable.shape)
     if not count:
         return np.empty(0, np.int64)

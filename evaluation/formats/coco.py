@@ -78,12 +78,12 @@ class CocoDocument:
     is_one_image: bool = False
 
     def image_ids(self) -> list[str]:
-        """The ids of the images that annotations name, in the order of the file; goes through them."""
+        """List the ids of the images that annotations name, in the order of the file, which is read to its end."""
         ids = (id_of(entry, "image_id") for piece in self.pieces for entry in piece if type(entry) is dict)
         return [id for id in dict.fromkeys(ids) if id is not None]
 
     def names(self, image: str) -> list[str]:
-        """What an image may be called: its file name with and without folders and suffix, or its id."""
+        """Tell what an image may be called: its file name with and without folders and suffix, or its id."""
         entry = self.images.get(image)
         name = image if entry is None or entry.file_name is None else entry.file_name
         base = name.replace("\\", "/").rpartition("/")[2]
@@ -94,13 +94,13 @@ class CocoDocument:
 
 
 def id_of(entry: Mapping[str, Any], key: str) -> str | None:
-    """The id under a key as text; None if there is none, or if it is neither a whole number nor a text."""
+    """Give the id under a key as text; None if there is none, or if it is neither a whole number nor a text."""
     value = entry.get(key)
     return str(value) if type(value) is int or type(value) is str else None
 
 
 def read_coco(stream: BinaryIO, request: Request) -> CocoDocument:
-    """The document in a file. Raises InputFault: not-json, too-large, too-deep, not-coco, invalid-annotation."""
+    """Read the document in a file. Raises InputFault: not-json, too-large, too-deep, not-coco, invalid-annotation."""
     where = request.where
     stream.seek(0)
     records = read_records(stream, key="annotations", where=where, limits=request.limits)
@@ -119,7 +119,7 @@ def read_coco(stream: BinaryIO, request: Request) -> CocoDocument:
 
 
 def read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocument:
-    """The same document with its images and categories. Raises InputFault for those without an id."""
+    """Read the images and categories into a document. Raises InputFault for those without an id."""
     document.list_name = "annotations"
     faults = FileFaults(document.where)
     for key, name_key in (("images", "file_name"), ("categories", "name")):
@@ -147,7 +147,7 @@ def read_tables(document: CocoDocument, root: Mapping[str, Any]) -> CocoDocument
 
 
 def read_masks(root: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
-    """The lists that mmdetection writes for one image, as results. Raises InputFault unless they are equally long."""
+    """Read the lists that mmdetection writes for one image, as results. Raises InputFault if they differ in length."""
     columns = {"segmentation": root["masks"]}
     for key, name in (("labels", "category_id"), ("scores", "score")):
         if key in root:
@@ -181,7 +181,7 @@ class Places:
             self.find(image)
 
     def find(self, image: str) -> int:
-        """The number of the case that an image is, or NO_CASE."""
+        """Find the number of the case that an image is, or NO_CASE."""
         if image in self.number_of_image:
             return self.number_of_image[image]
         name, entry, case = self.document.names(image)[0], self.document.images.get(image), self.case_of(image)
@@ -198,7 +198,7 @@ class Places:
         return self.number_of_image[image]
 
     def number_of_entry(self, entry: Mapping[str, Any], place: str) -> int:
-        """The number of the case of an annotation, or NO_CASE: then its image is counted, or its id is a fault."""
+        """Find the number of the case of an annotation, or NO_CASE: then its image is counted, or its id is a fault."""
         image = id_of(entry, "image_id")
         if entry.get("image_id") is None and self.nameless is not None:
             if not self.cases:
@@ -227,7 +227,8 @@ class Places:
 
 
 def read_one(kind: type[AnnotatedNuclei], stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """What a document says of the case that its file is for: its only image, or the one that is named like the case.
+    """Read what a document says of the case that its file is for: its only image, or the one that is named like the
+    case.
 
     Raises InputFault with all that is wrong, "other-case" if no image is the case.
     """
@@ -252,7 +253,7 @@ def read_one(kind: type[AnnotatedNuclei], stream: BinaryIO, request: Request, ca
 
 
 def read_all(kind: type[AnnotatedNuclei], stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """What a document says of all cases. Raises InputFault with all that is wrong."""
+    """Read what a document says of all cases. Raises InputFault with all that is wrong."""
     document = read_coco(stream, request)
     # Results have no list of images: their ids are those of the reference, which cases.csv has as ``index``.
     of_id = {} if document.images else {str(case.index): case for case in cases.values()}
@@ -261,7 +262,7 @@ def read_all(kind: type[AnnotatedNuclei], stream: BinaryIO, request: Request, ca
 
 
 def collect_nuclei(nuclei: AnnotatedNuclei) -> Collection:
-    """What a document says of the images that are cases. Raises InputFault with all that is wrong."""
+    """Collect what a document says of the images that are cases. Raises InputFault with all that is wrong."""
     places = nuclei.places
     number = 0
     for piece in nuclei.document.pieces:
@@ -323,7 +324,7 @@ class AnnotatedNuclei(ListSheet, ABC):
         self.fault("invalid-annotation", expected=expected, of=f"{quote(key)} is", value=entry.get(key))
 
     def class_of_entry(self, entry: Mapping[str, Any]) -> int:
-        """The class id of an annotation, SKIPPED, or 0 for an unknown one, which is noted."""
+        """Look up the class id of an annotation: SKIPPED, or 0 for an unknown one, which is noted."""
         category = id_of(entry, "category_id")
         if category is None:
             if entry.get("category_id") is not None and not self.request.file_class:
@@ -338,8 +339,8 @@ class AnnotatedNuclei(ListSheet, ABC):
         return class_id
 
     def resolve(self, category: str) -> int:
-        """The class id of a category, by its id as text, "" for none: by its name, else by its number; or SKIPPED or
-        UNKNOWN.
+        """Find the class of a category, by its id as text, "" for none: by its name, else by its number. Gives a class
+        id, SKIPPED or UNKNOWN.
         """
         categories, values = self.document.categories, self.request.classes.values
         is_number = CATEGORY_NUMBER.fullmatch(category) is not None
@@ -365,7 +366,7 @@ class AnnotatedNuclei(ListSheet, ABC):
         """
 
     def by_case(self, rows: Int64, columns: Mapping[str, Any]) -> Iterator[tuple[int, Int64, dict[str, Any]]]:
-        """The number of each case that has some of the rows, which of them these are, and what their columns say."""
+        """Yield the number of each case that has some of the rows, which of them it has, and what their columns say."""
         case = np.array(self.case, np.int64)[rows]
         order = np.argsort(case, kind="stable")
         for chosen in filter(len, np.split(order, np.flatnonzero(np.diff(case[order])) + 1)):
@@ -379,7 +380,8 @@ SEGMENTATION_WORDS = "a list of polygons [x1, y1, x2, y2, …], or an object wit
 
 
 def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """The nuclei of one case from its own file: those of its only image, or of the image that is named like the case.
+    """Read the nuclei of one case from its own file: those of its only image, or of the image that is named like the
+    case.
 
     Classes, crowds, probabilities and faults as in ``read_coco_json_collection``; the lists that mmdetection writes for
     one image are read too. Raises InputFault, also "other-case" if there are several images and none is the case.
@@ -400,7 +402,7 @@ def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotation
 
 
 def read_coco_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """The nuclei of all cases from one file.
+    """Read the nuclei of all cases from one file.
 
     case         the image of an annotation by its ``file_name``, with or without folders and suffix, else by its id
     class        by the name of the category if that is a class, else by its number in ``class_values``; without either
@@ -534,7 +536,7 @@ class SegmentedNuclei(AnnotatedNuclei):
 
 
 def example_document(made: Example, cases: Sequence[Case], shapes: Callable[[Case], list[tuple[str, Any]]]) -> bytes:
-    """An example of all cases; ``shapes`` gives the class of each nucleus of a case, and what says where it lies."""
+    """Make an example of all cases; ``shapes`` gives the class of each nucleus of a case, and its place."""
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for image_id, case in enumerate(cases, start=1):
@@ -562,7 +564,8 @@ BOX_WORDS = "[x1, y1, x2, y2], two corners of the box"
 
 
 def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """The nuclei of one case from its own file: those of its only image, or of the image that is named like the case.
+    """Read the nuclei of one case from its own file: those of its only image, or of the image that is named like the
+    case.
 
     Raises InputFault as ``read_midog_json_collection`` does, also "other-case" if there are several images and none is
     the case.
@@ -580,7 +583,8 @@ def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotatio
 
 
 def read_midog_json_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """The nuclei of all cases from one file: the middle ((x1 + x2) / 2, (y1 + y2) / 2) of each box, px of the file.
+    """Read the nuclei of all cases from one file: the middle ((x1 + x2) / 2, (y1 + y2) / 2) of each box, px of the
+    file.
 
     Images, classes and ``score`` as in ``read_coco_json_collection``. Raises InputFault: not-json, too-large, too-deep,
     not-coco, invalid-annotation, unknown-class, wrong-shape, invalid-coordinate (also for corners in the wrong order,

@@ -107,7 +107,7 @@ class Detected:
 
 
 def detect_format(path: Path) -> Detected | None:
-    """The format of a file, None if it is of no known one. Text may be compressed with gzip.
+    """Detect the format of a file, None if it is of no known one. Text may be compressed with gzip.
 
     Label images and class maps look the same, as do maps of colours: all are label images here.
     Raises InputFault for damaged files, OSError for those that cannot be read.
@@ -150,7 +150,7 @@ def detect_text(chunks: Iterator[bytes]) -> Detected | None:
 
 
 def first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words = ()) -> Detected | None:
-    """What the first word in quotes that decides stands for; ``keys`` decide before a colon only."""
+    """Find the first word in quotes that decides, and what it stands for; ``keys`` decide before a colon only."""
     known = {word: Detected(format, details, f"the word '{word}'") for word, format, details in words}
     known |= {key: Detected(format, details, f"the key '{key}'") for key, format, details in keys}
     of_words, of_keys = ("|".join(word for word, _, _ in each) for each in (words, keys))
@@ -168,20 +168,22 @@ def first_word(head: bytes, chunks: Iterator[bytes], words: Words, keys: Words =
 
 
 def header_names(head: bytes) -> set[str]:
-    """The names in the first line of a CSV file, in lower case."""
+    """Give the names in the first line of a CSV file, in lower case."""
     line = re.split(rb"[\r\n]", head.lstrip(), maxsplit=1)[0].decode("utf-8", "replace")
     return {name.strip().strip('"').casefold() for name in re.split("[,;\t]", line)}
 
 
 def foreign_table(path: Path) -> str:
-    """What a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
+    """Tell what a table of another tool is that is not read, and what to do; "" if nothing is known of it."""
     with path.open("rb") as stream:
         head = stream.read(FIRST_LINE_BYTES).removeprefix(b"\xef\xbb\xbf")
     return next((words for line, words in LINES if line.match(head)), "") or other_table(header_names(head))
 
 
 def detect_table(head: bytes) -> Detected | None:
-    """The format of a CSV file by the names of its columns; of numbers with blanks between them that of YOLO."""
+    """Detect the format of a CSV file by the names of its columns; lines of numbers with blanks between them are
+    YOLO's.
+    """
     if YOLO_LINE.match(head):
         return Detected("yolo_txt", sign="lines of a class and pairs of numbers")
     columns = header_names(head)
@@ -197,7 +199,9 @@ def detect_table(head: bytes) -> Detected | None:
 
 
 def are_counts(head: bytes) -> bool:
-    """Whether a table has a row for each image, with whole numbers besides its name, as far as its beginning tells."""
+    """Tell whether a table has a row for each image, with whole numbers besides its name, as far as its beginning
+    tells.
+    """
     lines = head[: head.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines() or [""]
     separator = next((character for character in ",;\t" if character in lines[0]), ",")
     names, *rows = csv.reader(lines, delimiter=separator)
@@ -252,7 +256,7 @@ class FoundImage:
 
 
 def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
-    """The images of a file of all cases, in its order, none if its format is not known to list any.
+    """List the images of a file of all cases, in its order; none if its format is not known to list any.
 
     Raises InputFault as the readers do, for what they meet.
     """
@@ -276,7 +280,7 @@ def list_images(stream: BinaryIO, request: Request) -> list[ListedImage]:
 
 
 def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> FoundImage:
-    """The only image of a file; the stream is left anywhere.
+    """Find the only image of a file; the stream is left anywhere.
 
     name   what the image is called if the file does not say
 
@@ -305,7 +309,7 @@ def find_image(source: Path, stream: BinaryIO, request: Request, name: str) -> F
 
 
 def only_image(images: list[ListedImage], request: Request, name: str) -> FoundImage:
-    """The image of a list of one. Raises InputFault ("other-case") if there are several."""
+    """Take the image of a list of one. Raises InputFault ("other-case") if there are several."""
     if len(images) > 1:
         names = [image.names[0] for image in images if image.names]
         raise refused("other-case", request.where, wording="several-images-in-file", count=len(images), names=names)
@@ -318,14 +322,14 @@ def only_image(images: list[ListedImage], request: Request, name: str) -> FoundI
 
 
 def sizes_of_codes(document: CocoDocument) -> Iterator[tuple[str | None, SizeYx | None]]:
-    """The image that each annotation names, if it does, and the size in its code, if it has one; goes through them."""
+    """Yield, for each annotation, the image that it names, if it does, and the size in its code, if it has one."""
     for entry in (entry for piece in document.pieces for entry in piece if type(entry) is dict):
         code = entry.get("segmentation")
         yield id_of(entry, "image_id"), plain_size(code.get("size")) if type(code) is dict else None
 
 
 def images_of_table(stream: BinaryIO, request: Request) -> list[ListedImage]:
-    """The images that a column of a CSV file names, with their sizes if there are columns for height and width."""
+    """List the images that a column of a CSV file names, with their sizes if there are columns for height and width."""
     table = load_table(stream, request, IMAGES_AT_MOST)
     column = table.find(CASE_COLUMNS_OF[request.rules.format])
     if column is None:
@@ -342,14 +346,16 @@ def size_in_row(table: Table, row: int) -> SizeYx | None:
 
 
 def images_of_array(stream: BinaryIO, request: Request) -> list[ListedImage]:
-    """The images of an array N x H x W (x C), which has numbers for them."""
+    """List the images of an array N x H x W (x C), which has numbers for them."""
     shape = CaseArray(stream, request).shape
     size_yx = plain_size(list(shape[1:3]))
     return [ListedImage((), index, size_yx) for index in range(shape[0] if len(shape) > 2 else 0)]
 
 
 def size_in_document(stream: BinaryIO, request: Request, name: str) -> SizeYx | None:
-    """The size of the image that is named like the file, or is the only one, from the list of images or from a code."""
+    """Find the size of the image that is named like the file, or is the only one, from the list of images or from a
+    code.
+    """
     document, images = read_coco(stream, request), {name: Case(name, name, 1, 1)}
     fitting = [image for image in document.images if document.find_case(image, images)] or list(document.images)
     if len(fitting) == 1:
@@ -361,7 +367,7 @@ def size_in_document(stream: BinaryIO, request: Request, name: str) -> SizeYx | 
 
 
 def plain_size(size: object) -> SizeYx | None:
-    """Height and width, if they are two whole numbers above 0."""
+    """Give height and width, if they are two whole numbers above 0."""
     if type(size) is list and len(size) == 2 and all(type(side) is int and 1 <= side <= LARGEST_SIDE for side in size):
         return size[0], size[1]
     return None
@@ -378,7 +384,7 @@ def size_in_mat(stream: BinaryIO, request: Request) -> SizeYx | None:
 
 
 def size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx | None:
-    """The size in the header of an image file; None for suffixes that label images do not have."""
+    """Find the size in the header of an image file; None for suffixes that label images do not have."""
     if source.suffix in IMAGE_SUFFIXES:
         return read_image_size(source)
     if (suffix := suffix_of(request.name)) not in CONTAINERS:
@@ -391,7 +397,7 @@ def size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx | 
 
 
 def plane_of(shape: tuple[int, ...], channels: tuple[int, ...]) -> SizeYx | None:
-    """The size of the plane that an array of this shape holds; ``channels``: how many an image may have.
+    """Give the size of the plane that an array of this shape holds; ``channels``: how many an image may have.
 
     The first two axes if it is not clear, so that the reader can say what is wrong.
 

@@ -63,7 +63,7 @@ def are_coordinates(numbers: Float64) -> Bool:
 
 
 def to_px(numbers: Float64, units: str | None, spacing_um: float | Float64 | None) -> Float64:
-    """Coordinates of a file in px: those in um or mm by the size of a pixel, NaN if it is not known.
+    """Convert coordinates of a file to px: those in um or mm by the size of a pixel, NaN if it is not known.
 
     units       of the rules; None: px, the only ones that the format has
     spacing_um  one for all, or one for each in a shape that fits
@@ -114,7 +114,7 @@ def outlines_of_rings(
     is_hole: Bool | None = None,
     **columns: Any,
 ) -> Outlines:
-    """Outlines of rings that follow each other, with so many vertices each, and the columns of their nuclei.
+    """Make outlines of rings that follow each other, with so many vertices each, and of the columns of their nuclei.
 
     owner    which nucleus each ring is a part of; None: each is one
     is_hole  None: no ring is one
@@ -138,7 +138,7 @@ UInt16 = npt.NDArray[np.uint16]
 
 
 def example_instances(case: Case, classes: int) -> Instances:
-    """The made nuclei of a case, squares that end where the image does."""
+    """Make the nuclei of a case, squares that end where the image does."""
     height, width = case.shape_yx
     side = max(1, min(SIDE_PX, height, width // NUCLEI))
     count = min(NUCLEI, width // side)
@@ -168,7 +168,7 @@ class Example(Generic[RulesT]):
         self.values: dict[str, int] = {name: of_class[0] for name, of_class in numbers.items()}
 
     def instances(self, case: Case, class_name: str | None = None) -> Instances:
-        """The nuclei of a case; those of one class if its file holds one class."""
+        """Give the nuclei of a case; those of one class if its file holds one class."""
         from evaluation.instances.runs import select_instances
 
         everything = example_instances(case, len(self.names))
@@ -184,18 +184,18 @@ class Example(Generic[RulesT]):
         return flat.reshape(case.shape_yx)
 
     def class_numbers(self, case: Case) -> UInt16:
-        """The number of the class of every pixel, 0 background."""
+        """Give the number of the class of every pixel, 0 background."""
         numbers = np.array([0, *(self.values[name] for _, name in self.classes_of(case))], np.uint16)
         return numbers[self.labels(case)]
 
     def classes_of(self, case: Case, class_name: str | None = None) -> list[tuple[int, str]]:
-        """Id and class of each nucleus."""
+        """Give id and class of each nucleus."""
         instances = self.instances(case, class_name)
         pairs = zip(instances.source_id, instances.class_id, strict=True)
         return [(int(label), self.names[class_id - 1]) for label, class_id in pairs]
 
     def outlines(self, case: Case, class_name: str | None = None) -> Outlines:
-        """Outlines that cover exactly the pixels, on the grid of the rules."""
+        """Give outlines that cover exactly the pixels, on the grid of the rules."""
         from evaluation.instances.outlines import trace_outlines
 
         traced = trace_outlines(self.instances(case, class_name))
@@ -203,20 +203,20 @@ class Example(Generic[RulesT]):
         return replace(traced, points_xy=self.in_file(traced.points_xy - shift, case))
 
     def rings(self, case: Case, class_name: str | None = None) -> list[tuple[str, npt.NDArray[np.float64]]]:
-        """Class and vertices of each nucleus."""
+        """Give class and vertices of each nucleus."""
         outlines = self.outlines(case, class_name)
         rings = np.split(outlines.points_xy, outlines.ring_start[1:-1])
         return [(self.names[of_class - 1], ring) for of_class, ring in zip(outlines.class_id, rings, strict=True)]
 
     def points(self, case: Case, class_name: str | None = None) -> Points:
-        """Centroids, in the units of the rules."""
+        """Give centroids, in the units of the rules."""
         instances = self.instances(case, class_name)
         shift = 0.5 if self.rules.value("origin") == "pixel_corner" else 0.0
         points_xy = self.in_file(np.asarray(instances.centroid_pixels_yx()[:, ::-1], np.float64) + shift, case)
         return Points(points_xy, instances.class_id, instances.source_id)
 
     def marks(self, case: Case, class_name: str | None = None) -> list[tuple[str, float, float]]:
-        """Class, x and y of each centroid."""
+        """Give class, x and y of each centroid."""
         points = self.points(case, class_name)
         names = [self.names[class_id - 1] for class_id in points.class_id]
         return [(name, x, y) for name, (x, y) in zip(names, points.points_xy.tolist(), strict=True)]
@@ -251,7 +251,7 @@ def npy_bytes(array: npt.NDArray[Any]) -> bytes:
 
 
 def mat_bytes(labels: npt.NDArray[Any]) -> bytes:
-    """A MATLAB 5 file with the variable ``n_ary_mask``, without a date."""
+    """Write a MATLAB 5 file with the variable ``n_ary_mask``, without a date."""
     from scipy import io as scipy_io
 
     file = io.BytesIO()
@@ -260,7 +260,7 @@ def mat_bytes(labels: npt.NDArray[Any]) -> bytes:
 
 
 def tiff_bytes(pixels: npt.NDArray[Any]) -> bytes:
-    """A TIFF of one deflated page; the same pixels always give the same bytes."""
+    """Write a TIFF of one deflated page; the same pixels always give the same bytes."""
     import tifffile  # slow to import, and readers share this file with writers
 
     file = io.BytesIO()
@@ -269,7 +269,7 @@ def tiff_bytes(pixels: npt.NDArray[Any]) -> bytes:
 
 
 def image_bytes(array: npt.NDArray[Any], name: str) -> bytes:
-    """An array as the image file that a name or a suffix asks for."""
+    """Write an array as the image file that a name or a suffix asks for."""
     from evaluation.decoding.pixels import suffix_of
 
     suffix = suffix_of(f"a{name}")

@@ -62,7 +62,7 @@ class Malformed(Exception):
 
 
 def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -> Annotations:
-    """The nuclei of a GeoJSON file in document order: Outlines or Points, as ``rules.shape`` says.
+    """Read the nuclei of a GeoJSON file in document order: Outlines or Points, as ``rules.shape`` says.
 
     - A feature is a nucleus. Its geometry is ``nucleusGeometry`` if it has one (cells of QuPath), else ``geometry``.
       All parts of a MultiPolygon or GeometryCollection belong to the same nucleus; every point of a MultiPoint is a
@@ -96,13 +96,13 @@ def read_geojson(stream: BinaryIO, request: Request[GeojsonRules], case: Case) -
 
 
 def pieces_of(stream: BinaryIO, request: Request[GeojsonRules]) -> Iterator[list[Any]]:
-    """The features or geometries of a file, some at a time. Raises InputFault."""
+    """Yield the features or geometries of a file, some at a time. Raises InputFault."""
     records = read_records(stream, key=FEATURES, where=request.where, limits=request.limits, nan_is_null=True)
     yield from [sole_items(records.root, request.where)] if records.pieces is None else records.pieces
 
 
 def find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, int]:
-    """The numbers of the features that are regions, and how many detections or cells of QuPath lie in each.
+    """Find the numbers of the features that are regions, and how many detections or cells of QuPath lie in each.
 
     A region is any other object of QuPath with the middle of a detection inside that has less than half of its area.
     """
@@ -139,7 +139,7 @@ def find_regions(stream: BinaryIO, request: Request[GeojsonRules]) -> dict[int, 
 
 
 def has_both(chunks: Iterator[bytes]) -> bool:
-    """Whether a text has words for nuclei of QuPath and for what may lie around them."""
+    """Tell whether a text has words for nuclei of QuPath and for what may lie around them."""
     of_nuclei = around = False
     before = b""
     for chunk in chunks:
@@ -153,7 +153,7 @@ def has_both(chunks: Iterator[bytes]) -> bool:
 
 
 def with_children(items: Sequence[Any]) -> Iterator[Any]:
-    """Features, each followed by its children."""
+    """Yield features, each followed by its children."""
     waiting = list(items[::-1])
     while waiting:
         item = waiting.pop()
@@ -168,7 +168,7 @@ def children_of(item: Any) -> list[Any]:
 
 
 def object_type(item: Any) -> str | None:
-    """The type of an object of QuPath, None for other features."""
+    """Give the type of an object of QuPath, None for other features."""
     if type(item) is not dict or item.get("type") != "Feature":
         return None
     properties = item.get("properties")
@@ -178,7 +178,7 @@ def object_type(item: Any) -> str | None:
 
 
 def is_ignored(item: dict[str, Any], request: Request[GeojsonRules]) -> bool:
-    """Whether the class of a feature is one that the challenge does not score."""
+    """Tell whether the class of a feature is one that the challenge does not score."""
     name = name_of_class(item["properties"]) if type(item.get("properties")) is dict else None
     if not isinstance(name, str) or not request.classes.names:
         return False
@@ -186,7 +186,7 @@ def is_ignored(item: dict[str, Any], request: Request[GeojsonRules]) -> bool:
 
 
 def shapes_in(item: dict[str, Any]) -> list[Any]:
-    """The parts of the outline of a feature as shapes; none if it has no usable one."""
+    """Give the parts of the outline of a feature as shapes; none if it has no usable one."""
     try:
         outlines, _, _ = split_shape(item.get("nucleusGeometry") or item.get("geometry"))
         return [shapely.Polygon(rings[0], [hole for hole in rings[1:] if len(hole) > 3]) for rings in outlines if rings]
@@ -197,7 +197,7 @@ def shapes_in(item: dict[str, Any]) -> list[Any]:
 def read_in_guessed_pieces(
     stream: BinaryIO, request: Request[GeojsonRules], case: Case, regions: Mapping[int, int]
 ) -> Annotations | None:
-    """The nuclei of a file whose features all lie where they seem to; None for others, and for what is not JSON.
+    """Read the nuclei of a file whose features all lie where they seem to; None for others, and for what is not JSON.
 
     So what is wrong with the text of a file is told by the way of reading that makes no guesses. Raises InputFault with
     all that is wrong with its features.
@@ -216,7 +216,7 @@ def read_in_guessed_pieces(
 
 
 def sole_items(root: Any, where: str) -> list[Any]:
-    """What a file holds that is no list of features: a Feature, a geometry, or the members of a GeometryCollection."""
+    """List what a file without a list of features holds: a Feature, a geometry or members of a GeometryCollection."""
     kind = root.get("type") if isinstance(root, dict) else None
     if kind == COLLECTION and isinstance(root.get("geometries"), list):
         members: list[Any] = root["geometries"]
@@ -329,7 +329,7 @@ class FeatureReader:
                 self.nuclei.add_outline(parts, class_id, own_id, *probabilities)
 
     def nuclei_of(self, outlines: list[list[Any]]) -> list[list[list[Any]]]:
-        """The parts of a geometry as one nucleus, or as a nucleus each."""
+        """Take the parts of a geometry as one nucleus, or as a nucleus each."""
         if self.parts_are_nuclei and len(outlines) > 1:
             return [[part] for part in outlines]
         if len(outlines) > PARTS_OF_A_NUCLEUS and self.parts_are_nuclei is None:
@@ -337,12 +337,12 @@ class FeatureReader:
         return [outlines]
 
     def class_name(self, properties: dict[str, Any]) -> Any:
-        """The name of the class, None if there is none."""
+        """Find the name of the class, None if there is none."""
         name = name_of_class(properties)
         return self.flat_class_name(properties) if name is None or name == "" else name
 
     def flat_class_name(self, properties: dict[str, Any]) -> str | None:
-        """The name in ``objectType`` or ``type`` of a feature without a classification; None if it needs no name."""
+        """Find the name in ``objectType`` or ``type`` of a feature without a class; None if it needs no name."""
         classes, name = self.nuclei.request.classes, None
         for key in ("objectType", "type"):
             kind = properties.get(key)
@@ -359,7 +359,7 @@ class FeatureReader:
 
 
 def name_of_class(properties: dict[str, Any]) -> Any:
-    """What the classification of a feature is called, None without one."""
+    """Tell what the classification of a feature is called, None without one."""
     name = properties.get("classification")
     if type(name) is dict:
         names = name.get("names")
@@ -368,7 +368,9 @@ def name_of_class(properties: dict[str, Any]) -> Any:
 
 
 def split_shape(geometry: Any) -> tuple[list[list[Any]], list[Any], list[str]]:
-    """The polygons (lists of rings), the points, and the types of what is neither, in a geometry. Raises Malformed."""
+    """Sort what is in a geometry: polygons (lists of rings), points, and the types of what is neither. Raises
+    Malformed.
+    """
     polygons: list[list[Any]] = []
     points: list[Any] = []
     others: list[str] = []
@@ -431,7 +433,7 @@ def malformed_coordinates(coordinates: Any, kind: str) -> Malformed:
 
 
 def probability_in(properties: dict[str, Any]) -> Any:
-    """The probability among the properties or measurements of a feature, None if there is none."""
+    """Find the probability among the properties or measurements of a feature, None if there is none."""
     measurements = properties.get("measurements")
     if type(measurements) is list:  # QuPath before 0.4
         measurements = {str(entry.get("name")): entry.get("value") for entry in measurements if type(entry) is dict}
@@ -445,7 +447,7 @@ def probability_in(properties: dict[str, Any]) -> Any:
 
 
 def probabilities_in(properties: list[dict[str, Any]], keys: Set[str]) -> list[Any]:
-    """The probability of each feature, None without one.
+    """Find the probability of each feature, None without one.
 
     keys  of all of them
     """
@@ -462,7 +464,7 @@ def probabilities_in(properties: list[dict[str, Any]], keys: Set[str]) -> list[A
 
 
 def write_geojson(outlines: Outlines, class_names: Sequence[str], colours: Sequence[str | None]) -> bytes:
-    """A FeatureCollection that QuPath opens: an annotation for each nucleus, with its class and colour.
+    """Make a FeatureCollection that QuPath opens: an annotation for each nucleus, with its class and colour.
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
     colours      ``#rrggbb`` of each class, or None
@@ -520,7 +522,7 @@ def closed_rings(points_xy: Float64, ring_start: Int64) -> list[Float64 | Int64]
 
 
 def nucleus_parts(outlines: Outlines, rings: Sequence[int]) -> list[list[int]]:
-    """The rings of a nucleus as parts: each an outer ring and its holes."""
+    """Sort the rings of a nucleus into parts: each an outer ring and its holes."""
     outer = [ring for ring in rings if not outlines.ring_is_hole[ring]]
     holes = [ring for ring in rings if outlines.ring_is_hole[ring]]
     if len(outer) <= 1 or not holes:

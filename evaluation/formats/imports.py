@@ -78,7 +78,7 @@ class Asked:
 
 
 def kind_of(path: Path) -> str | None:
-    """The name of the import that a file is, by its content; None for any other."""
+    """Name the import that a file is, by its content; None for any other."""
     with path.open("rb") as stream:
         head = stream.read(8)
         stream.seek(0)
@@ -104,7 +104,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def read_import(streams: Sequence[BinaryIO], kind: str, name: str, dataset: str | None, limit: int) -> Iterator[Any]:
-    """An array of labels, or GeoJSON as a text, in the confined process. Raises InputFault."""
+    """Read an array of labels, or GeoJSON as a text, in the confined process. Raises InputFault."""
     asked = Asked(quote(name, 120), name, dataset, limit)
     words, read = READERS[kind]
     with faults_told(asked.where, words), warnings.catch_warnings(action="ignore"):
@@ -135,7 +135,7 @@ def faults_told(where: str, words: str) -> Iterator[None]:
 
 
 def library(name: str, where: str) -> Any:
-    """A library of the extra ``imports``. Raises InputFault if it is not installed."""
+    """Import a library of the extra ``imports``. Raises InputFault if it is not installed."""
     try:
         return import_module(name)
     except ImportError:
@@ -144,7 +144,7 @@ def library(name: str, where: str) -> Any:
 
 
 def only_one(chosen: Sequence[T], asked: Asked, what: str, expected: str, names: Sequence[str]) -> T:
-    """What is to be read of a file. Raises InputFault ("no-mask-variable") if it cannot be told.
+    """Choose what is to be read of a file. Raises InputFault ("no-mask-variable") if it cannot be told.
 
     what, names   "array" or "dataset", and the names of all that there are
     """
@@ -163,7 +163,7 @@ CODECS = frozenset({"bytes", "transpose", "sharding_indexed", "crc32c", "gzip", 
 
 
 def read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
-    """The array at the path ``dataset``, or the only one at full size: labels go before images."""
+    """Read the array at the path ``dataset``, or the only one at full size: labels go before images."""
     zarr = library("zarr", asked.where)
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})  # each thread takes address space
     check_directory(stream, STORE_DIRECTORY_BYTES)
@@ -188,7 +188,7 @@ def read_zarr(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
 
 
 def arrays_of(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> Iterator[tuple[str, Any]]:
-    """The folder and the metadata of each array of a store."""
+    """Yield the folder and the metadata of each array of a store."""
     for name, info in members.items():
         folder, _, file = name.rpartition("/")
         if file in (".zarray", "zarr.json"):
@@ -214,7 +214,7 @@ def check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
 
 
 def codecs_of(metadata: Any) -> Iterator[str]:
-    """The names of codecs, also of those in others."""
+    """Yield the names of codecs, also of those in others."""
     for value in metadata.values() if isinstance(metadata, dict) else metadata if isinstance(metadata, list) else ():
         yield from codecs_of(value)
     if isinstance(metadata, dict):
@@ -222,7 +222,7 @@ def codecs_of(metadata: Any) -> Iterator[str]:
 
 
 def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The names of the parts of each Zarr store by the folder that it is; a store in a store is a part of it.
+    """Find the names of the parts of each Zarr store by the folder that it is; a store in a store is a part of it.
 
     The folder is called ``….zarr``, or is the topmost one with metadata.
 
@@ -239,12 +239,12 @@ def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def is_below(name: str, folder: str) -> bool:
-    """Whether a path lies in a folder; "" holds all."""
+    """Tell whether a path lies in a folder; "" holds all."""
     return not folder or name.startswith(f"{folder}/")
 
 
 def is_store(path: Path) -> bool:
-    """Whether a folder is a Zarr store."""
+    """Tell whether a folder is a Zarr store."""
     return path.is_dir() and any((path / name).is_file() for name in signs.ZARR)
 
 
@@ -252,7 +252,7 @@ def is_store(path: Path) -> bool:
 
 
 def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
-    """The array at the path ``dataset``, or the only one, or the only one with a usual name; no link is followed."""
+    """Read the array at the path ``dataset``, else the only one, or the only one with a usual name. No link is followed."""
     members = list_members(stream, nested=True)
     if asked.dataset is not None:
         chosen = [member for member in members if member.name == asked.dataset.strip("/")]
@@ -306,7 +306,7 @@ class Inert(pickle._Unpickler):
 
 
 def read_cellpose(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
-    """The array ``masks`` of the dictionary in a .npy file, made of the bytes that it has there."""
+    """Read the array ``masks`` of the dictionary in a .npy file, made of the bytes that it has there."""
     read_npy_header(Plain(stream))
     held, *others = Inert(stream).load().state[4]
     if others or not isinstance(held, dict) or "masks" not in held:
@@ -333,7 +333,7 @@ CIRCLE = shapely.get_coordinates(shapely.Point(0.5, 0.5).buffer(0.5, quad_segs=3
 
 
 def read_rois(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
-    """The ROIs in the order of the ZIP: the group is the class, 0 is none, and the name is the id."""
+    """Yield the ROIs in the order of the ZIP: the group is the class, 0 is none, and the name is the id."""
     roifile = library("roifile", asked.where)
     for file, data in roi_files(stream, asked):
         try:
@@ -349,7 +349,7 @@ def read_rois(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
 
 
 def roi_files(stream: BinaryIO, asked: Asked) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of each ROI."""
+    """Yield name and bytes of each ROI."""
     if stream.read(len(ROI_MAGIC)) == ROI_MAGIC:
         stream.seek(0)
         yield asked.name, stream.read()
@@ -379,7 +379,7 @@ def check_length_of_roi(data: bytes) -> None:
 
 
 def geometry_of_roi(roi: Any) -> JsonObject:
-    """A geometry of GeoJSON; what is neither an area nor points has the name of its type."""
+    """Make a geometry of GeoJSON; what is neither an area nor points has the name of its type."""
     kind, areas = roi.roitype.name, ("POLYGON", "FREEHAND", "TRACED", "RECT", "OVAL")
     if kind == "POINT":
         return {"type": "MultiPoint", "coordinates": roi.coordinates().tolist()}
@@ -427,7 +427,7 @@ def read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
 
 
 def properties_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a nucleus, with its class where features of GeoJSON have it."""
+    """Give the columns of a nucleus, with its class where features of GeoJSON have it."""
     properties = {name: value for name, value in row.items() if type(value) in SCALARS}
     said = row.get("classification")
     if type(said) is str and said.startswith("{"):  # what geopandas makes of QuPath's

@@ -45,7 +45,7 @@ def read_label_image(
     class_map: tuple[BinaryIO, str] | None = None,
     class_table: tuple[BinaryIO, str] | None = None,
 ) -> Annotations:
-    """The label image of a .npy, .npz, .png, .tif, .tiff or .mha file: every positive value is one nucleus.
+    """Read the label image of a .npy, .npz, .png, .tif, .tiff or .mha file: every positive value is one nucleus.
 
     class_map    an image with the class number of every pixel, and where it is, for messages (its file comes last)
     class_table  a table with the class of every nucleus, and where it is; labels of classes that are skipped are left
@@ -92,7 +92,7 @@ def read_label_image(
 
 
 def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case) -> tuple[LabelRuns, LabelRuns | None]:
-    """The labels, and the class ids of a second channel if the rules tell of one."""
+    """Read the labels, and the class ids of a second channel if the rules tell of one."""
     where, channel = request.where, request.rules.class_channel
     check = partial(label_array.check_labels, but=request.rules.not_annotated)
     with damage_told(where, "a label image"):
@@ -106,13 +106,13 @@ def read_planes(stream: BinaryIO, request: Request[LabelImageRules], case: Case)
 
 
 def wanted(request: Request, case: Case, where: str) -> dict[str, Any]:
-    """The arguments of ``open_image`` that say what the image of a case must be."""
+    """Give the arguments of ``open_image`` that say what the image of a case must be."""
     limit = request.limits.bytes_per_file
     return {"where": where, "shape_yx": case.shape_yx, "bytes_limit": limit, "spacing_um": case.spacing_um}
 
 
 def read_class_map(stream: BinaryIO, request: Request, case: Case, *, where: str) -> LabelRuns:
-    """The class id of every pixel, 0 none, from an image with class numbers; it may also be a .mat file.
+    """Read the class id of every pixel, 0 none, from an image with class numbers; it may also be a .mat file.
 
     where   the file, for messages; its suffix tells its format
 
@@ -138,7 +138,7 @@ def read_runs(
     where: str,
     **options: Any,
 ) -> LabelRuns:
-    """The plane of an image file as runs; a TIFF comes in bands, so that a whole slide is never in memory.
+    """Read the plane of an image file as runs; a TIFF comes in bands, so that a whole slide is never in memory.
 
     check   of a band, called with ``where``, its ``shape_yx`` and its ``first_row``; what it returns is taken. A fault
             in a band of several names that band
@@ -163,7 +163,7 @@ def read_runs(
 def split_channels(
     array: npt.NDArray[Any], class_channel: int, where: str, case: Case
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The planes of ids and of class numbers of an image with two channels."""
+    """Split the planes of ids and of class numbers of an image with two channels."""
     shape = label_array.check_shape(array.shape, where=where, shape_yx=case.shape_yx, channels=2)
     planes = array.reshape(shape)
     if shape != (2, *case.shape_yx):
@@ -181,7 +181,7 @@ def class_ids_in(
 
 
 def classes_of_values(values: Integers, classes: ClassTable, *, where: str, first_row: int = 0) -> Int16:
-    """The class ids that class numbers stand for, int16 of the same shape (H, W); 0 is none.
+    """Give the class ids that class numbers stand for, int16 of the same shape (H, W); 0 is none.
 
     Raises InputFault ("unknown-class-value").
     """
@@ -192,7 +192,7 @@ def classes_of_values(values: Integers, classes: ClassTable, *, where: str, firs
 
 
 def known_classes(values: Integers, classes: ClassTable) -> Int16:
-    """The class ids that class numbers stand for; NO_CLASS for those that stand for none."""
+    """Give the class ids that class numbers stand for; NO_CLASS for those that stand for none."""
     table = np.full(MAX_CLASS_VALUE + 1, NO_CLASS, np.int16)
     table[0] = 0
     for number, class_id in classes.values.items():
@@ -234,14 +234,14 @@ def describe_class_values(classes: ClassTable) -> str:
 
 
 def named_values(classes: ClassTable) -> list[str]:
-    """The numbers that stand for classes, with the names of these."""
+    """Give the numbers that stand for classes, with the names of these."""
     ignored = {class_id: name for name, class_id in classes.ids.items() if class_id < 0}
     names = {**dict(enumerate(classes.names, start=1)), **ignored}
     return [f"{number} ({quote(names[class_id])})" for number, class_id in sorted(classes.values.items())]
 
 
 def classes_of_labels(labels: LabelRuns, class_table: Mapping[int, int], where: str) -> Int16:
-    """The class id of each label, int16 (N,), in ascending order of the labels.
+    """Give the class id of each label, int16 (N,), in ascending order of the labels.
 
     Raises InputFault ("instance-without-class").
     """
@@ -262,7 +262,7 @@ HIGHEST_ID = 2**63 - 1
 
 
 def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int, int]:
-    """The class id of each instance id. Classes are names or, if the rules have ``class_values``, numbers.
+    """Read the class id of each instance id. Classes are names or, if the rules have ``class_values``, numbers.
 
     where   the table, for messages; JSON if it ends in .json or .json.gz
 
@@ -316,7 +316,7 @@ def read_json_table(stream: BinaryIO, request: Request, where: str) -> dict[int,
 
 
 def distinct_numbers(ids: Sequence[str]) -> list[int]:
-    """The ids as numbers, if all are plain digits and no two are equal; else none: ``ID`` looks at each of them."""
+    """Give the ids as numbers, if all are plain digits and no two are equal; else none: ``ID`` looks at each."""
     text = "".join(ids)
     if not (text.isascii() and text.isdigit()) or not 0 < len(min(ids, key=len)) <= len(max(ids, key=len)) <= 18:
         return []
@@ -325,7 +325,7 @@ def distinct_numbers(ids: Sequence[str]) -> list[int]:
 
 
 def classes_by_id(ids: Sequence[str], classes: Categories, sheet: Sheet) -> dict[int, int]:
-    """The class id by instance id. Raises InputFault with all entries that are wrong.
+    """Find the class id of each instance id. Raises InputFault with all entries that are wrong.
 
     ids, classes  of each entry: the id as text, and the class as ``categories`` gives it
     """
@@ -357,7 +357,7 @@ def example_of_label_image(made: Example[LabelImageRules], cases: Sequence[Case]
 
 
 def example_companion(made: Example, key: str, cases: Sequence[Case]) -> bytes:
-    """The class map, or the class table, that goes with an example; ``key`` of the rules has its pattern."""
+    """Make the class map, or the class table, that goes with an example; ``key`` of the rules has its pattern."""
     if key == "class_table":
         return csv_bytes(["id", "class"], made.classes_of(cases[0]))
     return image_bytes(made.class_numbers(cases[0]), made.rules.value(key))
@@ -384,7 +384,8 @@ TOUCHING = np.ones((3, 3), np.bool_)
 
 
 def read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> Annotations:
-    """The nuclei of a colour-coded map as one label image: PNG, TIFF or .npy, RGB of 8 bits; alpha does not matter.
+    """Read the nuclei of a colour-coded map as one label image: PNG, TIFF or .npy, RGB of 8 bits; alpha does not
+    matter.
 
     Black is background; classes have the colours of ``colours``, borders that of ``border_colour``. Nuclei are numbered
     class by class, row by row. A nucleus all whose pixels are taken by others, which only a nucleus of a few pixels
@@ -408,7 +409,7 @@ def read_colour_map(stream: BinaryIO, request: Request[ColourMapRules], case: Ca
 
 
 def restore_nuclei(pixels: UInt32, codes: dict[int, int], *, dilate: bool) -> tuple[Int32, Int16]:
-    """Labels int32 (H, W), and the class id of each label in ascending order, int16 (N,).
+    """Number the nuclei: gives labels int32 (H, W), and the class id of each in ascending order, int16 (N,).
 
     pixels  codes of colours, uint32 (H, W)
     codes   the code of each class's colour by class id, in the order of the classes
@@ -444,7 +445,7 @@ def dilate_labels(labels: Int32) -> Int32:
 
 
 def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case) -> npt.NDArray[np.uint8]:
-    """The colours of an image, uint8 (H, W, 3 or 4)."""
+    """Read the colours of an image, uint8 (H, W, 3 or 4)."""
     suffix, where, limit = suffix_of(request.name), request.where, request.limits.bytes_per_file
     if suffix not in COLOUR_SUFFIXES:
         fix, got = "Write the map as a PNG; JPEG changes colours.", file_with(suffix)
@@ -465,7 +466,7 @@ def read_colours(stream: BinaryIO, request: Request[ColourMapRules], case: Case)
 
 
 def pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:
-    """Colours as numbers 0xRRGGBB, uint32 (H, W).
+    """Write colours as numbers 0xRRGGBB, uint32 (H, W).
 
     >>> [hex(code) for code in pack_colours(np.array([[[255, 128, 0, 9]]], np.uint8)).ravel()]
     ['0xff8000']
@@ -477,12 +478,12 @@ def pack_colours(image: npt.NDArray[np.uint8]) -> UInt32:
 
 
 def code_of(colour: str) -> int:
-    """The number of a colour such as "#ff8000"."""
+    """Give the number of a colour such as "#ff8000"."""
     return int(colour[1:], 16)
 
 
 def unknown_colours(codes: UInt32, unknown: Bool, request: Request[ColourMapRules]) -> list[Finding]:
-    """A finding for each of the first colours that have no meaning."""
+    """Make a finding for each of the first colours that have no meaning."""
     rules, where = request.rules, request.where
     colours = [f"{quote(colour)} ({quote(name)})" for name, colour in rules.colours.items()]
     expected = ", ".join([f"{quote(BLACK)} (background)", *colours, f"{quote(rules.border_colour)} (borders)"])
@@ -518,7 +519,8 @@ Labels = npt.NDArray[np.integer[Any]]
 
 
 def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
-    """A TIFF of (H, W) px, uint16 or, for numbers above 65,535, int32: 0 background, else the number of the nucleus.
+    """Make a TIFF of (H, W) px, uint16 or, for numbers above 65,535, int32: 0 background, else the number of the
+    nucleus.
 
     The number is the ``source_id`` if these are distinct whole numbers from 1 to 2^31 - 1, else the position in
     ``instances``, 1…N. ``where`` says what is written, for messages. Raises InputFault: overlap-in-label-map, and
@@ -528,7 +530,7 @@ def write_label_tiff(instances: Instances, *, where: str = "nuclei") -> bytes:
 
 
 def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None, *, where: str = "nuclei") -> bytes:
-    """A TIFF as that of ``write_label_tiff``, with the number of the class in every pixel of a nucleus.
+    """Make a TIFF as that of ``write_label_tiff``, with the number of the class in every pixel of a nucleus.
 
     numbers   class id c has the number ``numbers[c - 1]``; None: c itself
 
@@ -541,7 +543,7 @@ def write_class_tiff(instances: Instances, numbers: Sequence[int] | None = None,
 
 
 def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: str = "nuclei") -> bytes:
-    """A MATLAB 5 file with the nuclei of a class (None: of all) in ``n_ary_mask``, integer (H, W), 0 background.
+    """Make a MATLAB 5 file with the nuclei of a class (None: of all) in ``n_ary_mask``, integer (H, W), 0 background.
 
     Numbers, and what is raised, as in ``write_label_tiff``; also too-large for images of 2^30 px and more.
     """
@@ -555,7 +557,7 @@ def write_nary_mat(instances: Instances, class_id: int | None = None, *, where: 
 
 
 def instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
-    """The numbers by which instances stand in a label image, int64 (N,)."""
+    """Choose the numbers by which instances stand in a label image, int64 (N,)."""
     texts = [str(source) for source in source_id]
     if all(re.fullmatch("[1-9][0-9]{0,9}", text) for text in texts) and len(set(texts)) == len(texts):
         number = np.array(texts, dtype=np.int64)
@@ -565,7 +567,9 @@ def instance_numbers(source_id: npt.NDArray[Any]) -> Int64:
 
 
 def paint_numbers(instances: Instances, number: Int64, where: str) -> Labels:
-    """The number of the nucleus in every pixel, (H, W); nuclei with the number 0 are left out. Raises InputFault."""
+    """Paint the number of the nucleus into every pixel, (H, W); nuclei with the number 0 are left out. Raises
+    InputFault.
+    """
     if instances.point_yx is not None and len(instances):
         raise refused("unsupported-shape", where, wording="points-in-label-image")
     run = np.flatnonzero(number[instances.run_instance])
@@ -583,7 +587,7 @@ def paint_numbers(instances: Instances, number: Int64, where: str) -> Labels:
 
 
 def contested_px(start: Int64, stop: Int64) -> int:
-    """How many pixels lie in two runs or more; runs are sorted by start."""
+    """Count the pixels that lie in two runs or more; runs are sorted by start."""
     reach = np.maximum.accumulate(stop)[:-1]  # of all runs before each
     shared_stop = np.minimum(stop[1:], reach)
     is_shared = shared_stop > start[1:]

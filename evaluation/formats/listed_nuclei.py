@@ -63,7 +63,7 @@ COUNTING_NAME = re.compile(r"Point \d+")
 
 
 def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """The outlines of a "Multiple polygons" or "Polygon" file, in document order, in px.
+    """Read the outlines of a "Multiple polygons" or "Polygon" file, in document order, in px.
 
     ``rules.units`` um and mm become px by the spacing of the case: x_px = 1000 * x_mm / spacing_um. The class of a
     polygon is its ``name``; ``source_id`` is its position, from 1. A list without polygons is fine, a polygon without
@@ -74,7 +74,7 @@ def read_polygons_json(stream: BinaryIO, request: Request, case: Case) -> Annota
 
 
 def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotations:
-    """The points of a "Multiple points" or "Point" file, in document order, in px.
+    """Read the points of a "Multiple points" or "Point" file, in document order, in px.
 
     Otherwise as ``read_polygons_json``; "Point 0", "Point 1", …, which viewers and the files of MONKEY write, stand for
     no name.
@@ -83,7 +83,7 @@ def read_points_json(stream: BinaryIO, request: Request, case: Case) -> Annotati
 
 
 def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: str, what: str) -> Annotations:
-    """The nuclei of a file of the platform.
+    """Read the nuclei of a file of the platform.
 
     kind, key   "polygon" or "point", and the key under which an item has its vertices or its position
     what        stands there
@@ -113,7 +113,7 @@ def read_items(stream: BinaryIO, request: Request, case: Case, kind: str, key: s
 
 
 def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> Iterator[list[Any]]:
-    """The items of a file of the platform, some at a time.
+    """Give the items of a file of the platform, some at a time.
 
     kinds  the types of a file with a list of items, and of one that is a single item
     key    what every item has
@@ -134,7 +134,7 @@ def items_of(records: Records, kinds: tuple[str, str], key: str, where: str) -> 
 def write_polygons_json(
     outlines: Outlines, class_names: Sequence[str], name: str, *, where: str | None = None
 ) -> bytes:
-    """A "Multiple polygons" file called ``name``, in the units that the outlines have. ``where`` is for messages.
+    """Make a "Multiple polygons" file called ``name``, in the units that the outlines have. ``where`` is for messages.
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
 
@@ -164,12 +164,12 @@ def write_polygons_json(
 
 
 def in_plane(points_xy: Float64) -> Float64:
-    """Vertices with the z that the platform gives to an image without depth, float64 (V, 3)."""
+    """Add the z to vertices that the platform gives to an image without depth, float64 (V, 3)."""
     return np.ascontiguousarray(np.column_stack([points_xy, np.full(len(points_xy), PLANE)]))
 
 
 def named(item: dict[str, Any], name: str | None, probability: float | None) -> dict[str, Any]:
-    """An item with a name and a probability, as far as it has them."""
+    """Give an item a name and a probability, as far as it has them."""
     return {
         **({} if name is None else {"name": name}),
         **item,
@@ -185,7 +185,7 @@ def example_of_polygons_json(made: Example, cases: Sequence[Case], class_name: s
 
 
 def write_points_json(points: Points, class_names: Sequence[str]) -> bytes:
-    """A "Multiple points" file, in the units that the points have.
+    """Make a "Multiple points" file, in the units that the points have.
 
     class_names  class id c has the name ``class_names[c - 1]``; nuclei of the class 0 get none
 
@@ -224,7 +224,7 @@ TOOLS = {
 
 
 def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], case: Case) -> Annotations:
-    """The nuclei of a file in document order: their contours or, with ``shape = "point"``, their centroids.
+    """Read the nuclei of a file in document order: their contours or, with ``shape = "point"``, their centroids.
 
     - A class is a name (labelme), or a number: the name that ``type_map`` gives to it if that is a class, else that of
       ``class_values``. The number 0 and null are no class.
@@ -251,7 +251,7 @@ def read_contours_json(stream: BinaryIO, request: Request[ContoursJsonRules], ca
 
 
 def size_in_labelme(stream: BinaryIO, request: Request) -> list[Any] | None:
-    """Height and width that labelme writes, of whatever type they are."""
+    """Find height and width that labelme writes, of whatever type they are."""
     if request.rules.value("tool") != "labelme":
         return None
     root = read_records(stream, key="shapes", where=request.where, limits=request.limits, nan_is_null=True).root
@@ -259,7 +259,7 @@ def size_in_labelme(stream: BinaryIO, request: Request) -> list[Any] | None:
 
 
 def names_of_types(root: Any) -> dict[int, str]:
-    """The names of CellViT's class numbers; older versions write ``{"Neoplastic": 1}``.
+    """Read the names of CellViT's class numbers; older versions write ``{"Neoplastic": 1}``.
 
     >>> names_of_types({"type_map": {"1": "Neoplastic"}}), names_of_types({"type_map": {"Neoplastic": 1}})
     ({1: 'Neoplastic'}, {1: 'Neoplastic'})
@@ -284,7 +284,7 @@ class ContourReader:
         self.nuclei = NucleusLists(request, case, "shape" if self.is_labelme else "cell")
 
     def add(self, pieces: Iterator[list[Any]]) -> None:
-        """Nuclei of a list. labelme's parts of a nucleus may lie anywhere in it: they wait for its end."""
+        """Add nuclei of a list. labelme's parts of a nucleus may lie anywhere in it: they wait for its end."""
         grouped: dict[str, tuple[int, Any, list[list[Any]]]] = {}
         for piece in pieces:
             for record in piece:
@@ -300,7 +300,7 @@ class ContourReader:
         self.nuclei.settle()
 
     def add_named(self, records: Mapping[str, Any]) -> None:
-        """Nuclei of an object, by their ids."""
+        """Add nuclei of an object, by their ids."""
         for source_id, record in records.items():
             self.nuclei.next_annotation()
             self.add_record(record, source_id)
@@ -321,7 +321,7 @@ class ContourReader:
             self.nuclei.add_nucleus(positions, class_id, source_id, record.get("type_prob"))
 
     def class_of_type(self, number: Any) -> int:
-        """The class id of a type, or SKIPPED."""
+        """Look up the class id of a type, or SKIPPED."""
         name = number
         if type(number) is int:
             name = self.type_names.get(number, str(number)) if number else None
@@ -331,7 +331,7 @@ class ContourReader:
         return self.nuclei.class_of(name)
 
     def add_shape(self, shape: Any, grouped: dict[str, tuple[int, Any, list[list[Any]]]]) -> None:
-        """A shape of labelme."""
+        """Add a shape of labelme."""
         points = shape.get("points") if type(shape) is dict else None
         if type(points) is not list:
             expected = "an object with a list 'points'"
@@ -356,7 +356,7 @@ class ContourReader:
 
 
 def corners_of(points: list[Any]) -> list[Any]:
-    """The corners of a rectangle of which two opposite ones are given; other lists as they are.
+    """Give the corners of a rectangle of which two opposite ones are given; other lists as they are.
 
     >>> corners_of([[1, 2], [5, 9]])
     [[1, 2], [5, 2], [5, 9], [1, 9]]
@@ -401,7 +401,7 @@ NUMBERS_OF_BOX = (4, 5)  # numbers of a box, without and with its confidence
 
 
 def read_yolo_txt(stream: BinaryIO, request: Request[YoloTxtRules], case: Case) -> Annotations:
-    """The outlines of a file in the order of its lines; ``source_id`` is the line, from 1. An empty file has none.
+    """Read the outlines of a file in the order of its lines; ``source_id`` is the line, from 1. An empty file has none.
 
     The class is that of the number, by ``class_values``; in a challenge of one class without them it does not matter.
     An odd number of coordinates ends with the probability, which all nuclei have or none.

@@ -62,7 +62,7 @@ class CodeRuns:
 
 
 def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixel: int) -> CodeRuns:
-    """The runs of codes of the form "start length start length …", numbers apart by blanks.
+    """Make runs of codes of the form "start length start length …", numbers apart by blanks.
 
     place        the place of a code, for messages
     pixels       height x width of the image, px
@@ -104,7 +104,7 @@ def runs_of_pairs(codes: Sequence[str], place: Place, *, pixels: int, first_pixe
 
 
 def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels: int | Int64) -> CodeRuns:
-    """The runs of COCO codes: lists of counts, or compressed strings.
+    """Make runs of COCO codes: lists of counts, or compressed strings.
 
     place   the place of a code, for messages
     pixels  height x width of the image, px: one number, or int64 (N,) if the codes are of several images
@@ -127,13 +127,13 @@ def runs_of_counts(codes: Sequence[str | Sequence[Any]], place: Place, *, pixels
 
 
 def join_parts(parts: Sequence[CodeRuns]) -> CodeRuns:
-    """The runs of several parts, one part after the other."""
+    """Join the runs of several parts, one part after the other."""
     columns = zip(*((part.start, part.length, part.instance) for part in parts), strict=True)
     return CodeRuns(*map(np.concatenate, columns))
 
 
 def join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: CodeFaults) -> tuple[Int64, Int64]:
-    """The counts of codes, one code after the other, and how many each has; none for codes that are at fault."""
+    """Join the counts of codes, and say how many each has; those that are at fault have none."""
     lists = [code for code in codes if not isinstance(code, str)]
     strings = [code for code in codes if isinstance(code, str)]
     is_string = np.array([isinstance(code, str) for code in codes], np.bool_)
@@ -151,7 +151,7 @@ def join_codes(codes: Sequence[str | Sequence[Any]], begin: int, faults: CodeFau
 
 
 def runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64, faults: CodeFaults) -> CodeRuns:
-    """The runs of joined codes; each has ``sizes`` of the counts, and the first code has the number ``begin``."""
+    """Make runs of joined codes; each has ``sizes`` of the counts, and the first code has the number ``begin``."""
     code = np.repeat(np.arange(len(sizes)), sizes)
     bad = (counts < 0) | (counts > pixels[code])
     faults.add_first(begin + code, bad, "run-length", counts)
@@ -168,7 +168,7 @@ def runs_of_joined_counts(counts: Int64, sizes: Int64, begin: int, pixels: Int64
 
 
 def counts_of_lists(codes: Sequence[Sequence[Any]]) -> tuple[Int64, Int64, Int64]:
-    """The counts of lists, how many each list has, and which lists hold something else than whole numbers."""
+    """Join the counts of lists; gives also how many each has, and which lists hold other things than whole numbers."""
     if set(map(type, chain.from_iterable(codes))) <= {int}:
         try:
             flat = np.fromiter(chain.from_iterable(codes), np.int64)
@@ -181,7 +181,7 @@ def counts_of_lists(codes: Sequence[Sequence[Any]]) -> tuple[Int64, Int64, Int64
 
 
 def counts_of_strings(codes: Sequence[str]) -> tuple[Int64, Int64, Int64]:
-    """The counts of compressed strings, how many each string has, and which strings are no compressed codes.
+    """Decode the counts of strings; gives also how many each has, and which strings are no compressed codes.
 
     >>> counts_of_strings(["52203", "5R", "5{"])[0].tolist()
     [5, 2, 2, 2, 5]
@@ -239,7 +239,7 @@ class CodeFaults:
             self.by_code[code] = wording, value
 
     def add_first(self, code: npt.NDArray[np.integer[Any]], bad: Bool, wording: str, value: Int64) -> None:
-        """The first run of each code for which ``bad`` is true, with its value; codes ascend."""
+        """Note the first run of each code for which ``bad`` is true, with its value; codes ascend."""
         runs = np.flatnonzero(bad)
         codes, first = np.unique(code[runs], return_index=True)
         for index, of_run in zip(codes.tolist(), value[runs[first]].tolist(), strict=True):
@@ -262,7 +262,7 @@ class CodeFaults:
 def instances_of_codes(
     runs: CodeRuns, *, shape_yx: tuple[int, int], pixel_order: PixelOrder, where: str, **columns: Any
 ) -> Instances:
-    """Runs of codes as instances: runs of single rows, sorted by start, joined where those of an instance meet.
+    """Make instances of runs of codes: runs of single rows, sorted by start, joined where those of an instance meet.
 
     runs         inside the image; those of an instance in any order
     pixel_order  whether ``start`` counts along rows ("row") or down columns ("column")
@@ -306,7 +306,7 @@ def instances_of_codes(
 def rows_of_row_codes(
     start: Int64, stop: Int64, instance: Int64, shape_yx: tuple[int, int], rows_limit: int
 ) -> CodeRuns | None:
-    """Runs along rows, cut at the ends of the rows and joined where those of an instance meet; None if too many."""
+    """Cut runs along rows at the ends of the rows, and join them where those of an instance meet; None if too many."""
     height, width = shape_yx
     first_row, stop_row = start // width, (stop - 1) // width + 1
     if int((stop_row - first_row).sum()) > rows_limit:
@@ -321,7 +321,7 @@ def rows_of_row_codes(
 def rows_of_column_codes(
     start: Int64, stop: Int64, instance: Int64, shape_yx: tuple[int, int], rows_limit: int
 ) -> CodeRuns | None:
-    """Runs down columns as runs along rows; None if too many.
+    """Turn runs down columns into runs along rows; None if too many.
 
     A row's run starts at each pixel whose neighbour on the left is none of the instance's, and stops at each pixel that
     is none of them and whose neighbour on the left is. The neighbour is one height before, so the first are the runs
@@ -340,7 +340,7 @@ def rows_of_column_codes(
 
 
 def rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
-    """The positions, as ``row_runs`` takes them, of pixels counted down columns; an instance has ``span`` numbers."""
+    """Turn pixels counted down columns into positions, as ``row_runs`` takes them; an instance has ``span`` numbers."""
     height, width = shape_yx
     instance, flat = np.divmod(pixel, span)
     column, row = np.divmod(flat, height)
@@ -348,7 +348,7 @@ def rows_first(pixel: Int64, span: int, shape_yx: tuple[int, int]) -> Int64:
 
 
 def row_runs(start: Int64, stop: Int64, *, shape_yx: tuple[int, int]) -> CodeRuns:
-    """Runs of single rows, sorted by instance, then by start, whose pixels count along rows.
+    """Make runs of single rows, sorted by instance, then by start, whose pixels count along rows.
 
     start, stop  positions ``(instance * H + row) * (W + 1) + column``: behind every row one position stays empty, so
                  that runs of two rows never meet
@@ -375,7 +375,7 @@ CODE_COLUMNS = ("EncodedPixels", "annotation", "rle", "segmentation", "encoded_p
 
 
 def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cases: Mapping[str, Case]) -> Collection:
-    """The nuclei of all cases from the rows of a CSV file, one row for each nucleus.
+    """Read the nuclei of all cases from the rows of a CSV file, one row for each nucleus.
 
     case         in the first of ``CASE_COLUMNS``
     code         in the first of the columns EncodedPixels, annotation, rle, segmentation, encoded_pixels and predicted;
@@ -416,7 +416,7 @@ def read_rle_csv_collection(stream: BinaryIO, request: Request[RleCsvRules], cas
 
 
 def faults_of_row_sizes(rows: tables.CaseRows) -> list[Finding]:
-    """What is wrong with rows that give another height or width than that of their case."""
+    """Find rows that give another height or width than that of their case."""
     table, cases = rows.table, rows.cases
     columns = [column for side in ("height", "width") if (column := table.find([side])) is not None]
     if len(columns) < 2:

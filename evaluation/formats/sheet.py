@@ -42,7 +42,7 @@ class Spelling(str):
 
 
 def class_of_name(name: str, classes: ClassTable) -> int:
-    """The class id of a name, "" stands for none; or SKIPPED or UNKNOWN."""
+    """Look up the class id of a name, "" stands for none; or SKIPPED or UNKNOWN."""
     folded = Spelling(name)
     if folded in classes.skipped:
         return SKIPPED
@@ -50,14 +50,14 @@ def class_of_name(name: str, classes: ClassTable) -> int:
 
 
 def class_of_text(text: str, classes: ClassTable) -> int:
-    """The same for a name or a number; names go first."""
+    """Look up the class id of a name or a number; names go first."""
     class_id = class_of_name(text, classes)
     number = re.fullmatch(r"([+-]?[0-9]{1,9})(\.0*)?", text, re.ASCII) if class_id == UNKNOWN else None
     return classes.values.get(int(number[1]), UNKNOWN) if number else class_id
 
 
 def class_of_names(names: Iterable[str], is_nameless: bool, request: Request) -> int:
-    """The class of the first of several names that is known; or SKIPPED or UNKNOWN.
+    """Look up the class of the first of several names that is known; or SKIPPED or UNKNOWN.
 
     is_nameless  whether the names say nothing: only then no name counts, so that a misspelt name is never taken for it
     """
@@ -168,14 +168,14 @@ class Sheet:
         self.faults.fault(code, self.place(number), **words)
 
     def rows_with(self, code: str, is_wrong: Bool) -> list[Any]:
-        """The first rows with a fault, bool (R,), or row and column of each, bool (R, K); all are counted."""
+        """Give the first rows with a fault, bool (R,), or row and column of each, bool (R, K); all are counted."""
         wrong = np.flatnonzero(is_wrong) if is_wrong.ndim == 1 else np.argwhere(is_wrong)
         return self.faults.first(code, wrong.tolist())  # type: ignore[return-value]
 
     # --- classes ----------------------------------------------------------------------------------------------------
 
     def look_up(self, name: object) -> int:
-        """The class id of a name, None stands for no name; or SKIPPED or UNKNOWN."""
+        """Look up the class id of a name, None stands for no name; or SKIPPED or UNKNOWN."""
         if self.request.file_class:
             return self.request.file_class
         text = name if type(name) is str else "" if name is None else json_of(name)
@@ -184,7 +184,7 @@ class Sheet:
         return self.class_of_text[text]
 
     def is_known(self, name: object) -> bool:
-        """Whether a name is one of a class, or of what is skipped."""
+        """Tell whether a name is one of a class, or of what is skipped."""
         return isinstance(name, str) and bool(name.strip()) and self.look_up(name) != UNKNOWN
 
     def note_unknown(self, name: object, number: int) -> None:
@@ -192,7 +192,8 @@ class Sheet:
         self.unknown.setdefault(name if isinstance(name, str) else json_of(name), []).append(number)
 
     def classes_of(self, texts: Sequence[str], text_of_row: Int64, numbers: Int64 | None = None) -> Int16:
-        """The class id of each row by its name or number, int16 (R,), or SKIPPED; 0 for others, which are noted.
+        """Look up the class id of each row by its name or number, int16 (R,), or SKIPPED; 0 for others, which are
+        noted.
 
         texts, text_of_row  different texts, and which of them stands in each row, int64 (R,)
         numbers             of the places of the rows, int64 (R,); None: their indices
@@ -204,7 +205,7 @@ class Sheet:
         return np.where(class_id == UNKNOWN, 0, class_id).astype(np.int16)
 
     def unknown_classes(self) -> list[Finding]:
-        """What is wrong with names: the first names, each at its first places; all are counted."""
+        """Tell what is wrong with names: the first names, each at its first places; all are counted."""
         request, faults = self.request, list[Finding]()
         known = sorted(name for name, class_id in request.classes.ids.items() if name and class_id > 0)
         has_numbers = hasattr(request.rules, "class_values")  # in other formats numbers stand for no class
@@ -270,7 +271,7 @@ class Sheet:
         probability: Float64 | None = None,
         class_probability: Float64 | None = None,
     ) -> dict[str, Any]:
-        """The columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the file."""
+        """Make the columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the file."""
         self.check()
         return {
             "class_id": np.asarray(class_id, np.int16),

@@ -76,12 +76,12 @@ PROBABILITY_COLUMNS = ("probability", "score", "confidence")
 
 
 def find_case(cases: Mapping[str, Case], key: str) -> Case | None:
-    """The case that a file calls ``key``; folders before the name of an image file do not count."""
+    """Find the case that a file calls ``key``; folders before the name of an image file do not count."""
     return cases.get(key) or cases.get(key.replace("\\", "/").rpartition("/")[2])
 
 
 def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
-    """The headers of x, y and the class in a table of points; None if x or y is missing, or there are more axes.
+    """Find the headers of x, y and the class in a table of points; None if x or y is missing, or there are more axes.
 
     names  of the columns, in lower case
     """
@@ -94,12 +94,12 @@ def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
 
 
 def is_of_imagej(names: Set[str]) -> bool:
-    """Whether a column ``label`` is that of ImageJ's results: the name of the image, and perhaps that of the ROI."""
+    """Tell whether a column ``label`` is that of ImageJ's results: the name of the image, perhaps with that of the ROI."""
     return "label" in names and not names.isdisjoint(("area", "mean", "perim.", "intden", "%area"))
 
 
 def other_table(names: Set[str]) -> str:
-    """What a table without columns of points is, and what to do; "" if nothing is known of it.
+    """Tell what a table without columns of points is, and what to do; "" if nothing is known of it.
 
     >>> other_table({"index", "shape-type", "vertex-index", "axis-0", "axis-1"})
     'shapes of napari, not read; export their labels layer (.tif)'
@@ -122,11 +122,11 @@ class CaseRows:
     unknown: Mapping[str, int]
 
     def take(self, chosen: Bool) -> CaseRows:
-        """The same cases with some of the rows, bool (R,)."""
+        """Keep the same cases with some of the rows, bool (R,)."""
         return replace(self, table=self.table.take(chosen), case_of_row=self.case_of_row[chosen])
 
     def slices(self) -> list[slice]:
-        """The rows of each case."""
+        """Give the rows of each case."""
         edges = np.searchsorted(self.case_of_row, np.arange(len(self.cases) + 1)).tolist()
         return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
 
@@ -173,7 +173,7 @@ def check_rows_per_case(rows: CaseRows, request: Request) -> None:
 
 
 def class_columns(table: Table, request: Request, prefix: str = "") -> tuple[list[int], list[Finding]]:
-    """The columns that are called ``prefix`` and the name or an alias of a class, in the order of the classes.
+    """Find the columns that are called ``prefix`` and the name or an alias of a class, in the order of the classes.
 
     Also what is wrong with them: a class with two, or with none; no columns at all if nothing is called so.
     """
@@ -215,7 +215,7 @@ class NucleusRows(Sheet):
             self.class_id = np.asarray(self.class_probability.argmax(axis=1) + 1, np.int16)  # of equal ones the earlier
 
     def read_class_probabilities(self) -> Float64 | None:
-        """The probabilities in the columns "probability_<class>", float64 (R, C) in the order of the classes.
+        """Read the probabilities in the columns "probability_<class>", float64 (R, C) in the order of the classes.
 
         None if there are no such columns, or no row has anything in them. Raises InputFault ("too-large").
         """
@@ -227,7 +227,7 @@ class NucleusRows(Sheet):
         return self.read_probabilities(columns, "of-classes") if len(self.table) else np.empty((0, len(columns)))
 
     def read_probabilities(self, columns: Sequence[int], wording: str = "") -> Float64 | None:
-        """Columns of probabilities, float64 (R, K); None if no row has anything in them."""
+        """Read columns of probabilities, float64 (R, K); None if no row has anything in them."""
         numbers = np.empty((len(self.table), len(columns)), np.float64)
         is_missing = np.zeros(numbers.shape, np.bool_)
         for k, column in enumerate(columns):
@@ -248,7 +248,7 @@ class NucleusRows(Sheet):
     def read_coordinates(
         self, rows: Bool | slice, columns: Sequence[int], spacing_um: Float64 | None = None
     ) -> Float64:
-        """Columns of coordinates in px, float64 (R, K), of some rows; what is wrong with them is noted.
+        """Read columns of coordinates in px, float64 (R, K), of some rows; what is wrong with them is noted.
 
         rows        bool, of the whole table, or a slice
         spacing_um  float64 (R, 1)
@@ -264,7 +264,7 @@ class NucleusRows(Sheet):
         return numbers
 
     def columns(self) -> dict[str, Any]:
-        """The columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the file."""
+        """Make the columns of all nuclei, as in ``Points``. Raises InputFault with all that is wrong with the file."""
         lines = self.table.line.astype(object)
         return self.checked_columns(self.class_id, lines, self.probability, self.class_probability)
 
@@ -286,7 +286,7 @@ def check_case(table: Table, column: int, request: Request, case: Case) -> None:
 
 
 def load_table(stream: BinaryIO, request: Request, cases: int) -> Table:
-    """The table of a file of so many cases. Raises InputFault: too-large, invalid-csv."""
+    """Read the table of a file of so many cases. Raises InputFault: too-large, invalid-csv."""
     return read_table(
         stream,
         where=request.where,
@@ -297,7 +297,7 @@ def load_table(stream: BinaryIO, request: Request, cases: int) -> Table:
 
 
 def rows_limit(request: Request, cases: int) -> int:
-    """The most rows that a file of so many cases may have."""
+    """Give the most rows that a file of so many cases may have."""
     return request.limits.instances_per_case * max(cases, 1)
 
 
@@ -308,7 +308,8 @@ NO_HEADER = "If the file has no header, its columns must be named in challenge.t
 
 
 def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Case) -> Annotations:
-    """The points of one case. If there is a column for the case (``NAMED_CASE_COLUMNS``), all rows must name this one.
+    """Read the points of one case. If there is a column for the case (``NAMED_CASE_COLUMNS``), all rows must name this
+    one.
 
     x, y         px, um or mm, as the rules say, in the columns of ``POINT_COLUMNS``; um and mm become px by the spacing
                  of the case. A row with neither is no nucleus, but its case is mentioned
@@ -331,7 +332,7 @@ def read_points_csv(stream: BinaryIO, request: Request[PointsCsvRules], case: Ca
 def read_points_csv_collection(
     stream: BinaryIO, request: Request[PointsCsvRules], cases: Mapping[str, Case]
 ) -> Collection:
-    """The points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
+    """Read the points of all cases, from a file with a column for the case; otherwise as ``read_points_csv``."""
     table = load_table(stream, request, len(cases))
     rows = rows_of_cases(table, table.need(*CASE_COLUMNS, fix=NO_HEADER), cases)
     check_rows_per_case(rows, request)
@@ -345,7 +346,7 @@ def read_points_csv_collection(
 
 
 def points_in_rows(table: Table, request: Request[PointsCsvRules], spacing_um: Float64) -> tuple[dict[str, Any], Bool]:
-    """The columns of ``Points`` for all rows that are nuclei, and which rows these are, bool (R,).
+    """Read the columns of ``Points`` for all rows that are nuclei, and which rows these are, bool (R,).
 
     spacing_um  float64 (R,), um for a px at each row
     """
@@ -383,7 +384,7 @@ CORNERS_OF_BOX = [0, 1, 2, 1, 2, 3, 0, 3]  # of a box, as x and y in turn
 
 
 def read_nucls_csv(stream: BinaryIO, request: Request[NuclsCsvRules], case: Case) -> Annotations:
-    """The outlines of a NuCLS file, one for each row; the class is in the column ``class_column`` of the rules.
+    """Read the outlines of a NuCLS file, one for each row; the class is in the column ``class_column`` of the rules.
 
     A rectangle without vertices has the corners of xmin, ymin, xmax, ymax. ``source_id`` is the line of a row, from 1.
     Predictions may have a column probability, score or confidence, and columns probability_<class>; with these they
@@ -424,7 +425,7 @@ class Lists:
 
 
 def read_lists(rows: NucleusRows, column: str) -> Lists:
-    """A column of lists such as "1,2.5,3"; what is no coordinate is noted. Raises InputFault ("too-large")."""
+    """Read a column of lists such as "1,2.5,3"; what is no coordinate is noted. Raises InputFault ("too-large")."""
     table, request = rows.table, rows.request
     cells = table.cells(table.need(column))
     lists = [cell for cell in cells if cell.strip()]
@@ -464,7 +465,7 @@ IMAGES_LIMIT = 1_000_000
 
 
 def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
-    """How many nuclei of each class each case has, a part ``Counts`` for each.
+    """Tell how many nuclei of each class each case has, a part ``Counts`` for each.
 
     A column is a class if its name is one, or an alias; there must be one for every class, and others do not matter.
     Without a column for the case (case, image_id, ImageId, image, id) the rows are the cases in the order of their
@@ -484,7 +485,7 @@ def read_counts_csv_collection(stream: BinaryIO, request: Request, cases: Mappin
 
 
 def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[str]) -> bytes:
-    """A CSV file with the column "case" and one for each class, a row for each case, in the order of ``counts``.
+    """Make a CSV file with the column "case" and one for each class, a row for each case, in the order of ``counts``.
 
     >>> write_counts_csv({"a": (3, 0)}, ["tumour", "other"])
     b'case,tumour,other\\na,3,0\\n'
@@ -493,7 +494,7 @@ def write_counts_csv(counts: Mapping[str, Sequence[int]], class_names: Sequence[
 
 
 def read_counts(table: Table, columns: Sequence[int]) -> Int64:
-    """The numbers in the columns, int64 (R, C). Raises InputFault ("invalid-count")."""
+    """Read the numbers in the columns, int64 (R, C). Raises InputFault ("invalid-count")."""
     numbers = np.stack([numbers_of(table.cells(column)) for column in columns], axis=1)
     is_count = (numbers >= 0) & (numbers <= LARGEST_COUNT) & (np.floor(numbers) == numbers)
 
@@ -508,7 +509,7 @@ def read_counts(table: Table, columns: Sequence[int]) -> Int64:
 
 
 def case_rows(table: Table, request: Request, cases: Mapping[str, Case]) -> CaseRows:
-    """The row of each case. Raises InputFault: row-count, duplicate-row."""
+    """Find the row of each case. Raises InputFault: row-count, duplicate-row."""
     column = table.find(CASE_COLUMNS)
     if column is None:
         if len(table) != len(cases):
