@@ -252,7 +252,7 @@ def is_store(path: Path) -> bool:
 
 
 def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
-    """Read the array at the path ``dataset``, else the only one, or the only one with a usual name. No link is followed."""
+    """Read the array at the path ``dataset``, else the only one, or the one with a usual name. No link is followed."""
     members = list_members(stream, nested=True)
     if asked.dataset is not None:
         chosen = [member for member in members if member.name == asked.dataset.strip("/")]

@@ -94,7 +94,7 @@ def point_columns(names: Set[str]) -> tuple[str, str, tuple[str, ...]] | None:
 
 
 def is_of_imagej(names: Set[str]) -> bool:
-    """Tell whether a column ``label`` is that of ImageJ's results: the name of the image, perhaps with that of the ROI."""
+    """Tell whether a column ``label`` is that of ImageJ's results: the name of the image, perhaps also of the ROI."""
     return "label" in names and not names.isdisjoint(("area", "mean", "perim.", "intden", "%area"))
 
 
