@@ -22,7 +22,7 @@ from evaluation.authoring.made_challenge import ClassPlan, Party, Wanted, free_n
 from evaluation.authoring.pieces import EACH_A_MASK, files_for_shell, pixels_of
 from evaluation.authoring.source import NAMELESS, Source, SourceFile, pictures_near
 from evaluation.challenge import Challenge, LimitRules
-from evaluation.decoding.pixels import IMAGE_SUFFIXES
+from evaluation.decoding.pixels import TISSUE_SUFFIXES
 from evaluation.decoding.streams import plain_chunks
 from evaluation.execution.workers import Progress, progress_of_round
 from evaluation.findings import Finding, counted, fault, listed, quote
@@ -183,7 +183,7 @@ def link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -
         files = [file for side in (reference, *models.values()) for file in side.cases.get(name, case).files]
         own = {path for file in files for path in (file.path, file.classes)}
         near = (path for file in files for path in pictures_near(file.path, [name]))
-        picture = next((path for path in near if path not in own and path.suffix in IMAGE_SUFFIXES), None)
+        picture = next((path for path in near if path not in own and path.suffix in TISSUE_SUFFIXES), None)
         if picture is not None:
             (folder / f"{free}{picture.suffix}").symlink_to(picture.resolve())
     return folder

@@ -26,7 +26,7 @@ from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
 from evaluation.decoding.content import CONVERT, foreign_file, what_it_is
 from evaluation.decoding.label_array import values_of_masks
 from evaluation.decoding.mat_file import MatFile
-from evaluation.decoding.pixels import IMAGE_SUFFIXES, read_image, read_image_size, suffix_of
+from evaluation.decoding.pixels import TISSUE_SUFFIXES, read_image, read_image_size, suffix_of
 from evaluation.decoding.streams import CutOff, Damaged
 from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import Finding, counted, fault, quote
@@ -448,7 +448,7 @@ class Reading:
             self.classes.append(file.of_class)
         request = self.request(file)
         with file.path.open("rb") as stream:
-            is_image = file.suffix in IMAGE_SUFFIXES
+            is_image = file.suffix in TISSUE_SUFFIXES
             image = None if is_image else find_image(Path(request.name), stream, request, file.case)
             size_yx = read_image_size(file.path) if image is None else image.size_yx
             if self.format == "pannuke_masks":

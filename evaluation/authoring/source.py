@@ -17,7 +17,7 @@ import numpy as np
 from evaluation.challenge import LimitRules
 from evaluation.decoding.guard import bounds_of, decode
 from evaluation.decoding.json import read_json
-from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, read_image_size, suffix_of
+from evaluation.decoding.pixels import CONTAINERS, TISSUE_SUFFIXES, read_image_size, suffix_of
 from evaluation.findings import Finding, counted, listed, quote
 from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as, refused
 from evaluation.formats.detect import Detected
@@ -425,7 +425,7 @@ def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
     near += [Path(*parts[:index], word, *parts[index + 1 :]) for index in at for word in words]
     for place in dict.fromkeys([folder, *filter(Path.is_dir, near)]):
         for name in dict.fromkeys(names):
-            yield from filter(Path.is_file, (place / (name + suffix) for suffix in (*IMAGE_SUFFIXES, *JPEG_SUFFIXES)))
+            yield from filter(Path.is_file, (place / (name + suffix) for suffix in (*TISSUE_SUFFIXES, *JPEG_SUFFIXES)))
 
 
 def jpeg_size(path: Path) -> Size | None:

@@ -65,7 +65,7 @@ def what_it_is(head: bytes) -> str:
 
 HEAD_BYTES = 4096
 LABELS = "label images (.tif, .png, .npy)"
-SHAPES = "GeoJSON, or as label images"
+AS_SHAPES = "GeoJSON, or as label images"
 CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to export
     (128, b"DICM", "a DICOM file", LABELS),
     (0, b"SQLite format 3\0", "an SQLite database, such as TIAToolbox's .db", "GeoJSON"),
@@ -73,7 +73,7 @@ CONTENTS = (  # where the bytes stand, the bytes, what the file is, and what to 
     (0, b"\xff\xd8\xff", "a JPEG image", "label images (.tif, .png, .npy), since JPEG changes labels"),
     (0, b"GIF8", "a GIF image", LABELS),
     (0, b"\0\0\0\x0cjP  ", "a JPEG 2000 image", LABELS),
-    *((0, bytes([0x80, protocol]), "a pickle, such as TIAToolbox's .dat", SHAPES) for protocol in (2, 3, 4, 5)),
+    *((0, bytes([0x80, protocol]), "a pickle, such as TIAToolbox's .dat", AS_SHAPES) for protocol in (2, 3, 4, 5)),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "a ZIP or a folder"),
     (0, b"Rar!", "a RAR archive", "a ZIP or a folder"),
     (0, b"\xff\x06\0\0sNaPpY", "a file packed by Snappy, as CellViT's", "GeoJSON or JSON that is not packed"),

@@ -27,7 +27,7 @@ OTHER_SEPARATORS = {b";": "semicolons", b"|": "bars"}
 QUOTE, COMMA, LF, BLANK, TAB = b'",\n \t'
 IN_NUMBERS = b"0123456789+-.eE \t\r\n"  # float() also takes "1_000", "nan" and the digits of other scripts
 
-T = TypeVar("T", str, bytes)
+Text = TypeVar("Text", str, bytes)
 Categories = tuple[list[str], Int64]
 
 
@@ -90,13 +90,13 @@ class Table:
         return texts, text_of_cell[cell_of_row]
 
 
-def categories(values: Sequence[T]) -> tuple[list[T], Int64]:
+def categories(values: Sequence[Text]) -> tuple[list[Text], Int64]:
     """Give the different values in order of first appearance, and which of them each one is, int64 (R,).
 
     >>> categories(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
     """
-    numbers: dict[T, int] = {}
+    numbers: dict[Text, int] = {}
     number_of = [numbers.setdefault(value, len(numbers)) for value in values]
     return list(numbers), np.array(number_of, np.int64)
 
@@ -301,10 +301,10 @@ def numbers_of(texts: Sequence[Any]) -> Float64:
             numbers = []
         if len(numbers) == len(texts):
             return np.array(numbers, np.float64)
-    return np.array([number_or_nan(text if isinstance(text, bytes) else text.encode()) for text in texts], np.float64)
+    return np.array([float_or_nan(text if isinstance(text, bytes) else text.encode()) for text in texts], np.float64)
 
 
-def number_or_nan(text: bytes) -> float:
+def float_or_nan(text: bytes) -> float:
     try:
         return float("nan" if text.translate(None, IN_NUMBERS) else text)
     except ValueError:

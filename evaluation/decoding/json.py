@@ -62,7 +62,7 @@ def read_json(stream: BinaryIO, *, where: str, limits: LimitRules) -> Any:
     >>> read_json(io.BytesIO(b'{"a": [1, 2.5]}'), where="'a.json'", limits=LimitRules())
     {'a': [1, 2.5]}
     """
-    data = read_text(stream, where, limits)
+    data = read_whole_text(stream, where, limits)
     return parse(data, where, lambda position: line_and_column(data, position))
 
 
@@ -241,7 +241,7 @@ class RecordText:
         return lines + line, column + (since if line == 1 else 0)
 
 
-def read_text(stream: BinaryIO, where: str, limits: LimitRules) -> bytearray:
+def read_whole_text(stream: BinaryIO, where: str, limits: LimitRules) -> bytearray:
     """Read the text of a file, decompressed, without a byte order mark. Raises InputFault: too-large, too-deep."""
     data = bytearray()
     scan = BracketScan()
@@ -323,7 +323,7 @@ def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules)
         position, depth = scan.find(block)
         check_depth(depth, where, limits)
         if is_open and not item_depth and len(position):
-            begin, item_depth = find_list(cuts.behind, position, depth, key.encode())
+            begin, item_depth = find_records(cuts.behind, position, depth, key.encode())
         if not (is_open and item_depth):
             continue
         inner = position >= begin
@@ -343,7 +343,7 @@ def find_cuts(chunks: Iterator[bytes], key: str, where: str, limits: LimitRules)
     return cuts
 
 
-def find_list(text: bytearray, position: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
+def find_records(text: bytearray, position: Int64, depth: Int64, key: bytes) -> tuple[int, int]:
     """Tell where the items of the list of records begin, and how deep they lie; 0, 0 if it does not open here."""
     if position[0] < PART_BYTES and text[position[0]] == OPENING_BRACKET and not text[: position[0]].strip():
         return int(position[0]) + 1, 1

@@ -75,7 +75,7 @@ class MatFile:
         size = stream_size(stream, where=where, bytes_limit=bytes_limit)
         with matlab_damage_told(where):
             if is_level_7_3(stream, size, where):
-                self.variables = [self.variable_of(member) for member in list_members(stream)]
+                self.variables = [self.variable_of(member) for member in list_hdf5_members(stream)]
                 return
             self.stream = without_compression(stream, size, where, bytes_limit)
             self.variables = list_variables(self.stream)
@@ -326,7 +326,7 @@ class Hdf5Member:
                 raise Damaged("a variable without usable dimensions")
 
 
-def list_members(stream: BinaryIO, *, nested: bool = False) -> list[Hdf5Member]:
+def list_hdf5_members(stream: BinaryIO, *, nested: bool = False) -> list[Hdf5Member]:
     """Give the members of the root group but those that MATLAB keeps for itself; ``nested``: also those of all groups.
 
     Raises CutOff, Damaged.

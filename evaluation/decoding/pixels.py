@@ -318,7 +318,7 @@ def png_chunk(kind: bytes, payload: bytes) -> bytes:
 
 PICKLE_SUFFIXES = (".pkl", ".pickle")
 DETACHED = {".mhd": ".mha", ".nhdr": ".nrrd"}  # headers of files with data, which they name
-IMAGE_SUFFIXES = (".svs", ".tif", ".tiff", ".png", ".SVS", ".TIF", ".TIFF", ".PNG")  # of whole images
+TISSUE_SUFFIXES = (".svs", ".tif", ".tiff", ".png", ".SVS", ".TIF", ".TIFF", ".PNG")  # of whole images
 DOUBLE_SUFFIXES = (".nii.gz", ".zarr.zip")
 
 

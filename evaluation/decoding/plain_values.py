@@ -22,7 +22,7 @@ RECORDS = {
     record.__name__: record
     for record in (Annotations, Counts, Finding, Instances, LabelImage, LabelRuns, Outlines, Points)
 }
-PARTS = {name: tuple(part.name for part in fields(record)) for name, record in RECORDS.items()}
+FIELDS_OF = {name: tuple(part.name for part in fields(record)) for name, record in RECORDS.items()}
 NUMBER_KINDS = "biuf"
 # The parts of records: the kinds of their numbers, "?" if there may be none, and their shapes; a letter is one size.
 ARRAYS = {
@@ -37,7 +37,7 @@ ARRAYS = {
 }
 PLAIN_TYPES = (str, bool, int, float, type(None))
 PARTS_OF_IMAGES = (Counts, Instances, LabelImage, Outlines, Points)
-FINDING = {name: int if name in ("count", "named") else str for name in PARTS["Finding"]}
+FINDING = {name: int if name in ("count", "named") else str for name in FIELDS_OF["Finding"]}
 
 
 def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:
@@ -60,7 +60,7 @@ def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:
     name = type(value).__name__
     if RECORDS.get(name) is not type(value):
         raise TypeError(f"a {name} among the answers of a reader")
-    return [name, [to_plain(getattr(value, part), buffers) for part in PARTS[name]]]
+    return [name, [to_plain(getattr(value, part), buffers) for part in FIELDS_OF[name]]]
 
 
 def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:

@@ -36,7 +36,7 @@ DEPTH = 8  # of brackets in a collection of the features below
 
 Integer = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]  # of larger ones orjson makes floats
 Scalar = str | Integer | float | bool | None
-Value = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar | list[Scalar]]
+PropertyValue = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar | list[Scalar]]
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +63,7 @@ class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
     type: Literal["Feature"]
     geometry: Geometry
-    properties: dict[str, Value] | None = None
+    properties: dict[str, PropertyValue] | None = None
     id: str | Integer | None = None
     nucleusGeometry: None = None  # would go before the geometry
 
@@ -152,7 +152,7 @@ def find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64,
     kinds = [feature.geometry.type for feature in features]
     if len(texts) != len(kinds):
         return None
-    plain = {length: b",[[%b]]" % positions(length // len(VERTEX) - 1) for length in set(map(len, texts))}
+    plain = {length: b",[[%b]]" % brackets_of_vertices(length // len(VERTEX) - 1) for length in set(map(len, texts))}
     if min(plain) >= 2 * len(VERTEX) and "MultiPolygon" not in kinds and texts == [plain[len(text)] for text in texts]:
         size = np.fromiter(map(len, texts), np.int64, len(texts)) // len(VERTEX) - 1
         return size, np.arange(len(size)), np.zeros(len(size), np.bool_), 1
@@ -178,13 +178,13 @@ def find_rings(structure: bytes, features: list[Feature]) -> tuple[Int64, Int64,
             feature_of += [index] * len(rings)
             is_hole += [False] + [True] * (len(rings) - 1)
     joined = b"],[".join(bodies)
-    if not joined or joined != positions((len(joined) + 3) // len(VERTEX))[1:-1]:
+    if not joined or joined != brackets_of_vertices((len(joined) + 3) // len(VERTEX))[1:-1]:
         return None
     size = (np.fromiter(map(len, bodies), np.int64, len(bodies)) + 3) // len(VERTEX)
     return size, np.array(feature_of, np.int64), np.array(is_hole, np.bool_), most_parts
 
 
-def positions(count: int) -> bytes:
+def brackets_of_vertices(count: int) -> bytes:
     """Write brackets and commas of so many vertices, at least one."""
     return (VERTEX * count)[:-1]
 

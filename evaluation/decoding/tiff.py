@@ -36,7 +36,7 @@ BAND_PX = 1 << 23  # of an image that is decoded in bands of rows
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PageLayout:
     """How the pixels of a page lie in the file.
 
     samples   numbers of a pixel that lie together; ``planes`` is how often the image is there, for others
@@ -92,7 +92,7 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     if len(pages) == 1 and (stacked := first.images()) > 1:
         raise refused("several-images", where, got=f"a stack of {stacked:,} images")
 
-    def layouts() -> list[Layout]:
+    def layouts() -> list[PageLayout]:
         if any(page.shape != first.shape for page in pages):
             raise Damaged("pages of different sizes")
         of_pages = [page_layout(page, where) for page in pages]
@@ -123,7 +123,7 @@ def peek_tiff(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
     return Pixels(where, shape, read, pages=len(pages), bands=bands)
 
 
-def page_layout(page: TiffPage, where: str) -> Layout:
+def page_layout(page: TiffPage, where: str) -> PageLayout:
     """Tell how a page of the right size is stored. Raises InputFault if it is not supported, Damaged if impossible."""
     compression, predictor = page.value(Tag.COMPRESSION, NONE), page.value(Tag.PREDICTOR, NO_PREDICTOR)
     bits = page.value(Tag.BITS_PER_SAMPLE, 1)
@@ -152,7 +152,7 @@ def page_layout(page: TiffPage, where: str) -> Layout:
     elif segment_yx[0] < 1:
         raise Damaged("strips without rows")
     samples, planes = (1, page.samples) if page.is_separate else (page.samples, 1)
-    return Layout(shape_yx, samples, planes, bits, dtype, compression, predictor, is_tiled, segment_yx)
+    return PageLayout(shape_yx, samples, planes, bits, dtype, compression, predictor, is_tiled, segment_yx)
 
 
 def check_tile_size(page: TiffPage, shape_yx: tuple[int, int], segment_yx: tuple[int, int]) -> None:
@@ -168,7 +168,7 @@ def unsupported(where: str, what: str) -> InputFault:
     return refused("unsupported-format", where, wording="tiff", what=what)
 
 
-def find_segments(page: TiffPage, layout: Layout) -> Int64:
+def find_segments(page: TiffPage, layout: PageLayout) -> Int64:
     """Tell where the strips or tiles of a page lie in the file and how many bytes they take, int64 (2, S); plane by
     plane, row by row. Raises CutOff if the header does not tell it of all.
     """
@@ -180,7 +180,7 @@ def find_segments(page: TiffPage, layout: Layout) -> Int64:
     return np.stack([offset, size])
 
 
-def cut_strip(layout: Layout, segments: Int64) -> tuple[Layout, Int64]:
+def cut_strip(layout: PageLayout, segments: Int64) -> tuple[PageLayout, Int64]:
     """Cut an image that is one strip of plain numbers into several strips; any other stays as it is."""
     height, width = layout.shape_yx
     rows = max(1, BAND_PX // width)
@@ -192,7 +192,7 @@ def cut_strip(layout: Layout, segments: Int64) -> tuple[Layout, Int64]:
     return replace(layout, segment_yx=(rows, width)), np.stack([offsets, size - first])
 
 
-def empty_rows(layout: Layout, rows: int) -> npt.NDArray[Any]:
+def empty_rows(layout: PageLayout, rows: int) -> npt.NDArray[Any]:
     """Make an array for rows of a page, (planes, rows, W, samples), without the last axis if that is one number.
 
     (An axis of one number would slow down every copy.)
@@ -202,7 +202,7 @@ def empty_rows(layout: Layout, rows: int) -> npt.NDArray[Any]:
 
 
 def decode_rows(
-    page: TiffPage, layout: Layout, segments: Int64, first: int, image: npt.NDArray[Any]
+    page: TiffPage, layout: PageLayout, segments: Int64, first: int, image: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
     """Fill an image with the rows of a page from the ``first`` on, in the byte order of the machine; without its axis
     of planes if there is one.
@@ -221,7 +221,7 @@ def decode_rows(
     return image[0] if layout.planes == 1 else image
 
 
-def read_segment(page: TiffPage, layout: Layout, offset: int, size: int, rows: int) -> bytes:
+def read_segment(page: TiffPage, layout: PageLayout, offset: int, size: int, rows: int) -> bytes:
     """Read the bytes of the rows of a strip or tile, decompressed.
 
     The last strip may have been written at its full height. Raises CutOff if there are fewer or more bytes; compressed
@@ -258,7 +258,7 @@ def decompress(data: bytes, compression: int, most: int) -> bytes:
         raise CutOff from None
 
 
-def numbers(data: bytes, layout: Layout, rows: int) -> npt.NDArray[Any]:
+def numbers(data: bytes, layout: PageLayout, rows: int) -> npt.NDArray[Any]:
     """Make the numbers of a strip or tile, (rows, width of it, samples), with the predictor undone."""
     width = layout.segment_yx[1]
     if layout.bits < 8:

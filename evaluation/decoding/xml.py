@@ -148,21 +148,21 @@ def read_elements(
     vertices.convert()
 
 
-class Element:
+class KnownElement:
     """An element that a dialect knows: what to call when it opens, and the elements in it that are known too."""
 
     __slots__ = ("inner", "opened")
 
     def __init__(self) -> None:
         self.opened: Opened | None = None
-        self.inner: dict[str, Element] = {}
+        self.inner: dict[str, KnownElement] = {}
 
-    def find(self, path: tuple[str, ...]) -> Element:
+    def find(self, path: tuple[str, ...]) -> KnownElement:
         """Find the element at a path below; from now on it is known."""
-        return self.inner.setdefault(path[0], Element()).find(path[1:]) if path else self
+        return self.inner.setdefault(path[0], KnownElement()).find(path[1:]) if path else self
 
 
-UNKNOWN_ELEMENT = Element()
+UNKNOWN_ELEMENT = KnownElement()
 
 
 def make_parser(
@@ -174,7 +174,7 @@ def make_parser(
     parser.ordered_attributes = True  # a list [name, value, …]: a fifth less time than a dictionary for each vertex
     columns, stop = list(dialect.columns), 2 * len(dialect.columns)
     vertex, root = dialect.vertex, dialect.root
-    document = Element()
+    document = KnownElement()
     holder = document.find(dialect.holder)
     for path, call in opened.items():
         document.find(path).opened = call

@@ -20,7 +20,7 @@ from evaluation.decoding.content import EMPTY_ZIP_MAGIC, MHA_MAGICS, NPY_MAGIC, 
 from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import MatFile, choose_variable
-from evaluation.decoding.pixels import CONTAINERS, IMAGE_SUFFIXES, peek, read_image_size, read_npy_header, suffix_of
+from evaluation.decoding.pixels import CONTAINERS, TISSUE_SUFFIXES, peek, read_image_size, read_npy_header, suffix_of
 from evaluation.decoding.streams import Plain, damage_told, plain_chunks
 from evaluation.findings import listed, quote
 from evaluation.findings.errors import refused
@@ -385,7 +385,7 @@ def size_in_mat(stream: BinaryIO, request: Request) -> SizeYx | None:
 
 def size_of_image(source: Path, stream: BinaryIO, request: Request) -> SizeYx | None:
     """Find the size in the header of an image file; None for suffixes that label images do not have."""
-    if source.suffix in IMAGE_SUFFIXES:
+    if source.suffix in TISSUE_SUFFIXES:
         return read_image_size(source)
     if (suffix := suffix_of(request.name)) not in CONTAINERS:
         return None

@@ -42,7 +42,7 @@ import shapely
 
 from evaluation.decoding import content as signs
 from evaluation.decoding.label_array import check_dtype
-from evaluation.decoding.mat_file import Unsupported, list_members, read_member
+from evaluation.decoding.mat_file import Unsupported, list_hdf5_members, read_member
 from evaluation.decoding.pixels import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes, damage_told
 from evaluation.findings import quote
@@ -50,7 +50,7 @@ from evaluation.findings.errors import refused
 from evaluation.formats.tables import CLASS_COLUMNS
 
 JsonObject = dict[str, Any]
-T = TypeVar("T")
+Choice = TypeVar("Choice")
 
 STORE_DIRECTORY_BYTES = 1 << 24  # of the list of members of a ZIP
 METADATA_BYTES = 1 << 20
@@ -96,7 +96,7 @@ def kind_of(path: Path) -> str | None:
                 stores = find_stores(names)
                 if len(stores) == 1 or (stores and path.name.lower().endswith(".zarr.zip")):
                     return "ome_zarr"
-                names = [name for name in names if not is_litter(name)]
+                names = [name for name in names if not is_beside_rois(name)]
                 return "imagej_roi" if names and all(name.endswith(".roi") for name in names) else None
         except (CutOff, Damaged, *ZIP_FAULTS):
             return None
@@ -143,7 +143,7 @@ def library(name: str, where: str) -> Any:
         raise refused("missing-extra", where, wording="imports", package=package, extra="imports") from None
 
 
-def only_one(chosen: Sequence[T], asked: Asked, what: str, expected: str, names: Sequence[str]) -> T:
+def only_one(chosen: Sequence[Choice], asked: Asked, what: str, expected: str, names: Sequence[str]) -> Choice:
     """Choose what is to be read of a file. Raises InputFault ("no-mask-variable") if it cannot be told.
 
     what, names   "array" or "dataset", and the names of all that there are
@@ -253,7 +253,7 @@ def is_store(path: Path) -> bool:
 
 def read_hdf5(stream: BinaryIO, asked: Asked) -> npt.NDArray[Any]:
     """Read the array at the path ``dataset``, else the only one, or the one with a usual name. No link is followed."""
-    members = list_members(stream, nested=True)
+    members = list_hdf5_members(stream, nested=True)
     if asked.dataset is not None:
         chosen = [member for member in members if member.name == asked.dataset.strip("/")]
     else:
@@ -356,13 +356,13 @@ def roi_files(stream: BinaryIO, asked: Asked) -> Iterator[tuple[str, bytes]]:
         return
     check_directory(stream, STORE_DIRECTORY_BYTES)
     with zipfile.ZipFile(stream) as archive:
-        members = [member for member in archive.infolist() if not is_litter(member.filename)]
+        members = [member for member in archive.infolist() if not is_beside_rois(member.filename)]
         check_bytes(sum(member.file_size for member in members), "ROIs", asked.where, asked.bytes_limit)
         for member in members:
             yield member.filename, archive.read(member)
 
 
-def is_litter(name: str) -> bool:
+def is_beside_rois(name: str) -> bool:
     return name.endswith("/") or name.startswith("__MACOSX/") or PurePosixPath(name).name.startswith(".")
 
 
@@ -421,12 +421,12 @@ def read_geoparquet(stream: BinaryIO, asked: Asked) -> Iterator[JsonObject]:
             for row, shape in zip(batch.drop_columns([column]).to_pylist(), shapes, strict=True):
                 own = next((row[name] for name in ID_COLUMNS_OF_SHAPES if type(row.get(name)) in (str, int)), None)
                 geometry = None if shape is None else shapely.geometry.mapping(shape)
-                yield {"type": "Feature", "id": own, "geometry": geometry, "properties": properties_of(row)}
+                yield {"type": "Feature", "id": own, "geometry": geometry, "properties": properties_of_row(row)}
     except pyarrow.ArrowException as error:
         raise Damaged(quote(str(error), 120)) from None
 
 
-def properties_of(row: Mapping[str, Any]) -> dict[str, Any]:
+def properties_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Give the columns of a nucleus, with its class where features of GeoJSON have it."""
     properties = {name: value for name, value in row.items() if type(value) in SCALARS}
     said = row.get("classification")

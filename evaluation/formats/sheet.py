@@ -27,7 +27,7 @@ AS_JSON = json.JSONEncoder(ensure_ascii=False)
 SKIPPED, UNKNOWN = -32768, -32767  # no class ids: a name of what is no nucleus, and one that is no class
 NUMBERS = frozenset({int, float})  # by type: True is no number
 PROBABILITIES_LIMIT = 50_000_000  # nuclei times classes: 400 MB
-Item = TypeVar("Item")
+Row = TypeVar("Row")
 
 
 class Spelling(str):
@@ -138,7 +138,7 @@ class FileFaults:
         if len(named) < FAULTS_NAMED:
             named.append(fault(code, f"{self.where}, {place}", **words))
 
-    def first(self, code: str, items: Sequence[Item]) -> Sequence[Item]:
+    def first(self, code: str, items: Sequence[Row]) -> Sequence[Row]:
         """The items with a fault that are to be noted; those behind them are only counted."""
         self.total[code] += max(0, len(items) - FAULTS_NAMED)
         return items[:FAULTS_NAMED]

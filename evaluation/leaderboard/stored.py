@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from evaluation.challenge import LimitRules
 from evaluation.decoding.csv import Table, read_table
-from evaluation.decoding.json import check_keys, read_json, read_text, resting_collector
+from evaluation.decoding.json import check_keys, read_json, read_whole_text, resting_collector
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 from evaluation.model import Bool
@@ -100,7 +100,7 @@ def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str,
     """
     try:
         with path.open("rb") as stream:
-            data = read_text(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES))
+            data = read_whole_text(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES))
         with resting_collector():
             document: dict[str, Any] = orjson.loads(data)
         check_keys(data, where)

@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 
 from evaluation.challenge import Challenge
-from evaluation.decoding.pixels import IMAGE_SUFFIXES
+from evaluation.decoding.pixels import TISSUE_SUFFIXES
 from evaluation.execution.workers import Progress, run_job, run_work
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
@@ -51,7 +51,7 @@ def find_images(challenge: Challenge, folder: Path, images: Path | None = None) 
     for case in challenge.cases:
         own = own_files(challenge, folder, case)
         folders = [top, top / case.group, *(dict.fromkeys(path.parent for path in own) if images is None else ())]
-        candidates = (inside / f"{case.name}{suffix}" for inside in folders for suffix in IMAGE_SUFFIXES)
+        candidates = (inside / f"{case.name}{suffix}" for inside in folders for suffix in TISSUE_SUFFIXES)
         path = next((path for path in candidates if path not in own and path.is_file()), None)
         if path is not None:
             paths[case.name] = path
