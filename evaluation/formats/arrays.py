@@ -335,15 +335,14 @@ def variable_of(mat: MatFile, *names: str) -> Variable | None:
 
 def classes_of_instances(mat: MatFile, types: Variable, present: Int64, request: Request) -> Int16:
     """Find the class id of each of the present labels, int16 (N,), 0 if it has none."""
-    where, count = mat.where, math.prod(types.shape)
-    name, id_name = types.name, TYPES[types.name][0]
+    where, name, id_name = mat.where, types.name, TYPES[types.name][0]
     ids = ids_of_types(mat, types)
     ids = present if ids is None else ids
-    if count != (nuclei := len(ids)):
-        wording = "other-number-of-classes"
-        raise refused("wrong-length", where, wording=wording, types=name, ids=id_name, classes=count, nuclei=nuclei)
     expected = label_image.describe_class_values(request.classes)
     numbers = read_vector(mat, types, expected)
+    if (count := len(numbers)) != (nuclei := len(ids)):
+        wording = "other-number-of-classes"
+        raise refused("wrong-length", where, wording=wording, types=name, ids=id_name, classes=count, nuclei=nuclei)
     class_id = label_image.known_classes(numbers, request.classes)
     is_known = class_id != label_image.NO_CLASS
     if not is_known.all():
