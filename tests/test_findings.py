@@ -289,7 +289,12 @@ def calls_in(path: Path) -> Iterator[Call]:
             None in keywords,
         )
 
-    yield from visit(ast.parse(path.read_text()), ())
+    yield from visit(tree_of(path), ())
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 @cache
@@ -334,7 +339,7 @@ def test_codes_that_findings_are_compared_with_exist() -> None:
     compared = {
         text.value
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr == "code"
         for text in node.comparators
         if isinstance(text, ast.Constant)
@@ -466,27 +471,27 @@ def test_explain_without_a_code_lists_all(bench: Bench) -> None:
     assert re.findall(r"^  (\S+)  +\S", codes, re.MULTILINE) == list(catalogue())
 
 
-# --- 50,000 equal mistakes --------------------------------------------------------------------------------------------
+# --- thousands of equal mistakes --------------------------------------------------------------------------------------
 
 
 def unknown_classes(bench: Bench) -> str:
     bench.make("geojson outlines")
     feature = OUTLINES["features"][0] | {"properties": {"classification": {"name": "Lymphocytes"}}}
-    bench.write("submission/case_017.geojson", {"type": "FeatureCollection", "features": [feature] * 50_000})
+    bench.write("submission/case_017.geojson", {"type": "FeatureCollection", "features": [feature] * 5000})
     return bench.validate()
 
 
 def files_of_an_unknown_case(bench: Bench) -> str:
     bench.make("nary_mat")
     with zipfile.ZipFile("submission.zip", "w") as archive:
-        for index in range(5000):
+        for index in range(1000):
             archive.writestr(f"P1/P1_9/Epithelial/{index}.mat", b"")
     return bench.validate("submission.zip")
 
 
 @pytest.mark.parametrize(("code", "made", "places"), [
-    ("unknown-class", unknown_classes, "feature 1, feature 2, feature 3 and 49,997 more: 'Lymphocytes'"),
-    ("unknown-case", files_of_an_unknown_case, "/1.mat', 'P1/P1_9/Epithelial/10.mat' and 4,997 more: 'P1_9'"),
+    ("unknown-class", unknown_classes, "feature 1, feature 2, feature 3 and 4,997 more: 'Lymphocytes'"),
+    ("unknown-case", files_of_an_unknown_case, "/1.mat', 'P1/P1_9/Epithelial/10.mat' and 997 more: 'P1_9'"),
 ])  # fmt: skip
 def test_many_equal_mistakes_give_one_line_with_a_count_and_three_examples(
     code: str, made: Callable[[Bench], str], places: str, bench: Bench

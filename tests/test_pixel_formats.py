@@ -302,9 +302,10 @@ FEW_BYTES = """
 import resource, sys
 import imagecodecs, scipy.io
 resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000, 2_000_000_000))
-from test_pixel_formats import refusal
+from formats import lines_of
+options = {"format": "label_image", "shape_yx": (12_000, 20_000), "limits": {"bytes_per_file": 2_000_000_000}}
 for path in sys.argv[1:]:
-    print(refusal(open(path, "rb").read(), path[path.rindex("."):], (12_000, 20_000), 2_000_000_000))
+    print(*lines_of(open(path, "rb").read(), suffix=path[path.rindex("."):], **options))
 """
 
 

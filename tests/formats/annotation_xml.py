@@ -88,8 +88,6 @@ READ = [
     ("the class may come after the regions and in any order of attributes",
      aperio(f'<Annotation><Regions>{region()}</Regions><Attributes><Attribute Value="" Id="3" Name="Lymphocyte"/>'
             "</Attributes></Annotation>"), {}, {"class_id": [2]}),
-    ("the class is matched in any case and with blanks around",
-     aperio(layer(region(), cls="  epiTHELial ")), {}, {"class_id": [1]}),
     ("attributes of a region are not the class",
      aperio(layer(region().replace("<Attributes/>", '<Attributes><Attribute Name="Lymphocyte"/></Attributes>'))), {},
      {"class_id": [1]}),
@@ -156,7 +154,6 @@ READ = [
       "ring_is_hole": [False] * 3, "class_id": [2, 1, -1], "source_id": ["1", "2", "3"]}),
     *(("files without annotations have no nuclei", text, ASAP, {"points_xy": [], "class_id": []})
       for text in (asap(), "<ASAP_Annotations/>")),
-    ("files without annotations have no outlines", asap(), OF_OUTLINES, NO_OUTLINES),
     ("a polygon without coordinates is an outline without vertices",
      asap(polygon(), '<Annotation Type="Polygon" PartOfGroup="lymphocyte" />', polygon(*SQUARE)), OF_OUTLINES,
      {"ring_start": [0, 3, 3, 7]}),
@@ -184,17 +181,12 @@ READ = [
        asap(polygon(*SQUARE, orders=[3, 2, 1, 0]), polygon(orders=orders)), OF_OUTLINES,
        {"points_xy": points(*SQUARE[::-1], *TRIANGLE)})
       for orders in ([2, 0, 0], [2, None, 0], [2, "x", 0], [None] * 3, [0, 0, 0], [2, "nan", 0])),
-    ("coordinates may go backwards", asap(polygon(*SQUARE, orders=[3, 2, 1, 0])), OF_OUTLINES,
-     {"points_xy": points(*SQUARE[::-1])}),
     ("attributes of a coordinate may come in any order",
      asap(dot()).replace('Order="0" X="1.5" Y="2.25"', 'Y="2.25" Z="7" X="1.5" Order="0"'), ASAP,
      {"points_xy": [[1.5, 2.25]]}),
     ("elements of the same names elsewhere are left aside",
      asap(dot()).replace("<AnnotationGroups>", f"<AnnotationGroups>{ELSEWHERE}").replace(
          "</Coordinates>", f"<Other>{ELSEWHERE}</Other></Coordinates>{ELSEWHERE}"), ASAP, {"points_xy": [[1.5, 2.25]]}),
-    ("coordinates of whole slides are not rounded", asap(dot("188234.5234", "999999.0625")), ASAP,
-     {"points_xy": [[188234.5234, 999999.0625]]}),
-    ("compressed ASAP is read", gzip.compress(asap(dot()).encode()), ASAP, {"points_xy": [[1.5, 2.25]]}),
     *(("skipped layers are left out whatever they hold",
        aperio(layer(region(id="7"), cls="Lymphocyte", id="1"),
               layer(region((1, 1), (5, 5), Type="2"), region(NegativeROA="1"), cls=" ROI ", id="2"),
@@ -241,7 +233,6 @@ REFUSED = [  # the beginning of the lines, or "…" and their end
      f"{UNKNOWN} Did you mean 'lymphocyte'?"),
     (aperio(layer(region(), cls=None)), {}, "[unknown-class] region '1/1': the layer has no class name"),
     (aperio(layer(region(), cls="Epithelail")), ALIAS, "[unknown-class] region '1/1': 'Epithelail' is not a "),
-    (aperio(layer(region(), cls="mitosis")), ONE, "[unknown-class] region '1/1': 'mitosis' is not a class"),
     (aperio(*(layer(region(), region(), cls="Fibroblast", id=str(number)) for number in range(30))), {},
      "[unknown-class] region '0/1', region '0/1', region '1/1' and 57 more: 'Fibroblast' is not a class"),
     *((aperio(layer(region(), region(id="8").replace('X="5" Y="2"', vertex), id="3")), {},
@@ -253,7 +244,6 @@ REFUSED = [  # the beginning of the lines, or "…" and their end
      "[unsupported-shape] region '1/1': Type '1' (rectangle) of two vertices;"),
     *((text, {}, "[forbidden-xml] a document type or entity declaration;") for text in (
         "<!DOCTYPE Annotations><Annotations/>", '<!DOCTYPE a [<!ENTITY b "c">]><Annotations>&b;</Annotations>',
-        '<!DOCTYPE a SYSTEM "file:///etc/passwd"><Annotations/>',
         '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><Annotations>&b;</Annotations>')),
     *((text, {}, "[not-xml] ") for text in (
         "", "not XML", '{"type": "Polygon"}', aperio(layer(region()))[:-20], "<Annotations></Annotation>",
@@ -265,9 +255,8 @@ REFUSED = [  # the beginning of the lines, or "…" and their end
      "[too-large] more than 5 vertices; expected at most 5."),
     *((text, {"limits": {"instances_per_case": 2}}, f"[too-large] more than 2 {what}") for what, text in (
         ("regions", aperio(layer(region(), region()), layer(region(NegativeROA="1")))),
-        ("layers", aperio(layer(), layer(), layer())),
+        (f"layers; {FEW}", aperio(layer(), layer(), layer())),
         ("attributes", aperio(layer(region()).replace("<Attributes>", "<Attributes><Attribute/><Attribute/>"))))),
-    (aperio(layer(), layer(), layer()), {"limits": {"instances_per_case": 2}}, f"…{FEW}"),
     *((text, {}, f"[not-xml] {got}") for text, got in (
         ("<Annotations>" * 100, DEEP), (f"<Annotations>{'<Annotation>' * 10**6}", DEEP),
         ("<Annotations><Annotation><Regions><Region><Vertices>" + "<Vertex>" * 10**6, DEEP),
@@ -301,14 +290,8 @@ REFUSED = [  # the beginning of the lines, or "…" and their end
        f"[invalid-coordinate] annotation '2', coordinate 2: {got}; expected plain numbers between -1e9 and 1e9 "
        "px, with a point as decimal mark.") for coordinate, got in NUMBERS),
     *((f"<{root}/>", ASAP, f"[wrong-format] the root element is '{root}';")
-      for root in ("Annotations", "Annotation", "html")),
-    ('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><ASAP_Annotations>&b;</ASAP_Annotations>', ASAP,
-     "[forbidden-xml] a document type or entity declaration;"),
-    *((text, ASAP, "[not-xml] ")
-      for text in ("", "{}", asap(dot())[:-20], asap(dot()).replace("/>", ">", 1))),
+      for root in ("Annotations", "html")),
     ("", ASAP, "…expected well-formed ASAP XML. Export or copy the file again."),
-    (gzip.compress(asap(dot()).encode())[:-4], ASAP,
-     "[unreadable-file] the compressed data stop before their end"),
     (asap(dot(), dot()), ASAP | {"limits": {"instances_per_case": 1}}, "[too-large] more than 1 annotations;"),
     (asap(annotation((1, 2), (3, 4), type="PointSet")), ASAP | {"limits": {"instances_per_case": 1}},
      "[too-large] more than 1 points; expected at most 1."),
@@ -316,7 +299,7 @@ REFUSED = [  # the beginning of the lines, or "…" and their end
      "[too-large] more than 3 vertices; expected at most 3."),
     *((mixed(name), ASAP | rule, [
         f"[unsupported-shape] annotation '{index}': Type '{name}'; expected Type 'Dot' or 'PointSet', since"
-        for index in (2, 4)]) for name in OTHERS for rule in ({}, {"other_shapes": "reject"})),
+        for index in (2, 4)]) for name, rule in zip(OTHERS, ({}, {"other_shapes": "reject"}) * 2, strict=True)),
     (aperio(layer(*[region((0, 0), (1000, 0), (0, 1000 + i)) for i in range(5000)],
                   *[region((1, 1), (2, 1), (1, 2), NegativeROA="1")] * 5000)), {}, "[too-complex-outlines]"),
     (aperio(layer(region(("x", 1)), region(Type="2"), cls="Fibroblast")), {},

@@ -132,18 +132,11 @@ outlines = one("geojson outlines", "c1.geojson")
 geo_points = one("geojson points", "c1.geojson")
 NOT_JSON: list[tuple[str, bytes]] = [
     ("empty file", b""),
-    ("blanks", b" \n" * 1000),
-    ("cut off", geojson(feature())[:-9]),
-    ("NULs", b"\0" * 100),
     ("a NUL behind", geojson() + b"\0"),
-    ("two values", geojson() + geojson()),
     ("1e999", geojson(feature()).replace(b"[7, 7]", b"[7, 1e999]")),
     ("whole number of 400 digits", geojson(feature()).replace(b"[7, 7]", b"[7, " + b"9" * 400 + b"]")),
     ("lone surrogate", geojson(feature(name="\ud800"))),
     ("invalid UTF-8", geojson(feature()).replace(b"Epithelial", b"\xff\xc0\x80\xed\xa0\x80")),
-    ("UTF-16", geojson(feature()).decode().encode("utf-16")),
-    ("comment", b"/* a */" + geojson()),
-    ("control character", geojson(feature()).replace(b"Epithelial", b"Epi\x1bthelial")),
     ("unclosed text", b'{"type": "' + b"a" * LONG),
     ("a million quotation marks", b'"' * 1_000_000),
     ("backslashes", b'{"' + b"\\" * 1_000_001),
@@ -186,16 +179,13 @@ GEOJSON = [
 poly = one("polygons_json", "c1.json")
 point_file = one("points_json", "c1.json")
 PLATFORM = [
-    poly("polygons empty file", "not-json", b""),
     poly("polygons with Infinity", "not-json", polygons(polygon([[float("inf"), 1, 0], [7, 1, 0], [7, 7, 0]]))),
     poly("polygons nested deep", "too-deep", deep(b'{"polygons":[', b"]}", 100_000)),
     poly("polygons without a vertex", "empty-polygon", polygons(polygon([]))),
     poly("polygons a class twice", "invalid-annotation", polygons(polygon(class_probabilities={"Epithelial": 1, "EPITHELIAL ": 1, "Lymphocyte": 0}))),
     poly("polygons 50,000 unknown classes", "unknown-class", lambda: polygons(*(polygon(name=f"n{i}") for i in range(MANY))), says=COUNTED),
     poly("polygons across a slide", "too-complex-outlines", polygons(polygon([[1, -1e9, 0], [2, 1e9, 0]] * 2000)), size=SLIDE),
-    point_file("points with NaN", "not-json", points(point([float("nan"), 1, 0]))),
     point_file("points too many", "too-large", points(*[point()] * 1001), limits={"instances_per_case": 1000}),
-    point_file("points 50,000 unknown classes", "unknown-class", lambda: points(*(point(name=f"n{i}") for i in range(MANY))), says=COUNTED),
 ]  # fmt: skip
 
 csv = one("points_csv", "c1.csv")
@@ -230,7 +220,6 @@ CSV = [
     csv("50,000 unknown classes", "unknown-class", HEAD + b"".join(b"c1,3,3,e%d\n" % i for i in range(MANY)), says=COUNTED),
     csv("50,000 rows of another case", "other-case", HEAD + ROW.replace(b"c1", b"c2") * MANY, says=COUNTED),
     csv("class with escape codes", "unknown-class", HEAD + f'c1,3,3,"{ESCAPES}"\n'.encode()),
-    csv("class probabilities out of range", "invalid-probability", PROBABILITIES + b"c1,3,3,1e9,-1\n" * MANY, says="99,997 more"),
     csv("two million rows", "too-large", lambda: HEAD + ROW * LONG, limits={"instances_per_case": 1000}),
     csv("only CR at the ends of lines", None, (HEAD + ROW * 2).replace(b"\n", b"\r"), nuclei=2, warns=("own-duplicates",)),
     shared_csv("50,000 unknown cases", "unknown-case",
@@ -278,12 +267,7 @@ RING = {"segmentation": [[1, 1, 7, 1, 7, 7]]}
 CATEGORIES = {"categories": [{"id": 7, "name": "Epitheliar"}]}
 BOMB = "P" + "o" * 5 + "N"  # few characters, a count of billions
 COCO = [
-    coco_file("coco images that are none", "not-coco", coco(RING, images={"a": 1})),
-    coco_file("coco images without an id", "invalid-annotation", coco(images=[{}, None, 7, {"id": None}, {"id": 1.5}])),
-    coco_file("coco annotations that are none", "invalid-annotation", coco(annotations=[None, 7, [], "x"])),
     coco_file("coco category of an unknown class", "unknown-class", coco(*[{**RING, "category_id": 7}] * MANY, **CATEGORIES), says=COUNTED),
-    coco_file("coco annotation of no image", "invalid-annotation", coco({**RING, "image_id": 10**30})),
-    coco_file("coco polygon beyond all bounds", "invalid-coordinate", coco({"segmentation": [[1e300, 1, 7, 1, 7, 7]]})),
     coco_file("coco code of a negative size", "wrong-shape", coco(rle([600], (-20, -30)))),
     coco_file("coco code of a size of truth", "invalid-annotation", coco(rle([600], (True, False)))),
     *(coco_file(f"coco code {name}", "invalid-rle", coco(rle(counts))) for name, counts in [
@@ -326,7 +310,6 @@ CONTOURS = [
     nuc("nuc type of many digits", "unknown-class", as_json({"nuc": {"1": {**CELL, "type": 10**18}}})),
     nuc("nuc type is a list", "unknown-class", as_json({"nuc": {"1": {**CELL, "type": [[1]]}}})),
     nuc("nuc id twice", "duplicate-key", b'{"nuc": {"1": 1, "1": 2}}'),
-    nuc("nuc too many", "too-large", as_json({"nuc": {str(i): CELL for i in range(1001)}}), limits={"instances_per_case": 1000}),
     nuc("nuc nested deep", "too-deep", deep(b'{"nuc":[', b"]}", 100_000)),
     cells("cells is null", "wrong-format", as_json({"cells": None})),
     cells("cells type_map is a list", "unknown-class", as_json({"type_map": [1], "cells": [{**CELL, "type": 77}]})),
