@@ -361,19 +361,6 @@ def test_points_are_compared_within_a_radius(shared_data):
 # --- from Python ------------------------------------------------------------------------------------------------------
 
 
-def test_labels_of_any_type_are_taken_where_they_are_whole_numbers():
-    models = {dtype: THREE.astype(dtype) for dtype in ("uint8", "int64", "float32", "float64")}
-    found = evaluation.compare(FOUR.astype(np.float32), models)
-    assert {found.value("detection.recall.pooled", model) for model in models} == {0.75}
-
-
-def test_regions_of_masks_of_one_value_are_nuclei_and_told():
-    for reference, value in ((FOUR, True), (FOUR > 0, True), (FOUR, 255), (255 * (FOUR > 0), 255)):
-        found = evaluation.compare(reference, np.where(THREE, value, False))
-        assert found.value("detection.recall.pooled") == 0.75
-        assert {finding.code for finding in found.findings} == {"components"}
-
-
 def test_regions_of_class_maps_are_nuclei_of_their_classes_if_all_sides_are_class_maps():
     labels = np.zeros((20, 100), int)
     for number in range(10):
@@ -385,51 +372,6 @@ def test_regions_of_class_maps_are_nuclei_of_their_classes_if_all_sides_are_clas
     assert found.value("classification.accuracy.pooled") == pytest.approx(8 / 9, abs=1e-6)
     found = evaluation.compare(labels, {"map": one_wrong, "labels": labels * (labels != 9)})
     assert [found.value("detection.recall.pooled", model) for model in ("map", "labels")] == [1, 0.9]
-
-
-def test_lists_tables_and_models():
-    assert evaluation.compare([FOUR, FOUR], [FOUR, THREE]).value("detection.recall.pooled") == 0.875
-    pair = (FOUR, ["T", "T", "S", "S"])
-    assert evaluation.compare([pair, pair], [pair, pair]).value("classification.accuracy.pooled") == 1
-    assert evaluation.compare({"a": FOUR, "b": FOUR}, {"b": THREE}).value("detection.recall.pooled") == 0.375
-    found = evaluation.compare([FOUR, FOUR], {"good": [FOUR, FOUR], "poor": [THREE, THREE]})
-    assert found.value("detection.recall.pooled", "poor") == 0.75
-    assert found.board is not None
-    assert [team.name for team in found.board.teams] == ["good", "poor"]
-    assert evaluation.compare(FOUR, {"good": FOUR, "poor": THREE}).value("detection.recall.pooled", "good") == 1
-    with pytest.raises(ValueError, match="several models"):
-        found.value("detection.f1.pooled")
-    with pytest.raises(ValueError, match="that the reference has not"):
-        evaluation.compare({"a": FOUR}, {"b": FOUR})
-
-
-def test_classes_are_names_or_numbers_of_labels_or_of_pixels():
-    column = pytest.importorskip("pandas").Series(["S", "S", "T"], index=[3, 2, 1])  # indexed by label: a table
-    for reference, prediction in (
-        (["T", "T", "S", "S"], ["T", "S", "S"]),
-        ({1: "T", 2: "T", 3: "S", 4: "S"}, {1: "T", 2: "S", 3: "S"}),
-        ([1, 1, 2, 2], [1.0, 2.0, 2.0]),
-        (["T", "T", "S", "S"], column),
-        (["T", "t", "S", "s"], ["T", "s", "S"]),
-        (np.where(FOUR > 2, "S", np.where(FOUR, "T", "")), ["T", "S", "S"]),
-        ((FOUR > 2) * 1 + (FOUR > 0), np.where(THREE > 1, 2, (THREE > 0) * 1)),
-    ):
-        found = evaluation.compare((FOUR, reference), (THREE, prediction))
-        assert len(found.challenge.classes) == 2
-        assert found.value("classification.accuracy.pooled") == 0.666667
-
-
-def test_numbers_get_the_names_that_are_given():
-    found = evaluation.compare((FOUR, [1, 1, 2, 2]), (THREE, [1, 2, 2]), classes=["tumour", "stroma"])
-    assert found.challenge.class_names == ("tumour", "stroma")
-    assert found.value("classification.per_class.tumour.recall.pooled") == 0.5
-    with pytest.raises(ValueError, match="not among the classes"):
-        evaluation.compare((FOUR, ["a", "b", "c", "d"]), (FOUR, ["a", "b", "c", "d"]), classes=["a"])
-
-
-def test_instances_may_stand_among_labels():
-    instances = evaluation.instances_from_labels(THREE, class_id=1)
-    assert evaluation.compare(FOUR, instances).value("detection.recall.pooled") == 0.75
 
 
 def test_a_result_shows_itself_and_becomes_tables(tmp_path):
@@ -497,12 +439,6 @@ def test_images_csv_has_a_row_for_each_model_and_image(capsys):
     assert len(Path("one/images.csv").read_text().splitlines()) == 4
 
 
-def test_another_spelling_of_a_class_may_be_its_name_in_other_capitals():
-    both = (FOUR, ["tumour", "tumour", "stroma", "stroma"])
-    found = evaluation.compare(both, both, classes="Tumour=tumour=TUMOUR,stroma")
-    assert found.challenge.class_names == ("Tumour", "stroma")
-
-
 def test_names_from_files_are_escaped_in_notebooks():
     assert "<script>" not in evaluation.compare(FOUR, {"<script>": FOUR})._repr_html_()
 
@@ -515,11 +451,10 @@ def test_score_instances_takes_labels_without_classes():
     four = Challenge.from_preset("monusac2020", name="four classes")
     with pytest.raises(ValueError, match="labels without classes"):
         evaluation.score_instances(four, {"a": (FOUR, THREE)})
-
-
-def test_a_wrong_argument_of_score_submission_ends_with_a_sentence():
     with pytest.raises(ValueError, match="challenge is of type str; expected other rules, a Challenge"):
         score_submission("challenge", "submission", challenge="monusac2020")
+    lists = evaluation.LabelMaps(FOUR.tolist(), THREE.tolist(), [1, 1, 1, 1], [1, 1, 1])
+    assert evaluation.count_label_maps([lists])[0].confusion.tolist() == [[0, 0], [1, 3]]
 
 
 def test_what_one_side_of_arrays_lacks_is_told_as_for_files():
@@ -595,11 +530,6 @@ def test_wrong_label_maps_end_with_a_sentence(maps, words):
     for hausdorff in (True, False):
         with pytest.raises(ValueError, match=re.escape(words)):
             evaluation.count_label_maps(maps, hausdorff=hausdorff)
-
-
-def test_label_maps_are_taken_as_lists():
-    lists = evaluation.LabelMaps(FOUR.tolist(), THREE.tolist(), [1, 1, 1, 1], [1, 1, 1])
-    assert evaluation.count_label_maps([lists])[0].confusion.tolist() == [[0, 0], [1, 3]]
 
 
 # --- pairs of labels and classes --------------------------------------------------------------------------------------
@@ -763,29 +693,6 @@ def test_masks_of_nuclei_are_taken_as_labels_are():
         assert all(found.value(path) == expected.value(path) for path in paths), prediction
 
 
-def test_masks_of_several_models_are_those_of_one_image():
-    found = evaluation.compare(FOUR, {"sam": RECORDS, "labels": THREE, "nothing": []})
-    assert [found.value("detection.recall.pooled", model) for model in found.results] == [0.75, 0.75, 0]
-    found = evaluation.compare({"a": FOUR, "b": FOUR}, {"a": RECORDS, "b": []})
-    assert found.value("detection.recall.pooled") == 0.375
-    assert not found.findings
-
-
-def test_masks_that_share_pixels_keep_them():
-    both = np.zeros((2, 9, 9), bool)
-    both[0, :6, :6] = both[1, 3:, 3:] = True
-    found = evaluation.compare(both, both)
-    assert found.value("segmentation.iou.pooled") == 1
-    assert found.challenge.cases[0].height == 9
-
-
-@pytest.mark.parametrize("stacked", [np.stack, list])
-def test_labels_of_several_images_may_be_one_array(stacked):
-    found = evaluation.compare(stacked([FOUR, FOUR[::-1]]), stacked([THREE, FOUR[::-1]]))
-    assert [case.name for case in found.challenge.cases] == ["image_0", "image_1"]
-    assert found.value("detection.recall.pooled") == 0.875
-
-
 def test_confidences_of_records_are_used():
     found = evaluation.compare(FOUR, RECORDS, families=["curves"])
     assert found.value("curves.average_precision.pooled") == 0.75
@@ -793,12 +700,64 @@ def test_confidences_of_records_are_used():
 
 
 def test_classes_of_masks_are_in_their_order_also_where_one_is_empty():
-    reference = (FOUR, ["T", "T", "S", "S"])
+    reference = (FOUR, TTSS)
     masks = [MASKS[0], np.zeros_like(MASKS[0]), MASKS[1], MASKS[2]]
     found = evaluation.compare(reference, (masks, ["T", "T", "S", "S"]))
     assert found.value("classification.accuracy.pooled") == 0.666667
     with pytest.raises(ValueError, match=r"classes of shape \(2,\) for 4 masks; expected one for each"):
         evaluation.compare(reference, (masks, ["T", "S"]))
+
+
+TTSS, TSS = ["T", "T", "S", "S"], ["T", "S", "S"]
+OF_PIXELS = np.where(FOUR > 2, 2, FOUR > 0).astype(FOUR.dtype)
+BOTH_CORNERS = np.stack([np.pad(np.ones((6, 6), bool), (0, 3)), np.pad(np.ones((6, 6), bool), (3, 0))])
+RECALL, ACCURACY = "detection.recall.pooled", "classification.accuracy.pooled"
+ARRAYS = {  # both sides, further arguments, the score of each model
+    "types": (FOUR.astype(float), {of: THREE.astype(of) for of in ("u1", "i8", "f4", "f8")}, {}, RECALL, [0.75] * 4),
+    "lists": ([FOUR, FOUR], [FOUR, THREE], {}, RECALL, [0.875]),
+    "lists of models": ([FOUR, FOUR], {"good": [FOUR, FOUR], "poor": [THREE, THREE]}, {}, RECALL, [1, 0.75]),
+    "stacks": (np.stack([FOUR, FOUR[::-1]]), np.stack([THREE, FOUR[::-1]]), {}, RECALL, [0.875]),
+    "pairs": ([(FOUR, TTSS)] * 2, [(FOUR, TTSS)] * 2, {}, ACCURACY, [1]),
+    "a table without an image": ({"a": FOUR, "b": FOUR}, {"b": THREE}, {}, RECALL, [0.375]),
+    "instances": (FOUR, evaluation.instances_from_labels(THREE, class_id=1), {}, RECALL, [0.75]),
+    "models": (FOUR, {"sam": RECORDS, "labels": THREE, "nothing": []}, {}, RECALL, [0.75, 0.75, 0]),
+    "masks of images": ({"a": FOUR, "b": FOUR}, {"a": RECORDS, "b": []}, {}, RECALL, [0.375]),
+    "masks that share pixels": (BOTH_CORNERS, BOTH_CORNERS, {}, "segmentation.iou.pooled", [1]),
+    "names": ((FOUR, TTSS), (THREE, TSS), {}, ACCURACY, [0.666667]),
+    "names in capitals": ((FOUR, ["T", "t", "S", "s"]), (THREE, ["t", "S", "s"]), {}, ACCURACY, [0.666667]),
+    "names by label": ((FOUR, dict(enumerate(TTSS, 1))), (THREE, dict(enumerate(TSS, 1))), {}, ACCURACY, [0.666667]),
+    "names of pixels": ((FOUR, np.array(["", "T", "S"])[OF_PIXELS]), (THREE, TSS), {}, ACCURACY, [0.666667]),
+    "numbers": ((FOUR, [1, 1, 2, 2]), (THREE, [1.0, 2.0, 2.0]), {}, ACCURACY, [0.666667]),
+    "numbers of pixels": ((FOUR, OF_PIXELS), (THREE, np.minimum(THREE, 2)), {}, ACCURACY, [0.666667]),
+    "numbers in channels": (np.dstack([FOUR, OF_PIXELS]), np.stack([FOUR, OF_PIXELS]), {}, ACCURACY, [1]),
+    "names of numbers": ((FOUR, [1, 1, 2, 2]), (THREE, [1, 2, 2]), {"classes": ["tumour", "stroma"]},
+                         "classification.per_class.tumour.recall.pooled", [0.5]),
+    "another spelling": ((FOUR, TTSS), (FOUR, TTSS), {"classes": "t=T=TT,s"},
+                         "classification.per_class.t.recall.pooled", [1]),
+    "a mask of one value": (FOUR, {"bool": THREE > 0, "255": 255 * (THREE > 0)}, {}, RECALL, [0.75, 0.75]),
+    "masks of one value": (FOUR > 0, THREE > 0, {}, RECALL, [0.75]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ARRAYS)
+def test_arrays_are_what_they_look_like(form):
+    reference, prediction, more, path, expected = ARRAYS[form]
+    found = evaluation.compare(reference, prediction, **more)
+    assert [found.value(path, model) for model in found.results] == expected
+    assert len(found.challenge.classes) == 1 + (path.startswith("classification"))
+    assert {one.code for one in found.findings} <= ({"components"} if "one value" in form else {"not-paired"})
+    if form.endswith("one value"):
+        assert found.findings
+
+
+def test_a_column_of_pandas_that_is_indexed_by_label_is_a_table():
+    column = pytest.importorskip("pandas").Series(["S", "S", "T"], index=[3, 2, 1])
+    assert evaluation.compare((FOUR, TTSS), (THREE, column)).value(ACCURACY) == 0.666667
+
+
+def test_a_value_of_several_models_is_asked_for_with_its_model():
+    with pytest.raises(ValueError, match="several models"):
+        evaluation.compare(FOUR, {"good": FOUR, "poor": THREE}).value("detection.f1.pooled")
 
 
 SIDES_WITH_CLASSES = {  # classes of the four nuclei of both sides, and the codes of what is told
@@ -830,16 +789,12 @@ def test_classes_of_arrays_are_planned_as_those_of_files(name):
     assert paths and all(found.value(path) == expected.value(path) for path in paths)
 
 
-def test_ids_and_classes_may_be_two_channels():
-    classes = np.where(FOUR > 2, 2, FOUR > 0).astype(FOUR.dtype)
-    found = evaluation.compare(np.stack([FOUR, classes], axis=-1), np.stack([FOUR, classes]))
-    assert found.value("classification.accuracy.pooled") == 1
-
-
 @pytest.mark.parametrize("reference, prediction, more, words", [
     ([], [], {}, "nothing to compare: no image in the reference"),
     ({}, {}, {}, "nothing to compare: no image in the reference"),
     (FOUR, {}, {}, "nothing to compare: no model in the prediction"),
+    ({"a": FOUR}, {"b": FOUR}, {}, "that the reference has not"),
+    ((FOUR, list("abcd")), (FOUR, list("abcd")), {"classes": ["a"]}, "not among the classes"),
     ("folder", [], {}, "nothing to compare: no path in the prediction"),
     ("folder", None, {}, "both are paths, or both are arrays"),
     ("folder", {"../a": "folder"}, {}, "cannot be the name of a model"),

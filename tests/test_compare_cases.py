@@ -567,6 +567,12 @@ LAYOUTS: dict[str, list[tuple]] = {
         ("classes of results are categories of the reference",
          {"ref": {"gt.json": with_two_categories}, "pred": {"r.json": lambda n: with_two_categories(n)["annotations"]}},
          {"detection.f1": 0.8, "classification.accuracy": 1}),
+        ("annotations by their ids, as LIVECell has them", pred({"p.json": lambda n: {
+            **coco_of(n, ("a.tif",)), "annotations": {one["id"]: one for one in coco_of(n, ("a.tif",))["annotations"]},
+        }}), 0.8),
+        ("each nucleus twice", pred({"p.json": lambda n: {
+            **coco_of(n, ("a.tif",)), "annotations": 2 * coco_of(n, ("a.tif",))["annotations"],
+        }}), 4 / 7),
         ("results without their data set", pred({"r.json": results("cell01.tif", "cell02.tif")}, "cell01", "cell02"),
          "These are ids of images"),
         *((f"images that the reference has not, {name}", {
@@ -621,6 +627,14 @@ LAYOUTS: dict[str, list[tuple]] = {
             ("stardist's details", "a.json", {"coord": [], "points": [], "prob": []}, "details of StarDist"),
             ("snappy", "a.json.snappy", b"\xff\x06\0\0sNaPpY" + bytes(9), "packed by Snappy"),
             ("vertices", "a.csv", "cell_id,vertex_x,vertex_y\n1,2,3\n", "outlines by their vertices"),
+            ("cvat", "annotations.xml", "<annotations><version>1.1</version><image id='0' name='a.tif'/></annotations>",
+             "an XML export of CVAT, which is not read; export as COCO"),
+            ("via, json", "v.json", {"a.tif9": {"filename": "a.tif", "size": 9, "regions": [{"shape_attributes": {}}]}},
+             "a project of the VGG Image Annotator, which is not read; export as COCO"),
+            ("darwin", "a.json", {"version": "2.0", "item": {"name": "a.tif", "slots": []}, "annotations": []},
+             "an export of V7 Darwin, which is not read; export as COCO"),
+            ("label studio, json", "p.json", [{"id": 1, "data": {}, "annotations": [{"id": 1, "result": []}]}],
+             "a JSON export of Label Studio, which is not read; export as COCO"),
             ("wkt", "a.csv", 'id,geometry\n1,"POLYGON ((1 1, 2 2, 1 2, 1 1))"\n', "a table of shapes (WKT)"),
             ("supervisely", "a.tif.json", {"tags": [], "size": {"height": H}, "objects": [{"classTitle": "n"}]},
              "Supervisely"),
