@@ -335,29 +335,6 @@ def test_names_are_paired_where_it_is_clear(reference, prediction, pairs):
     assert set(found.without_reference) == set(prediction) - set(pairs.values())
 
 
-# --- real data --------------------------------------------------------------------------------------------------------
-
-
-def test_two_teams_of_the_data_science_bowl_are_compared_in_one_command(shared_data, capsys):
-    folder = shared_data / "dsb2018"
-    submissions = [str(folder / f"submission_{team}.csv") for team in ("DatName", "gray53")]
-    printed = compared(capsys, str(folder / "stage1_solution.csv"), *submissions, "--output", "out")
-    assert "'submission_gray53' is first of 2 models" in printed
-    metrics = json.loads(Path("out/results/submission_DatName/metrics.json").read_text())
-    assert metrics["detection"]["f1"]["pooled"] == pytest.approx(0.4582, abs=5e-5)
-    assert metrics["panoptic"]["pq"]["case_mean"] == pytest.approx(0.4368, abs=5e-5)
-    assert metrics["panoptic"]["pq"]["pooled"] == pytest.approx(0.3324, abs=5e-5)
-
-
-def test_points_are_compared_within_a_radius(shared_data):
-    found = evaluation.compare(shared_data / "monkey" / "A_P000001.xml", shared_data / "monkey" / "A_P000001.xml")
-    assert found.value("detection.f1.pooled") == 1
-    assert found.value("counting.mean_absolute_error.pooled") == 0
-    models = {"one": shared_data / "monkey" / "A_P000001.xml", "two": shared_data / "monkey" / "A_P000001.xml"}
-    board = evaluation.compare(shared_data / "monkey" / "A_P000001.xml", models).board
-    assert board is not None and board.common_nuclei is None  # points have nothing to measure on common nuclei
-
-
 # --- from Python ------------------------------------------------------------------------------------------------------
 
 
@@ -669,6 +646,8 @@ def test_points_of_one_class_have_no_scores_of_classes(capsys):
     printed = compared(capsys, "reference", "dots")
     assert "Detection: F1 ↑" in printed and "accuracy" not in printed
     assert "Constant reference: all cases have the same number of reference nuclei." in printed
+    board = evaluation.compare("reference", {"one": "dots", "two": "dots"}).board
+    assert board is not None and board.common_nuclei is None  # points have nothing to measure on common nuclei
 
 
 # --- masks, stacks and records ----------------------------------------------------------------------------------------

@@ -191,20 +191,6 @@ def test_an_image_that_no_matlab_file_can_hold_is_refused(monkeypatch):
         write_nary_mat(instances_from_labels(np.ones((3, 17), int)))
 
 
-def test_real_label_maps_are_written_and_read_back(shared_data):
-    paths = sorted([*(shared_data / "stardist").rglob("*.tif"), *(shared_data / "neurips_cellseg").rglob("*.tif*")])
-    counts = []
-    for path in paths:
-        labels = tifffile.imread(path)
-        if labels.ndim != 2 or labels.dtype.kind not in "iu" or ("label" not in path.name and "mask" not in path.name):
-            continue
-        expected = instances_from_labels(labels)
-        assert_same(read_back(write_label_tiff(expected), "label_image", labels.shape), expected)
-        assert_same(read_back(write_nary_mat(expected), "nary_mat", labels.shape), expected)
-        counts.append(len(expected))
-    assert sorted(counts) == [6, 44, 125, 187]
-
-
 @given(st.dictionaries(st.sampled_from("ab"), st.tuples(*[st.integers(0, 10**9)] * 2)))
 def test_written_counts_are_read_as_they_were(written):
     found = read(write_counts_csv(written, ["Tumour", "Stroma"]), **COUNTS)
