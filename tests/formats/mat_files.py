@@ -249,8 +249,9 @@ REFUSED: list[tuple[Any, dict[str, Any], Any]] = [
     (mat_file({"inst_map": LABELS, "inst_uid": [[2], [2], [7]], "inst_type": [[10], [10], [10]]}), HOVERNET,
      ["[wrong-length] 1 repeated ids in 'inst_uid'; expected each id once. Write 'inst_type' in the order of "
       "numpy.unique(inst_map)[1:], or write their ids as 'inst_uid'."]),
-    (mat_file({"inst_map": np.arange(620).reshape(SHAPE) % 5, "inst_type": [[10, 10], [10, 10]]}), HOVERNET,
-     ["[wrong-length] 'inst_type': an array of 2 x 2; expected one column of"]),
+    *((mat_file({"inst_map": labels, "inst_type": [[10, 10], [10, 10]]}), HOVERNET,
+       ["[wrong-length] 'inst_type': an array of 2 x 2; expected one column of"])
+      for labels in (LABELS, np.arange(620).reshape(SHAPE) % 5)),  # as many classes as nuclei, or more
     (mat_file({"inst_map": LABELS, "id": [[300], [2], [7]], "class": [[10]], **BOXES}), HOVERNET,
      ["[wrong-length] 1 class in 'class' for 3 nuclei; expected one class for each nucleus. Write 'class' in the order "
       "of numpy.unique(inst_map)[1:], or write their ids as 'id'."]),
