@@ -65,20 +65,15 @@ def test_the_kit_of_a_format_holds_an_example_that_validates(kind, tmp_path):
 
 def test_a_kit_of_hidden_cases_names_none_of_them(tmp_path):
     challenge, _ = write_challenge("polygons_json", tmp_path)
-    text = (
-        (challenge / "challenge.toml")
-        .read_text()
-        .replace('units = "px", missing', 'units = "px", case_names = "hidden", missing')
-    )
-    (challenge / "challenge.toml").write_text(text)
+    rules = challenge / "challenge.toml"
+    rules.write_text(rules.read_text().replace('"px", missing', '"px", case_names = "hidden", missing'))
     assert Challenge.load(challenge).submission.case_names == "hidden"
     kit = write_kit(challenge, tmp_path / "kit")
     for path in kit.folder.rglob("*"):
         assert not any(case.name in path.name for case in CASES)
         assert path.is_dir() or path.suffix == ".zip" or not any(f"{case.name}," in path.read_text() for case in CASES)
-    assert (
-        run(["validate", "--challenge", str(kit.folder), "--submission", str(kit.folder / "example_submission")]) == 0
-    )
+    example = str(kit.folder / "example_submission")
+    assert run(["validate", "--challenge", str(kit.folder), "--submission", example]) == 0
 
 
 def test_validate_says_the_same_with_the_kit_as_with_the_reference(tmp_path, capsys):
