@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from evaluation.aggregation.intervals import (
+from evaluation.aggregation.units import (
     Bootstrap,
     Column,
     Method,

@@ -22,8 +22,7 @@ from evaluation.challenge import Challenge
 from evaluation.leaderboard.matched_nuclei import compare_teams_on_common, compared_measures, read_matched_nuclei
 from evaluation.leaderboard.rules import ranking_of
 from evaluation.model import Case
-from evaluation.results.csv_files import OBJECT_COLUMNS
-from evaluation.results.documents import encoded
+from evaluation.results.documents import OBJECT_COLUMNS, encoded
 
 IMAGES, PATIENTS, MEASURES = 101, 25, ("iou", "dice", "hausdorff_px", "hausdorff95_px")
 

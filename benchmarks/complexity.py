@@ -35,7 +35,7 @@ from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 from evaluation.decoding import guard
 from evaluation.findings.errors import EvaluationError, TooManyPairs
-from evaluation.instances.overlap import resolve_overlaps
+from evaluation.instances.prepare import resolve_overlaps
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.matching.rules import match_centroid_assignment
 from evaluation.model import Case, Instances, Outlines

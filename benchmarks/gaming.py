@@ -28,14 +28,20 @@ from benchmarks.demo_files import confused
 from benchmarks.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import resolve_preset
-from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import dilate_instances, empty_region, erode_instances, select_instances, shift_instances
+from evaluation.instances.runs import (
+    dilate_instances,
+    empty_region,
+    erode_instances,
+    instances_from_labels,
+    select_instances,
+    shift_instances,
+)
 from evaluation.model import Case, Instances, Int64
 from evaluation.study.tricks import (
     CHOSEN,
     TRICKS,
-    Field,
+    Competition,
     Play,
     Played,
     Trick,
@@ -112,7 +118,7 @@ def draw_teams(rng: np.random.Generator, hard: float) -> dict[str, Mistakes]:
     }
 
 
-def made_field(plan: Plan, seed: int) -> Field:
+def made_field(plan: Plan, seed: int) -> Competition:
     """The nuclei of a made field, the same for the same seed."""
     cases, references = [], []
     mistakes = draw_teams(seeded(seed, 10_000), plan.hard)
@@ -136,7 +142,7 @@ def made_field(plan: Plan, seed: int) -> Field:
             if number == 0 and of_team.spurious > 0.06:
                 prediction = join_outlines(prediction, draw_nuclei(drawn, shape, 1, plan.weights))
             teams[team].append(with_confidence(instances_from_labels(*label_map(prediction, shape)), reference, drawn))
-    return Field(tuple(cases), tuple(references), teams)
+    return Competition(tuple(cases), tuple(references), teams)
 
 
 def with_confidence(nuclei: Instances, reference: Instances, rng: np.random.Generator) -> Instances:
@@ -146,7 +152,7 @@ def with_confidence(nuclei: Instances, reference: Instances, rng: np.random.Gene
     return replace(nuclei, probability=drawn.astype(np.float32))
 
 
-def real_field() -> Field | None:
+def real_field() -> Competition | None:
     """Data Science Bowl 2018, stage 1: two real teams and three that are made of them; None without the files."""
     source = DATA / "dsb2018"
     if not source.is_dir():
@@ -191,14 +197,14 @@ def real_field() -> Field | None:
         for team, predictions in sorted(teams.items())
     }
     named = tuple(replace(case, stratum=f"T{place % 2}") for place, case in enumerate(field.cases))
-    return Field(named, field.references, graded)
+    return Competition(named, field.references, graded)
 
 
-def smallest(field: Field, number: int) -> Field:
+def smallest(field: Competition, number: int) -> Competition:
     """The images with the fewest pixels, so that all tricks take minutes and not hours."""
     order = sorted(range(len(field.cases)), key=lambda place: (np.prod(field.cases[place].shape_yx), place))[:number]
     chosen = sorted(order)
-    return Field(
+    return Competition(
         tuple(field.cases[place] for place in chosen),
         tuple(field.references[place] for place in chosen),
         {team: [predictions[place] for place in chosen] for team, predictions in field.teams.items()},
@@ -290,7 +296,7 @@ class Found:
     play: Play
 
 
-def fields(seeds: int, *, real: bool) -> Iterator[tuple[str, Field, tuple[str, ...]]]:
+def fields(seeds: int, *, real: bool) -> Iterator[tuple[str, Competition, tuple[str, ...]]]:
     for name, plan in PLANS.items():
         for seed in range(1, seeds + 1):
             yield f"{name} {seed}", made_field(plan, seed), CLASSES
@@ -299,7 +305,7 @@ def fields(seeds: int, *, real: bool) -> Iterator[tuple[str, Field, tuple[str, .
 
 
 def play_rankings(
-    field: Field, counted: Challenge, rankings: Mapping[str, Challenge], tricks: Sequence[Trick] = TRICKS
+    field: Competition, counted: Challenge, rankings: Mapping[str, Challenge], tricks: Sequence[Trick] = TRICKS
 ) -> dict[str, Played]:
     """Every trick of every team under every preset; own duplicates count as the preset says."""
     found = {}

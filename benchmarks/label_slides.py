@@ -107,7 +107,7 @@ def write_slide(folder: Path, side: int) -> None:
 def in_memory(folder: Path, side: int) -> dict[str, float]:
     """The same from arrays in memory, to the same files; and decoding of both files by tifffile, tile by tile."""
     from evaluation.challenge import Challenge
-    from evaluation.instances.labels import instances_from_labels
+    from evaluation.instances.runs import instances_from_labels
     from evaluation.scoring.from_arrays import score_instances
 
     paths = folder / "challenge" / "reference" / "slide.tif", folder / "submission" / "slide.tif"

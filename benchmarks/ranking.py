@@ -29,7 +29,7 @@ from time import process_time
 import numpy as np
 
 from benchmarks.run import ROOT, machine, peak_bytes, timed
-from evaluation.aggregation.intervals import Method
+from evaluation.aggregation.units import Method
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_json

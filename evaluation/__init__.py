@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from evaluation.challenge import Challenge
     from evaluation.findings import Finding
     from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
-    from evaluation.instances.labels import instances_from_labels, instances_from_masks
     from evaluation.instances.outlines import instances_from_outlines
+    from evaluation.instances.runs import instances_from_labels, instances_from_masks
     from evaluation.model import Case, Instances, LabelMaps
     from evaluation.results import __version__
     from evaluation.scoring.from_arrays import count_label_maps, score_instances
@@ -83,8 +83,8 @@ HOMES = {
     "check_submission": "scoring.street",
     "compare": "authoring.arrays",
     "count_label_maps": "scoring.from_arrays",
-    "instances_from_labels": "instances.labels",
-    "instances_from_masks": "instances.labels",
+    "instances_from_labels": "instances.runs",
+    "instances_from_masks": "instances.runs",
     "instances_from_outlines": "instances.outlines",
     "score_instances": "scoring.from_arrays",
     "score_submission": "scoring.street",

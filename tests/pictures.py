@@ -11,8 +11,8 @@ import numpy.typing as npt
 from every_format import small_document
 
 from evaluation.challenge import Challenge
-from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import instances_from_labels
 from evaluation.metrics import FAMILIES
 from evaluation.model import Case, Instances, Measure, Region
 from evaluation.scoring.from_arrays import score_instances

@@ -24,7 +24,7 @@ from evaluation import Case, Challenge, ChallengeBroken, score_submission
 from evaluation.challenge.rules import AuditRules
 from evaluation.commands import main as cli
 from evaluation.formats.label_image import write_label_tiff
-from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.runs import instances_from_labels
 from evaluation.leaderboard import ranked_table
 from evaluation.leaderboard.board import build_board, score_and_rank
 from evaluation.leaderboard.rules import load_ranked

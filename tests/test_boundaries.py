@@ -18,8 +18,8 @@ from skimage.metrics import hausdorff_distance
 
 from evaluation import Challenge, score_instances
 from evaluation.instances.boundary import band_overlaps, choose_runs, runs_by_instance
-from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.outlines import contours_of, join_contours
+from evaluation.instances.runs import instances_from_labels
 from evaluation.metrics import surfaces
 from evaluation.metrics.surfaces import SurfaceMeasures, length_within, surface_measures
 from evaluation.model import Boundaries, MatchCounts

@@ -30,8 +30,7 @@ from evaluation.formats import annotation_lists, sheet
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.instances.outlines import trace_outlines
-from evaluation.instances.overlap import resolve_overlaps
-from evaluation.instances.prepare import apply_ignore_region, convert_parts, prepare_reference
+from evaluation.instances.prepare import apply_ignore_region, convert_parts, prepare_reference, resolve_overlaps
 from evaluation.instances.rasterise import rasterise_outlines
 from evaluation.instances.runs import select_instances
 from evaluation.model import Annotations, Case, Counts, Float64, Instances, Outlines, Points, Region

@@ -38,7 +38,7 @@ from evaluation.challenge import MATCHING_RULES
 from evaluation.challenge.matching_rules import Sides
 from evaluation.decoding import guard
 from evaluation.decoding.json import repeated_key
-from evaluation.instances.overlap import resolve_overlaps
+from evaluation.instances.prepare import resolve_overlaps
 from evaluation.matching import overlap_table
 from evaluation.matching.rules import match_iou_assignment
 from evaluation.metrics.counts import join_cases

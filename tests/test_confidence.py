@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.claims import coverage, pooled_coverage
-from evaluation.aggregation import intervals
-from evaluation.aggregation.intervals import (
+from evaluation.aggregation import units as intervals
+from evaluation.aggregation.units import (
     Bootstrap,
     Column,
     Interval,

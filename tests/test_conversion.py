@@ -28,7 +28,7 @@ from evaluation.commands.main import run
 from evaluation.findings.errors import ConversionRefused, WrongUsage
 from evaluation.formats.detect import Detected, detect_format
 from evaluation.model import Case, CaseResult, Instances, Matches, ObjectList
-from evaluation.results.csv_files import objects_csv
+from evaluation.results.documents import objects_csv
 from evaluation.scoring import rasterise
 from evaluation.scoring.rasterise import label_pages
 

@@ -18,7 +18,7 @@ from evaluation.challenge.documents import overlaps_of, preset_names, resolve_pr
 from evaluation.challenge.formats import FormatRules, Overlaps
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.formats import format as formats
-from evaluation.instances.overlap import resolve_overlaps
+from evaluation.instances.prepare import resolve_overlaps
 from evaluation.metrics import metrics_of
 from evaluation.model import Case, Instances
 from evaluation.scoring.score import Result

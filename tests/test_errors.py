@@ -15,7 +15,7 @@ from scipy.io import loadmat, savemat
 
 import evaluation
 from evaluation.authoring.convert import convert_file
-from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.runs import instances_from_labels
 from evaluation.matching import match_iou_above, overlap_table
 from evaluation.matching.rules import match_best_iou_any_overlap
 from evaluation.metrics.counts import KINDS, ErrorKinds, sort_errors

@@ -26,8 +26,16 @@ from evaluation.decoding.label_array import label_components
 from evaluation.findings.errors import InputFault
 from evaluation.formats.format import Request
 from evaluation.formats.label_image import read_label_image
-from evaluation.instances.labels import instances_from_label_image, instances_from_labels, majority_classes
-from evaluation.instances.runs import SHAPES, dilate_instances, erode_instances, measure_shapes, shift_instances
+from evaluation.instances.runs import (
+    SHAPES,
+    dilate_instances,
+    erode_instances,
+    instances_from_label_image,
+    instances_from_labels,
+    majority_classes,
+    measure_shapes,
+    shift_instances,
+)
 from evaluation.model import Case, ClassTable, Instances
 from evaluation.model import arrays as model_arrays
 from evaluation.model.annotations import (

@@ -41,7 +41,7 @@ from benchmarks.synthesis import Mistakes, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
 from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
-from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.runs import instances_from_labels
 from evaluation.matching import match_iou_above, overlap_table, rules
 from evaluation.matching import table as table_module
 from evaluation.matching.rules import (

@@ -20,10 +20,10 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, cohen_kappa
 
 from evaluation import Challenge, score_instances
 from evaluation.aggregation import mean_of_units, penalise
-from evaluation.aggregation.table import PenalisedScores
+from evaluation.aggregation.units import PenalisedScores
 from evaluation.challenge.documents import LONGEST_SIDE_PX, MOST_PIXELS, read_cases
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.runs import instances_from_labels
 from evaluation.matching import match_iou_above, overlap_table
 from evaluation.matching.rules import match_best_iou_centroid_inside, match_centroid_closest_first
 from evaluation.metrics import classification, count_matches, detection, every_nucleus, metrics_of, segmentation

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from literal import centroid_pixel, instances_of, masks_of, points_of
 from skimage.draw import polygon
 
-from evaluation.instances.overlap import highest_on_each, resolve_overlaps
-from evaluation.instances.prepare import apply_ignore_region, prepare_reference
+from evaluation.instances.prepare import apply_ignore_region, highest_on_each, prepare_reference, resolve_overlaps
 from evaluation.instances.runs import join_regions, union_region
 from evaluation.model import Instances, Outlines, Region, arrays
 

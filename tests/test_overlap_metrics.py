@@ -19,7 +19,7 @@ from sklearn.metrics import f1_score
 
 from evaluation.findings.errors import TooManyPairs
 from evaluation.instances.boundary import band_overlaps, boundaries_of_runs, choose_runs, join_runs, runs_by_instance
-from evaluation.instances.labels import instances_from_labels
+from evaluation.instances.runs import instances_from_labels
 from evaluation.matching.rules import match_iou_above_many, match_iou_assignment
 from evaluation.matching.table import overlap_table
 from evaluation.metrics import overlap

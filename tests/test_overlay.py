@@ -28,19 +28,24 @@ from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
-from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference, prepare_reference
+from evaluation.instances.runs import instances_from_labels
 from evaluation.metrics.counts import KINDS
 from evaluation.model import Case, Instances, Points
 from evaluation.report.pictures import (
     STATE_COLOURS,
+    WINDOW_PX,
+    JudgedCase,
     SecondPass,
+    Window,
     find_images,
     illustrate_cases,
+    judge_case,
     label_tiffs,
+    outline_texts,
     overlay_geojson,
+    scene_of,
 )
-from evaluation.report.scenes import WINDOW_PX, JudgedCase, Window, judge_case, outline_texts, scene_of
 from evaluation.scoring.match import match_case
 from evaluation.scoring.score import Result
 

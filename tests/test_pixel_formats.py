@@ -52,7 +52,7 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations, read_collection
 from evaluation.formats.detect import find_image
 from evaluation.formats.label_image import restore_nuclei
-from evaluation.instances.labels import instances_from_label_image
+from evaluation.instances.runs import instances_from_label_image
 from evaluation.model import Case, LabelImage
 from evaluation.model.annotations import runs_of
 

@@ -19,10 +19,10 @@ from skimage.measure import label
 
 from evaluation.findings.errors import InputFault
 from evaluation.instances import rasterise
-from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.outlines import trace_outlines
 from evaluation.instances.prepare import prepare_reference
 from evaluation.instances.rasterise import rasterise_outlines
+from evaluation.instances.runs import instances_from_labels
 from evaluation.model import Instances, Outlines
 
 AS_IS = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}

@@ -23,7 +23,7 @@ from formats.pixels import TWO, mat_7_3, mat_file
 from literal import masks_of
 from PIL import Image
 
-from evaluation.instances.labels import instances_from_label_image
+from evaluation.instances.runs import instances_from_label_image
 from evaluation.model import Case, ClassTable
 
 # --- Data Science Bowl 2018 -------------------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from pictures import nuclei
 
 from evaluation import Challenge
-from evaluation.aggregation.intervals import resample
+from evaluation.aggregation.units import resample
 from evaluation.challenge.rules import Floor, RankingRules
 from evaluation.leaderboard.board import board_of_challenge
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.ranked_table import not_resampled, rank_table, sample_ranker
 from evaluation.leaderboard.score_csv import read_scores
-from evaluation.leaderboard.stored import number_or_nan
+from evaluation.leaderboard.stored import score_or_nan
 from evaluation.leaderboard.team_scores import (
     TeamScores,
     as_columns,
@@ -162,7 +162,7 @@ def test_every_number_in_a_sample_is_that_of_the_drawn_patients_scored_again(sto
     )
     for row, times in zip(found, weights.tolist(), strict=True):
         again = drawn_again(tuple(times))
-        expected = [number_or_nan(again, path) for path in paths]
+        expected = [score_or_nan(again, path) for path in paths]
         wrong = [
             (path, one, other)
             for path, one, other in zip(paths, row, expected, strict=True)
@@ -236,7 +236,7 @@ def test_a_sample_is_ranked_as_the_drawn_patients_would_be(columns, floor, store
         again = []
         for name in QUALITIES:
             metrics = drawn_metrics(name, tuple(times))
-            values, floors = (np.array([number_or_nan(metrics, of.path) for of in part])
+            values, floors = (np.array([score_or_nan(metrics, of.path) for of in part])
                               for part in (rules.columns, rules.require))  # fmt: skip
             again.append(TeamScores(name, values, floors=floors))
         np.testing.assert_array_equal(row, rank_table(score_table(again, rules, ()), rules)[0])

@@ -28,8 +28,17 @@ from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.stored import read_metrics
 from evaluation.leaderboard.teams import ResultFolder
 from evaluation.results import files
-from evaluation.results.csv_files import cell_text, cell_texts, number_texts, safe_cell
-from evaluation.results.documents import DetailsFile, LeaderboardFile, MetricsFile, rounded, rounded_list
+from evaluation.results.documents import (
+    DetailsFile,
+    LeaderboardFile,
+    MetricsFile,
+    cell_text,
+    cell_texts,
+    number_texts,
+    rounded,
+    rounded_list,
+    safe_cell,
+)
 from evaluation.results.files import all_or_none, remove_results, write_atomically, write_together
 
 FIRST = {"a": "1", "b": "2", "c": "3"}
@@ -93,7 +102,7 @@ BEFORE = {"b": "of before", "other": "stays"}
 @pytest.mark.parametrize(("there", "failing"), [({}, 1), ({}, 3), (BEFORE, 1), (BEFORE, 2), (BEFORE, 3), (BEFORE, 4)])
 def test_of_files_put_in_place_at_the_end_all_are_there_or_none(tmp_path, monkeypatch, there, failing):
     """Whichever rename fails; with a file that was there before, there is one more."""
-    monkeypatch.setattr(files, "written", [])
+    monkeypatch.setattr(files, "placed_files", [])
     folder = tmp_path / "new" / "folder"
     if there:
         folder.mkdir(parents=True)
@@ -118,10 +127,10 @@ def test_of_files_put_in_place_at_the_end_all_are_there_or_none(tmp_path, monkey
         write()
     assert sorted(tmp_path.rglob("*")) == before
     assert not there or contents(folder) == there
-    assert files.written == []
+    assert files.placed_files == []
     write()
     assert contents(folder) == there | FIRST
-    assert files.written == list(FIRST)
+    assert files.placed_files == list(FIRST)
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
@@ -133,13 +142,13 @@ def test_of_files_for_the_end_none_is_there_after_a_fault(tmp_path):
 
 
 def test_what_was_put_in_place_is_known(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "written", [])
+    monkeypatch.setattr(files, "placed_files", [])
     write_atomically(tmp_path / "one", "1")
     write_together(tmp_path, FIRST)
     full_after(monkeypatch, 0)
     with pytest.raises(OSError, match="No space"):
         write_atomically(tmp_path / "two", "2")
-    assert files.written == ["one", "a", "b", "c"]
+    assert files.placed_files == ["one", "a", "b", "c"]
 
 
 KILLED = """

@@ -30,7 +30,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRe
 from evaluation.instances import rasterise
 from evaluation.model import Instances, LabelMaps, arrays
 from evaluation.model.arrays import distinct, row_bands
-from evaluation.results import csv_files
+from evaluation.results import documents as csv_files
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -25,13 +26,13 @@ from evaluation.authoring.init import initialise_challenge
 from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import MatchingRules, rule_from
 from evaluation.commands.main import run
-from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference
 from evaluation.instances.runs import (
     dilate_instances,
     double_instances,
     erode_instances,
     halve_instances,
+    instances_from_labels,
     shared_px,
     shift_instances,
 )
@@ -39,20 +40,18 @@ from evaluation.model import Case, Instances, Region
 from evaluation.report.html import page_html
 from evaluation.report.page import Table
 from evaluation.report.studies import sensitivity_page
-from evaluation.results.documents import as_json
+from evaluation.results.documents import as_json, encoded
 from evaluation.scoring.read import read_reference
 from evaluation.study.sensitivity import (
     COMMON_RULES,
-    MEASURES,
+    COMPARED_MEASURES,
     ONE_PIXEL,
     PERTURBATIONS,
     CaseStudy,
-    advised_radius,
+    Spread,
     compare_with_itself,
     join_studies,
-    most_lost,
     rules_to_try,
-    spread_of,
     study_case,
     study_reference,
     study_sensitivity,
@@ -84,7 +83,9 @@ def summary(*instances: Instances, challenge: Challenge | None = None) -> dict[s
 
 
 def values_of(found: CaseStudy, perturbation: str) -> dict[str, list[float]]:
-    return dict(zip(MEASURES, found.values[:, list(PERTURBATIONS).index(perturbation)].T.tolist(), strict=True))
+    return dict(
+        zip(COMPARED_MEASURES, found.values[:, list(PERTURBATIONS).index(perturbation)].T.tolist(), strict=True)
+    )
 
 
 def lost_by(found: CaseStudy, perturbation: str, rule: str) -> list[bool]:
@@ -94,6 +95,10 @@ def lost_by(found: CaseStudy, perturbation: str, rule: str) -> list[bool]:
 
 def effect_of(stratum: dict[str, Any], perturbation: str) -> dict[str, Any]:
     return next(of for of in stratum["effects"] if of["perturbation"] == perturbation)
+
+
+def most_lost(stratum: dict[str, Any], rule: str, changes: Iterable[str]) -> float:
+    return max(effect["lost"][rule] for effect in stratum["effects"] if effect["perturbation"] in changes)
 
 
 def texts_of(found: dict[str, Any]) -> list[str]:
@@ -185,7 +190,7 @@ def test_every_measure_under_every_change_is_that_of_scipy(image):
     challenge = challenge_of()
     reference = PreparedReference(instances_of(masks, classes), NOTHING)
     found = study_reference(challenge, (), Case("a", "a", *masks.shape[1:]), reference)
-    assert found.values.shape == (len(masks), len(PERTURBATIONS), len(MEASURES))
+    assert found.values.shape == (len(masks), len(PERTURBATIONS), len(COMPARED_MEASURES))
     for index, mask in enumerate(masks):
         for place, (name, (before, after)) in enumerate(changed(mask).items()):
             assert name == list(PERTURBATIONS)[place]
@@ -309,7 +314,7 @@ def test_every_common_rule_has_words_of_its_own():
 def test_quantiles_leave_nan_out(values):
     defined = [value for value in values if not math.isnan(value)]
     expected = [round(q, 6) for q in np.quantile(defined, [0.1, 0.5, 0.9]).tolist()] if defined else [None] * 3
-    assert list(spread_of(np.array(values, float)).values()) == expected
+    assert list(encoded(Spread.of(np.array(values, float))).values()) == expected
 
 
 def test_strata_are_classes_and_sizes_and_add_up():
@@ -562,7 +567,7 @@ def test_init_writes_the_radius_that_sensitivity_advises(diameter: int, radius: 
     tifffile.imwrite(tmp_path / "reference/a.tif", labels)
     said = "\n".join(initialise_challenge(tmp_path, preset="recommended"))
     found = study_sensitivity(tmp_path, workers=1)
-    assert advised_radius(found) == radius
+    assert found["advised_radius_px"] == radius
     rules = Challenge.load(tmp_path).matching.rules
     assert (rules[0].rule, rules[0].threshold) == ("iou_above", 0.5)
     assert rules[1].radius_px == (radius or 12)

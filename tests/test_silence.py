@@ -20,7 +20,7 @@ from pictures import nuclei, read_drawings
 from scipy.io import loadmat, savemat
 
 from evaluation import Challenge
-from evaluation.aggregation.table import is_empty
+from evaluation.aggregation.units import is_empty
 from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingRules

@@ -4,5 +4,4 @@ In: counts of each case, scores of each unit. Out: sums, means, what is penalise
 what compares teams; of the engine it knows the model alone.
 """
 
-from evaluation.aggregation.intervals import Bootstrap, Column, bootstrap
-from evaluation.aggregation.table import mean_of_units, penalise, stack_cases, unite
+from evaluation.aggregation.units import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite

@@ -19,7 +19,7 @@ import numpy as np
 
 from evaluation.authoring import made_challenge as challenges
 from evaluation.authoring.compare import Comparison, compare_paths, comparison_of, model_names, parties_of
-from evaluation.authoring.made_challenge import Plan, Wanted, distinct_names, plan_classes, unpaired
+from evaluation.authoring.made_challenge import ClassNames, Wanted, distinct_names, plan_classes, unpaired
 from evaluation.authoring.pieces import VOLUMES, Array, axis_of_masks, meaning_of
 from evaluation.authoring.source import Pairing, Size, Source, SourceCase
 from evaluation.challenge import Challenge, LimitRules, is_safe_name
@@ -27,15 +27,14 @@ from evaluation.challenge.documents import resolve_preset
 from evaluation.decoding.label_array import find_binary_mask, label_components, values_of_masks
 from evaluation.execution.workers import check_workers
 from evaluation.findings import Finding, counted, fault, listed
-from evaluation.instances import labels as dense
-from evaluation.instances.labels import are_records, as_array
-from evaluation.instances.runs import empty_region, join_regions, select_instances, union_region
+from evaluation.instances import runs as dense
+from evaluation.instances.runs import are_records, as_array, empty_region, join_regions, select_instances, union_region
 from evaluation.model import Instances, LabelRuns, Region
 from evaluation.model.annotations import runs_of
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.study.hints import IMAGES_TRIED, TriedImage, classes_hint, hints_about
 
-PATHS = (str, PathLike)
+PATH_TYPES = (str, PathLike)
 SEVERAL = 4  # nuclei, each with a class of its own: no class map
 
 
@@ -77,7 +76,7 @@ def compare(
     """
     check_workers(workers)
     option, ignored = classes_text(classes), ignored_names(ignore)
-    if isinstance(reference, PATHS):
+    if isinstance(reference, PATH_TYPES):
         if groups is not None:
             raise ValueError("groups are for arrays; with files, each patient is a folder")
         return compare_paths(
@@ -89,16 +88,16 @@ def compare(
             families=families,
             workers=workers,
         )
-    if isinstance(prediction, PATHS):
+    if isinstance(prediction, PATH_TYPES):
         raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
     named_models = models_by_name(reference, prediction)
     numbers = {int(name) for name in ignored if name.removeprefix("-").isdecimal()}
-    images = Reader("reference", set().union(*map(sizes_of, named_models.values())), numbers).read(reference)
+    images = SideReader("reference", set().union(*map(sizes_of, named_models.values())), numbers).read(reference)
     may_differ = isinstance(reference, Mapping) or len(images) < 2
     sizes = {name: image.instances.shape_yx for name, image in images.items()}
     below_0 = {number for number in numbers if number < 0}  # others are ids of nuclei in a prediction
     models = {
-        name: Reader(f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes).read(model)
+        name: SideReader(f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes).read(model)
         for name, model in named_models.items()
     }
     if not (images and models):
@@ -165,7 +164,7 @@ def ignored_names(ignore: Any) -> tuple[str, ...]:
 def paths_in(prediction: Any) -> dict[str, Path]:
     """The paths of models by name. Raises ValueError."""
     paths = prediction if isinstance(prediction, list | tuple | Mapping) else [prediction]
-    if not all(isinstance(path, PATHS) for path in (paths.values() if isinstance(paths, Mapping) else paths)):
+    if not all(isinstance(path, PATH_TYPES) for path in (paths.values() if isinstance(paths, Mapping) else paths)):
         raise ValueError("the reference is a path, the prediction is none: both are paths, or both are arrays")
     if not paths:
         raise ValueError("nothing to compare: no path in the prediction")
@@ -177,7 +176,7 @@ def paths_in(prediction: Any) -> dict[str, Path]:
 
 
 def models_by_name(reference: Any, prediction: Any) -> dict[str, Any]:
-    """The models of a prediction by name: it is a table of what the reference is, or one such thing."""
+    """Name the models of a prediction: it is a table of models, or one model of the same form as the reference."""
     if isinstance(prediction, Mapping):
         several = isinstance(reference, Mapping) and any(isinstance(images, Mapping) for images in prediction.values())
         if several or not isinstance(reference, Mapping):
@@ -207,7 +206,7 @@ def option_for_numbers(option: str | None, keys: Set[str]) -> str | None:
 def check_images(
     model: str, read: Mapping[str, Nuclei], images: Mapping[str, Nuclei], argument: Any, *, may_differ: bool
 ) -> None:
-    """Refuse images that the reference has not, and lists of another length. Raises ValueError."""
+    """Refuse images that the reference lacks, and lists of another length. Raises ValueError."""
     if strange := sorted(set(read) - set(images)):
         expected = "two images, two lists, or two tables with the same names; several models are a table by name"
         if isinstance(argument, list):
@@ -257,7 +256,7 @@ class Nuclei:
             region=join_regions([self.region, region], self.instances.shape_yx[1]),
         )
 
-    def with_ids(self, plan: Plan, where: str) -> Instances:
+    def with_ids(self, plan: ClassNames, where: str) -> Instances:
         """The nuclei with the ids of their classes. Raises ValueError if there are several classes, but none here."""
         if self.has_ids:
             return self.instances
@@ -294,20 +293,20 @@ def with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
 
 
 def source_of(images: Mapping[str, Nuclei]) -> Source:
-    """What a side holds: names in the order in which they are met, numbers by size."""
+    """Describe what a side holds: its classes, names in the order in which they are met, numbers by size."""
     keys = distinct_names(key for image in images.values() for key in image.classes)
     classes = sorted(keys, key=lambda key: int(key) if key.isdecimal() else 0)
     cases = {name: SourceCase((), size_yx=image.instances.shape_yx) for name, image in images.items()}
     return Source(Path("arrays"), "label_image", ".npy", {}, cases, tuple(classes))
 
 
-def ids_of(plan: Plan) -> dict[str, int]:
-    """The id of each class by all its spellings, in small letters."""
+def ids_of(plan: ClassNames) -> dict[str, int]:
+    """Map every spelling of a class, in lower case, to its id."""
     return {word.casefold(): index for index, (name, more) in enumerate(plan, start=1) for word in (name, *more)}
 
 
-def array_rules(plan: Plan, below: str) -> dict[str, Any]:
-    """The rules of a side, as if its arrays were files with a class map each."""
+def array_rules(plan: ClassNames, below: str) -> dict[str, Any]:
+    """Write the rules of a side as if its arrays were files with a class map each."""
     rules: dict[str, Any] = {"format": "label_image", "files": f"{below}{{case}}.npy"}
     if len(plan) > 1:
         numbers = {name: number for number, (name, _) in enumerate(plan, start=1)}
@@ -339,7 +338,7 @@ class Masks:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class SideReader:
     """How the images of a side are read.
 
     where    the side, before what is wrong
@@ -498,7 +497,7 @@ def by_number(images: list[Any]) -> dict[str, Any]:
 
 
 def unstacked(array: Array, sizes: Collection[Size]) -> Any:
-    """What an array of three axes holds, by the signs that files of arrays are read by.
+    """Tell what an array of three axes holds, by the same signs as in files of arrays.
 
     ``Masks``, a pair of ids and classes, or a list of labels. Raises ValueError for pictures and volumes.
     """
@@ -530,14 +529,14 @@ def unstacked(array: Array, sizes: Collection[Size]) -> Any:
 
 
 def long_sides(array: Any) -> tuple[int, ...]:
-    """The sides of an array that are longer than 1, if these are two or more."""
+    """List the axes of an array that are longer than 1, if these are two or more."""
     shape = tuple(getattr(array, "shape", ()))
     sides = tuple(side for side in shape if side != 1)
     return sides if len(sides) > 1 else shape
 
 
 def stack_of(images: list[Any]) -> Array | None:
-    """Booleans (N, H, W) of a list of such (H, W) of one size; None if they are anything else."""
+    """Stack a list of boolean masks (H, W) of one size, (N, H, W); None if it is anything else."""
     shapes = {tuple(getattr(one, "shape", ())) for one in images}
     if len(shapes) != 1 or len(next(iter(shapes))) != 2 or isinstance(images[0], Instances):
         return None

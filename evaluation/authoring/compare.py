@@ -35,7 +35,7 @@ from evaluation.leaderboard.verdict import metric_title, names_of
 from evaluation.report.page import Page
 from evaluation.report.result import ResultDocuments
 from evaluation.report.skills import COMPARED, SkillRow, skill_rows
-from evaluation.results.csv_files import csv_table
+from evaluation.results.documents import csv_table
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import Result, import_pandas
 from evaluation.scoring.street import score_submission
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-    from evaluation.report.scenes import Scene
+    from evaluation.report.pictures import Scene
 
 UM_TO_PX = (
     "import json, os, sys; px = lambda c: [px(x) for x in c] if isinstance(c, list) else c * {factor}; "
@@ -190,7 +190,7 @@ def link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -
 
 
 def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[Source]:
-    """What the reference and the predictions hold. The sizes of images on one side tell how arrays of the other lie."""
+    """Look at reference and predictions. The sizes of images on one side tell how arrays of the other lie."""
 
     def look_at(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> Source:
         folder = Path(tempfile.mkdtemp(dir=workspace))
@@ -262,7 +262,7 @@ def told_without_challenge() -> Iterator[None]:
 
 @contextmanager
 def told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> Iterator[None]:
-    """Put the name of one of several models, "" for the only one, before what is wrong with its files, and what
+    """Put the name of a model before what is wrong with its files ("": there is only one), and what
     ``--classes``, whose value is ``classes``, can do behind what is wrong with the classes of nuclei."""
     try:
         yield
@@ -317,7 +317,7 @@ def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
 
 
 def has_in_it(file: SourceFile, name: str) -> bool:
-    """Whether a label image has a label, or a text the name of a class."""
+    """Whether a file contains what ``--ignore`` names: a label, or the name of a class."""
     if file.detected.format == "label_image":
         array = pixels_of(file, as_colours=False)
         return array is None or bool((array == int(name)).any())
@@ -355,11 +355,11 @@ def with_advice(finding: Finding) -> Finding:
 def model_names(paths: Sequence[Path]) -> dict[str, Path]:
     """A short name for each prediction: its file or folder name, with the folder around it where two are the same."""
 
-    def plain(path: Path) -> str:
+    def without_challenge_words(path: Path) -> str:
         path = path.resolve()
         return path.name if path.is_dir() else re.sub(r"(\.[A-Za-z][A-Za-z0-9]{0,7})+$", "", path.name) or path.name
 
-    short = [plain(path) for path in paths]
+    short = [without_challenge_words(path) for path in paths]
     names: dict[str, Path] = {}
     for name, path in zip(short, paths, strict=True):
         if short.count(name) > 1:
@@ -465,8 +465,8 @@ class Comparison:
 
     def page(self) -> Page:
         """The page that ``report`` writes."""
-        from evaluation.report.comparison import comparison_page
         from evaluation.report.folders import read_nuclei
+        from evaluation.report.submission import comparison_page
 
         documents = self.details()
         with objects_of(self.results) as paths:
@@ -577,25 +577,25 @@ def values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
 
 
 def for_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings in these words."""
+    """Findings in the words of somebody who has files and no challenge."""
     return tuple(
         replace(
             one,
-            where=plain(one.where),
-            got=plain(one.got),
-            expected=plain(one.expected),
-            fix=OF_ORGANISERS.sub("", plain(one.fix)).strip(),
+            where=without_challenge_words(one.where),
+            got=without_challenge_words(one.got),
+            expected=without_challenge_words(one.expected),
+            fix=OF_ORGANISERS.sub("", without_challenge_words(one.fix)).strip(),
         )
         for one in findings
     )
 
 
-def plain(text: str) -> str:
-    """A text without what only a challenge has.
+def without_challenge_words(text: str) -> str:
+    """Remove from a text what only a challenge has.
 
-    >>> plain("at most 32 (limits.json_depth in challenge.toml)")
+    >>> without_challenge_words("at most 32 (limits.json_depth in challenge.toml)")
     'at most 32'
-    >>> plain("Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml.")
+    >>> without_challenge_words("Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml.")
     'Make the file smaller; a challenge may have a higher limit.'
     """
     for pattern, words in PHRASES:

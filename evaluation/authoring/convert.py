@@ -37,8 +37,7 @@ from evaluation.formats.label_image import write_class_tiff, write_label_tiff, w
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import COLUMN_PREFIX
 from evaluation.instances.outlines import trace_outlines
-from evaluation.instances.overlap import resolve_overlaps
-from evaluation.instances.prepare import convert_parts
+from evaluation.instances.prepare import convert_parts, resolve_overlaps
 from evaluation.instances.rasterise import placed_vertices
 from evaluation.model import Annotations, Case, ClassTable, Instances, Int16, LabelImage, OriginRule, Outlines, Part
 from evaluation.results.files import all_or_none
@@ -216,7 +215,7 @@ def write_all(
 
 
 def class_numbers(names: Sequence[str]) -> dict[str, int]:
-    """The number of each class in a class map: the one that it is called, if all are, else its place.
+    """Number the classes in a class map: by their names if all of these are numbers, else by their place.
 
     >>> class_numbers(["tumour", "stroma"]), class_numbers(["4", "2"])
     ({'tumour': 1, 'stroma': 2}, {'4': 4, '2': 2})
@@ -227,7 +226,7 @@ def class_numbers(names: Sequence[str]) -> dict[str, int]:
 
 
 def lost_numbers(parts: Sequence[Part], target: Target, where: str) -> list[Finding]:
-    """Warnings about probabilities that the format to be written has no place for."""
+    """Warn of probabilities for which the written format has no place."""
     lost = []
     for key, words, targets in (
         ("probability", "the probabilities", DRAWN),
@@ -290,7 +289,7 @@ CaseReader = tuple[Case, Callable[[], Annotations]]
 def readers_of_cases(
     challenge: Challenge, folder: Path, source: Path | None
 ) -> tuple[list[CaseReader], list[Finding], set[Path]]:
-    """Every case that is there with a function that reads it, warnings about the files, and the paths of the files."""
+    """List every case that has files with a function that reads it; also warnings, and the paths of the files."""
 
     def reader(side: Side, case: Case, content: CaseContent) -> CaseReader:
         return case, lambda: content if isinstance(content, Annotations) else reading.read_case(side, case, content)
@@ -442,7 +441,7 @@ def classes_in_npz(stream: BinaryIO, request: Request, case: Case) -> npt.NDArra
 
 
 def class_table(rules: FormatRules, names: list[str]) -> ClassTable:
-    """How a file names its classes: as ``class_values`` says, else 1 (YOLO: 0) is the first one, ….
+    """Make the table of names and numbers of classes in a file: ``class_values``, else 1 (YOLO: 0) is the first.
 
     Without ``names`` those that are met are added to them.
     """
@@ -545,7 +544,7 @@ def with_other_format(findings: Sequence[Finding], submission: Path, format: str
 
 
 def is_soon_looked_at(submission: Path) -> bool:
-    """Whether a folder or a ZIP has few files, and a ZIP little to unpack."""
+    """Whether it takes little time to look at a folder or ZIP: it has few files, and little to unpack."""
     if submission.is_dir():
         return sum(1 for _ in islice(submission.rglob("*"), LOOKED_AT_FILES + 1)) <= LOOKED_AT_FILES
     if not zipfile.is_zipfile(submission):

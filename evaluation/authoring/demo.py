@@ -68,7 +68,7 @@ class DemoOutcome:
     folder: Path | None
 
     def lines(self) -> list[str]:
-        """What the table shows, in words; every statement follows from its numbers."""
+        """Say in words what the table shows; every statement is computed from its numbers."""
 
         def means(path: str) -> dict[str, float]:
             family, name = path.split(".")
@@ -88,7 +88,7 @@ class DemoOutcome:
         ]
 
     def closing_lines(self) -> list[str]:
-        """What stands below the leaderboard: what was ranked, and where the files are."""
+        """Say below the leaderboard what was ranked, and where the files are."""
         lines = [
             "Ranked by detection, by detection with the right class (the mean of the F1 of each class), and by the "
             "outlines of the better half of each class: a false negative has a cost in every column."

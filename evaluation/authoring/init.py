@@ -14,10 +14,10 @@ from typing import Any
 
 from evaluation.authoring import made_challenge as challenges
 from evaluation.authoring.look import look
-from evaluation.authoring.made_challenge import ClassPlan, Plan, holds_points, table_text, toml_value
+from evaluation.authoring.made_challenge import ClassNames, ClassPlan, holds_points, table_text, toml_value
 from evaluation.authoring.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
-from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_rules, read_text, resolve_preset
+from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_challenge_text, read_rules, resolve_preset
 from evaluation.findings import Finding, counted, fault, quote, render_findings
 from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
 from evaluation.formats import Request
@@ -25,7 +25,7 @@ from evaluation.formats.detect import COCO_FORMATS, find_image, list_images
 from evaluation.leaderboard.rules import gameable_ranking
 from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
-from evaluation.study.sensitivity import advised_radius, study_sensitivity
+from evaluation.study.sensitivity import study_sensitivity
 from evaluation.submission.by_pattern import compile_pattern
 from evaluation.submission.jobs import JOBS_FILE
 
@@ -136,16 +136,15 @@ def suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[ListedCase
     if why:
         return [f"Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says ({why})."]
     try:
-        document = study_sensitivity(folder)
+        radius = study_sensitivity(folder)["advised_radius_px"]
     except (EvaluationError, InputFault):
         return ["Whether the matching rules suit the sizes is not known: the reference cannot be scored as it is."]
-    radius = advised_radius(document)
     first, *others = challenge.matching.rules
     near = next((rule for rule in others if rule.rule == "centroid_closest_first"), None)
     if radius is None or near is None:
         return []
     rules = [first, near.model_copy(update={"radius_px": float(radius)})]
-    text = read_text(folder / CHALLENGE_FILE)
+    text = read_challenge_text(folder / CHALLENGE_FILE)
     tables = [
         "\n".join(["", "[[matching.rules]]", *(f"{key} = {toml_value(value)}" for key, value in table.items()), ""])
         for table in (rule.model_dump(exclude_none=True) for rule in rules)
@@ -167,7 +166,7 @@ def refresh_cases(folder: Path) -> list[str]:
     challenge = Challenge.build(read_rules(folder / CHALLENGE_FILE))
     cases = {case.name: case for case in find_cases(challenge, folder)}
     path = folder / CASES_FILE
-    rows = list(csv.DictReader(read_text(path).splitlines())) if path.is_file() else []
+    rows = list(csv.DictReader(read_challenge_text(path).splitlines())) if path.is_file() else []
     columns = list(rows[0]) if rows else ["case", "group", "height", "width"]
     columns += [column for column in needed_columns(challenge, cases.values()) if column not in columns]
     number, filled, gone = len(rows), 0, sum(row["case"] not in cases for row in rows)
@@ -243,7 +242,7 @@ class Looked:
 
 
 def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_place: bool) -> Looked | None:
-    """What lies in ``reference/`` of a folder, and in a sample of a submission; None if the preset's rules are for it.
+    """Look at ``reference/`` of a folder, and at a sample of a submission; None if the rules of the preset suit both.
 
     Raises WrongUsage if nothing there can be read.
     """
@@ -288,8 +287,8 @@ def has_form(challenge: Challenge, source: Source) -> bool:
     )
 
 
-def tables_of(reference: Source, submission: Source, plan: Plan, preset: str) -> dict[str, Any]:
-    """The tables that differ from the preset."""
+def tables_of(reference: Source, submission: Source, plan: ClassNames, preset: str) -> dict[str, Any]:
+    """Collect the tables that differ from the preset."""
     below = resolve_preset({"preset": preset})
     points = holds_points(reference) or holds_points(submission)
     tables: dict[str, Any] = {"classes": []}
@@ -418,7 +417,7 @@ def size_of(path: Path, case: str, request: Request) -> Size | None:
 
 
 def shared_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
-    """The cases that the files of all cases name, or hold at some place."""
+    """List the cases in files that hold all cases, by name or by place."""
     key = challenge.reference.case_key
     case_of = {} if isinstance(key, str) else {name: {"case": case} for case, name in key.items()}
     read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})

@@ -183,14 +183,14 @@ def how_it_is_scored(challenge: Challenge) -> str:
 
 
 def column_line(column: RankingColumn) -> str:
-    """What a ranked column means: the first sentence of the metric's page, and which values are better."""
+    """Explain a ranked column: the first sentence of the metric's page, and which values are better."""
     page = page_of(column.path)
     better = "higher" if column.direction == "descending" else "lower"
     return f"- `{column.path}` ({better} is better){f': {summary(page)}' if page else '.'}"
 
 
 def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case]) -> dict[str, bytes]:
-    """Valid files for all cases, by relative name, as the rules of a side ask for them."""
+    """Make valid files for all cases, as the rules of a side ask for them, by relative name."""
     format, made = format_of(rules.format), Example(rules, challenge.class_names)
     files: dict[str, bytes] = {}
     for file_cases in files_of(rules.files, cases):

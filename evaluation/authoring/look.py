@@ -23,11 +23,10 @@ from evaluation.authoring.pieces import COLOURED, VOLUMES, Files, remedy, unfold
 from evaluation.authoring.source import Size, Source, SourceCase, SourceFile, bare_parts
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
-from evaluation.decoding.content import CONVERT, foreign_file, what_it_is
 from evaluation.decoding.label_array import values_of_masks
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.pixels import TISSUE_SUFFIXES, read_image, read_image_size, suffix_of
-from evaluation.decoding.streams import CutOff, Damaged
+from evaluation.decoding.streams import CONVERT, CutOff, Damaged, foreign_file, what_it_is
 from evaluation.decoding.tiff import Tag, TiffFile
 from evaluation.findings import Finding, counted, fault, quote
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
@@ -153,7 +152,7 @@ def regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def without_mask_endings(source: Source) -> Source:
-    """The source with the names of its pictures for cases: ``a`` for ``a_masks``."""
+    """Name the cases of a source by their pictures: ``a`` instead of ``a_masks``."""
     bare = {name: sides.MASK_ENDING.sub("", name) for name in source.cases}
     if len(set(bare.values())) < len(bare):
         return source
@@ -229,7 +228,7 @@ def of_no_format(path: Path, what: str) -> WrongUsage:
 
 
 def recognise(name: str, path: Path) -> SourceFile | str:
-    """A file with its format and the suffix of its content; what it is, in words, if it holds no nuclei."""
+    """Recognise the format of a file and the suffix of its content; say in words what it is if it holds no nuclei."""
     try:
         if (detected := detect_format(path)) is None:
             return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
@@ -284,7 +283,7 @@ OTHERS: tuple[Callable[[Path], str], ...] = (volume_of_scanner, foreign_file, fo
 
 
 def nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsage:
-    """What is raised for a side without a file that can be read."""
+    """Make the exception for a side without a file that can be read."""
     if files.not_imported:
         return WrongUsage(*sides.placed_in(path, files.not_imported))
     got, fix = "notes only" if named else "no file", None
@@ -297,7 +296,7 @@ def nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsag
 
 
 def explained(path: Path, files: Files) -> list[str]:
-    """What the files of a side were taken for, and by which sign, in lines."""
+    """Say in lines what the files of a side were taken for, and by which sign."""
     alike: dict[tuple[str, str], list[str]] = {}
     for one in files.read:
         alike.setdefault((f"read as {one.detected.format}", one.detected.sign), []).append(one.name)
@@ -315,7 +314,7 @@ def explained(path: Path, files: Files) -> list[str]:
 def tables_beside(
     reading: Reading, chosen: Sequence[SourceFile], named: Mapping[str, Path], files: Files, *, skip_tables: bool
 ) -> tuple[dict[tuple[str, ...], Path], list[Finding]]:
-    """The tables of ids and classes by the parts of their images' names, and findings on what was left out.
+    """Find the tables of ids and classes beside label images, and say which are left out.
 
     All images must have a table that can be read, or none has. Those that are used are read into ``reading``.
     """
@@ -567,7 +566,7 @@ def usual_keys(format: str, keys: Mapping[str, Any], usual: Mapping[str, Any]) -
 
 
 class Discovered(Mapping[Any, int]):
-    """Class ids that are given to names, or numbers, when they are first met."""
+    """Gives class ids to names, or to numbers, when they are first met."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -593,7 +592,7 @@ class Discovered(Mapping[Any, int]):
 
 
 def met_classes(rules: FormatRules, names: list[str]) -> ClassTable:
-    """A table to which any class belongs: those that are met are added to the names, no name as "nucleus"."""
+    """Make a table that knows every class: a new one is added when it is met, one without a name as "nucleus"."""
     met = Discovered(names)
     return ClassTable((), met, met, frozenset(name.casefold() for name in rules.skip_classes))
 

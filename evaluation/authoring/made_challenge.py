@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.aggregation.intervals import FEWEST_GROUPS
+from evaluation.aggregation.units import FEWEST_GROUPS
 from evaluation.authoring import source as sides
 from evaluation.authoring.source import ARRAY_FORMATS, NAMELESS, Pairing, Size, Source, SourceCase
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
@@ -29,7 +29,7 @@ IGNORED = "ambiguous"  # the class that the preset does not score
 IMAGESCOPE_UNNAMED = "description"  # ImageScope's name of a class that was given none, as in MoNuSeg's files
 UNUSED_NUMBER = 30_000
 Put = Callable[[Path, str], None]  # a file, under a name in the folder of a challenge
-Plan = list[tuple[str, list[str]]]  # names of the classes, and other spellings
+ClassNames = list[tuple[str, list[str]]]  # names of the classes, and other spellings
 TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
 CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
 RADIUS_PX = 12.0
@@ -72,7 +72,7 @@ ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
 
 
 def tables_above(preset: str, name: str) -> dict[str, Any]:
-    """What every challenge.toml that takes a preset begins with."""
+    """Write the keys that every challenge.toml with a preset begins with."""
     return {"format_version": 1, "name": name, "version": "1", "preset": preset}
 
 
@@ -136,8 +136,8 @@ class ClassPlan:
     findings     what is worth knowing about classes that only one side has
     """
 
-    classes: Plan
-    one_class: Plan
+    classes: ClassNames
+    one_class: ClassNames
     foreign: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -152,7 +152,7 @@ def plan_classes(
     """
     everything = distinct_names(name for side in (reference, *models.values()) for name in side.classes)
     ignored = {name.casefold() for name in ignored_classes(reference, ignore)}
-    one: Plan = [(NAMELESS, [*(name for name in everything if name.casefold() not in {NAMELESS, *ignored}), ""])]
+    one: ClassNames = [(NAMELESS, [*(name for name in everything if name.casefold() not in {NAMELESS, *ignored}), ""])]
     if is_none(option):
         return ClassPlan(one, one)
     if option is not None:
@@ -193,7 +193,7 @@ def plan_classes(
 
 
 def why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
-    """Why the nuclei of a model are taken as one class, unless each side has one.
+    """Say why the nuclei of a model are taken as one class; nothing if each side has one class only.
 
     has_place  it is ranked with the others, since none is compared by classes
     """
@@ -215,7 +215,7 @@ def is_none(option: str | None) -> bool:
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:
-    """Names as they are written first; those that differ in capitals only are one.
+    """Drop names that differ from an earlier one in capitals only.
 
     >>> distinct_names(["Tumour", "stroma", "tumour"])
     ['Tumour', 'stroma']
@@ -231,21 +231,21 @@ def has_ignored(side: Source) -> bool:
 
 
 def ignored_classes(reference: Source, ignore: Sequence[str]) -> list[str]:
-    """What is not scored of a reference, as its files spell it: the names that are given, and what the preset names."""
+    """List the classes of a reference that are not scored, as its files spell them: by the option and the preset."""
     spelt = {name.casefold(): name for name in reference.classes}
     names = [*([IGNORED.capitalize()] if has_ignored(reference) else []), *(spelt.get(n.casefold(), n) for n in ignore)]
     return distinct_names(names)
 
 
-def is_nameless(plan: Plan) -> bool:
+def is_nameless(plan: ClassNames) -> bool:
     """Whether all nuclei are of one class, whatever their files call them."""
     return "" in plan[0][1]
 
 
-def needs_classes(side: Source, plan: Plan, ignored: Collection[str] = ()) -> bool:
-    """Whether the class maps or tables of a side are used.
+def needs_classes(side: Source, plan: ClassNames, ignored: Collection[str] = ()) -> bool:
+    """Whether the class maps or tables of a side are to be read.
 
-    If all nuclei are of one class, they are for those that are not scored: tables may call them ambiguous.
+    If all nuclei are of one class they are still needed for those that are not scored, such as ambiguous ones.
     """
     file = side.class_file
     is_table = file is not None and file.class_key == "class_table"
@@ -259,7 +259,7 @@ def named_class(name: str) -> tuple[str, list[str]]:
     return plain, [] if plain == name else [name]
 
 
-def parsed_classes(option: str) -> Plan:
+def parsed_classes(option: str) -> ClassNames:
     """``tumour=neoplastic=1,stroma`` as names with other spellings. Raises ValueError for a spelling of two classes.
 
     >>> parsed_classes("tumour=neoplastic=1, stroma")
@@ -278,8 +278,8 @@ def parsed_classes(option: str) -> Plan:
     return plan
 
 
-def keys_of_side(side: Source, plan: Plan, files: str, ignore: Sequence[str] = ()) -> dict[str, Any]:
-    """The keys of the rules of a side whose files lie at ``files``, with the numbers of its classes where it has some.
+def keys_of_side(side: Source, plan: ClassNames, files: str, ignore: Sequence[str] = ()) -> dict[str, Any]:
+    """Make the rules of a side whose files lie at ``files``, with the numbers of its classes where it has some.
 
     ignore  names of classes that are not scored
     """
@@ -290,7 +290,7 @@ def keys_of_side(side: Source, plan: Plan, files: str, ignore: Sequence[str] = (
     return keys
 
 
-def class_values(side: Source, plan: Plan) -> dict[str, Any]:
+def class_values(side: Source, plan: ClassNames) -> dict[str, Any]:
     """The numbers that stand for each class in the files of a side; 0 is the background, but in PanNuke's channels."""
     lowest = 0 if side.format == "pannuke_masks" else 1
     values: dict[str, Any] = {}
@@ -331,7 +331,7 @@ class Party:
     """Models that are compared by the same rules, and their classes, of which some are ``foreign`` to the reference."""
 
     models: Mapping[str, Source]
-    plan: Plan
+    plan: ClassNames
     foreign: tuple[str, ...] = ()
     are_points: bool = False
 
@@ -438,7 +438,7 @@ def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted
 
 
 def faults_of_sizes(made: MadeChallenge) -> list[Finding]:
-    """That sizes differ, and what would match: it is tried on some images."""
+    """Tell which sizes differ, and how the images would match (turned, scaled), as far as trying some of them shows."""
     cases = Challenge.load(made.folder).cases
     faults = []
     for model, document in made.documents.items():
@@ -509,7 +509,7 @@ def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups:
 
 
 def several_of_each(side: Source) -> str | None:
-    """What to do about a side that has files of one name in several folders, such as those of two annotators."""
+    """Say what to do about files of one name in several folders, such as those of two annotators."""
     names = [file.name for file in side.files()]
     stems = [sides.bare_parts(name)[-1] for name in names]
     twice = next((name for name, stem in zip(names, stems, strict=True) if stems.count(stem) > 1), None)
@@ -549,7 +549,7 @@ def check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
 
 
 def pairing_words(pairing: Pairing) -> list[str]:
-    """How names that differ were paired, with an example of each way."""
+    """Say how names that differ were paired, with an example of each rule."""
     ways: dict[str, list[str]] = {}
     for name, rule in pairing.rules.items():
         ways.setdefault(rule, []).append(name)
@@ -561,7 +561,7 @@ def pairing_words(pairing: Pairing) -> list[str]:
 
 
 def unpaired(pairing: Pairing, model: str) -> list[Finding]:
-    """What is on one side only."""
+    """Tell which images are on one side only."""
     where, left_over = f"prediction {quote(model)}", pairing.without_reference
     lacking = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
     strange = [f"{where}, {quote(name)}" for name in left_over]
@@ -606,7 +606,7 @@ def shown(size_yx: tuple[int, int]) -> str:
 
 
 def index_rows(cases: Mapping[str, PairedCase]) -> dict[str, list[int]]:
-    """The place of each case in arrays of all cases, if there are some. Raises WrongUsage if they do not agree."""
+    """Find the place of each case in arrays of all cases. Raises WrongUsage if several arrays disagree."""
     indices: dict[str, list[int]] = {}
     for name, case in cases.items():
         known = {side.index for side in (case.reference, *case.predictions.values()) if side.index is not None}
@@ -618,9 +618,9 @@ def index_rows(cases: Mapping[str, PairedCase]) -> dict[str, list[int]]:
 
 
 def placer(folder: Path, *, copy: bool) -> Put:
-    """What puts a file under a name into a folder: as a copy, or as a link to the file itself.
+    """Return a function that puts a file under a name into a folder: as a copy, or as a link to the file.
 
-    A second link to one file would look like a submitted reference, so that it is copied.
+    A file that is linked already is copied: a second link would look like a submitted reference.
     """
     linked: set[Path] = set()
 
@@ -638,7 +638,7 @@ def placer(folder: Path, *, copy: bool) -> Put:
 
 
 def stage(
-    side: Source, plan: Plan, cases: Mapping[str, str], below: str, put: Put, ignore: Sequence[str] = ()
+    side: Source, plan: ClassNames, cases: Mapping[str, str], below: str, put: Put, ignore: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
 
@@ -684,5 +684,5 @@ def stage(
 
 
 def is_number(name: str) -> bool:
-    """Whether what is not scored may be a label of an image."""
+    """Whether a name of what is not scored is a number, and so may be a label."""
     return name.removeprefix("-").isdecimal()

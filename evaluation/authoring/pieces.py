@@ -138,7 +138,7 @@ def are_two_kinds(array: Array, axis: int) -> bool:
 
 
 def one_channel(one: SourceFile, plane: Array, files: Files, folder: Path) -> SourceFile:
-    """A label image of what several channels hold alike, which is told."""
+    """Take one of several equal channels as the label image, and say so."""
     files.notes.append(f"{quote(one.name, 80)} has {EQUAL_CHANNELS}.")
     path = write_array(folder, stem_of(one), plane)
     return SourceFile(one.name, path, Detected("label_image", sign=EQUAL_CHANNELS), ".npy")
@@ -165,7 +165,7 @@ def equal_channels(files: Files, folder: Path) -> list[SourceFile]:
 
 
 def grey_plane(array: Array | None) -> Array | None:
-    """One of the channels (last axis), the last of two or four being opacity, if they are equal and no picture."""
+    """Return one of the channels (last axis) if they are equal and no picture; the last of two or four is opacity."""
     if array is None or array.ndim != 3 or array.shape[2] not in (2, *CHANNELS):
         return None
     plane: Array = array[..., 0]
@@ -174,7 +174,7 @@ def grey_plane(array: Array | None) -> Array | None:
 
 
 def forms_of(images: Iterable[SourceFile]) -> list[list[SourceFile]]:
-    """Images whose names, with the folders, differ in numbers only."""
+    """Group images whose names, with the folders, differ in numbers only."""
     forms: dict[str, list[SourceFile]] = {}
     for one in images:
         forms.setdefault(re.sub("[0-9]+", "0", stem_of(one)), []).append(one)
@@ -205,7 +205,7 @@ def pixels_of(one: SourceFile, *, as_colours: bool = True) -> Array | None:
 
 
 def yield_pixels(streams: Sequence[BinaryIO], suffix: str, where: str, as_colours: bool) -> Iterator[Array | None]:
-    """What ``pixels_of`` gives, in the confined process."""
+    """Yield what ``pixels_of`` returns, in the confined process."""
     (stream,) = streams
     try:
         shape, read = look_at_pixels(stream, suffix, where, as_colours)
@@ -255,7 +255,7 @@ def has_planes(one: SourceFile) -> bool:
 
 
 def is_picture(array: Array | None) -> bool:
-    """Whether the values change from pixel to pixel, in rows and columns: those of a nucleus do not.
+    """Whether an image is a picture: values change from pixel to pixel, which labels of nuclei do not.
 
     >>> many = np.arange(10_000).reshape(100, 100)
     >>> is_picture(many), is_picture(np.kron(many[:20, :20], np.ones((9, 9))))
@@ -379,7 +379,7 @@ def in_folders(images: Sequence[SourceFile]) -> dict[str, str]:
 
 
 def foregrounds(images: Sequence[SourceFile]) -> dict[str, str]:
-    """Masks of all nuclei by the labels of the same images in a folder beside theirs: ``binary`` and ``instances``."""
+    """Find masks of all nuclei that have labels of the same images in a folder beside: ``binary``, ``instances``."""
     around: dict[str, dict[str, dict[str, SourceFile]]] = {}
     for one in images:
         *folders, stem = bare_parts(one.name)
@@ -442,7 +442,7 @@ def unstack(one: SourceFile, files: Files, folder: Path, sizes: Collection[Size]
 def meaning_of(
     array: Array, sizes: Collection[Size], *, equal_too: bool = False, has_channels: bool = False
 ) -> tuple[str, Any]:
-    """What an array of three axes is by the first sign that is met, and its content.
+    """Tell what an array of three axes holds, by the first sign that fits, and return it in that form.
 
     "masks" (N, H, W) of a nucleus each; "labels" of equal planes; "classes", a pair of ids and classes; "channels" of
     classes; "images", a list of labels; or "nothing" that is scored, with the reason.
@@ -560,7 +560,7 @@ def count_regions_of(mask: npt.NDArray[np.bool_]) -> int:
 
 
 def is_background_last(array: Array) -> bool:
-    """Whether the last channel is what no other has, as in PanNuke's masks."""
+    """Whether the last channel is the background, all pixels that no other channel has, as in PanNuke's masks."""
     return bool(((array[..., -1] != 0) != (array[..., :-1] != 0).any(axis=2)).all())
 
 

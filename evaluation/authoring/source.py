@@ -211,7 +211,7 @@ def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
 
 
 def single_rois(names: Iterable[str]) -> dict[str, list[str]]:
-    """ROIs of ImageJ by their folder, where each is a file with a number for a name, as ImageJ calls them."""
+    """Group ROIs of ImageJ by folder, where each is a file named by a number, as ImageJ names them."""
     folders: dict[str, list[str]] = {}
     for name in names:
         if name.lower().endswith(".roi"):
@@ -351,7 +351,7 @@ def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:
 
 
 def bare_parts(name: str) -> tuple[str, ...]:
-    """The folders and the stem of a name.
+    """Split a name into its folders and its stem.
 
     >>> bare_parts("P1/slide.svs.geojson.gz")
     ('P1', 'slide')
@@ -364,7 +364,7 @@ def bare_parts(name: str) -> tuple[str, ...]:
 
 
 def class_of_stem(stem: str) -> tuple[str, str]:
-    """The case and the class in a name such as ``A_lymphocytes``; the class is "" if there is none."""
+    """Split a name such as ``A_lymphocytes`` into case and class, "" if it has no class."""
     case, _, name = stem.rpartition("_")
     return (case, name) if case and re.fullmatch(r"[A-Za-z][A-Za-z +-]{2,40}", name) else (stem, "")
 
@@ -393,7 +393,7 @@ def are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:
 
 
 def with_groups(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """Groups are folders if there are several and one has several cases, else patients by TCGA's barcodes."""
+    """Take folders as groups if one of several has several cases; else patients are told by TCGA's barcodes."""
     cases_of: dict[str, set[str]] = {}
     for file in files:
         cases_of.setdefault(file.group, set()).add(file.case)
@@ -410,7 +410,7 @@ def patients_of(cases: Sequence[str]) -> list[str]:
 
 
 def size_beside(path: Path, *names: str) -> Size | None:
-    """The size of the picture that has one of these names, perhaps but for an ending such as ``_nuclei``."""
+    """Read the size of the picture that has one of these names; an ending such as ``_nuclei`` may differ."""
     names = (*names, *(MASK_ENDING.sub("", name) for name in names))
     image = next((one for one in pictures_near(path, names) if one != path), None)
     return None if image is None else jpeg_size(image) or read_image_size(image)
@@ -513,7 +513,7 @@ SPELLINGS: Mapping[str, Callable[[str], str]] = {  # in this order; what is the 
 def same_keys(
     left: Iterable[str], right: Iterable[str], left_key: Callable[[str], str], right_key: Callable[[str], str]
 ) -> list[tuple[str, str]]:
-    """Names of both sides whose keys are the same, and the key of no other name."""
+    """Pair names of both sides that have the same key, where no other name has it."""
     lefts, rights = by_key(left, left_key), by_key(right, right_key)
     keys = sorted(key for key in lefts.keys() & rights.keys() if key and len(lefts[key]) == len(rights[key]) == 1)
     return [(lefts[key][0], rights[key][0]) for key in keys]
@@ -527,7 +527,7 @@ def by_key(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[st
 
 
 def beginnings(left: Iterable[str], right: Sequence[str]) -> list[tuple[str, str]]:
-    """Names of which one is the beginning of the other, up to a sign, and of no other name."""
+    """Pair names of which one begins with the other, up to a sign, where no other name does."""
     fits = {one: [other for other in right if begins(one, other)] for one in left}
     times = Counter(other for others in fits.values() for other in others)
     return [(one, others[0]) for one, others in fits.items() if len(others) == 1 and times[others[0]] == 1]
@@ -545,7 +545,7 @@ def common_start(names: list[str]) -> str:
 
 
 def own_part(names: list[str]) -> Callable[[str], str]:
-    """What a name has beyond what all names begin and end with; numbers are never cut."""
+    """Cut from a name what all names begin and end with; numbers are never cut."""
     folded = [composed(name).casefold() for name in names]
     if len(folded) < 2:
         return lambda name: ""

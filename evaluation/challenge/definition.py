@@ -18,8 +18,8 @@ from evaluation.challenge.documents import (
     CHALLENGE_FILE,
     parse_toml,
     read_cases,
+    read_challenge_text,
     read_rules,
-    read_text,
     resolve_preset,
 )
 from evaluation.challenge.formats import (
@@ -315,7 +315,7 @@ class Challenge(Rules):
             rules = read_rules(path)
             if not cases_path.is_file():
                 raise ChallengeBroken(fault("missing-file", CASES_FILE, wording="no-cases-file"))
-            cases = read_cases(read_text(cases_path))
+            cases = read_cases(read_challenge_text(cases_path))
             try:
                 return cls.build({**rules, "cases": cases})
             except ChallengeBroken as broken:
@@ -349,7 +349,7 @@ def hash_of(document: Mapping[str, Any]) -> str:
 
 def of_preset(problem: Finding, path: Path) -> Finding:
     """The fault, with the name of the preset if its key stands there and not in the file of the challenge."""
-    written = parse_toml(read_text(path))
+    written = parse_toml(read_challenge_text(path))
     place, _, keys = problem.where.partition(": ")
     if place != CHALLENGE_FILE or "preset" not in written:
         return problem

@@ -59,7 +59,7 @@ def read_rules(path: Path) -> dict[str, Any]:
         if not path.is_file():
             raise ChallengeBroken(fault("missing-file", CHALLENGE_FILE, wording="no-challenge-file"))
     try:
-        document = parse_toml(read_text(path))
+        document = parse_toml(read_challenge_text(path))
     except ValueError as error:
         raise ChallengeBroken(fault("invalid-toml", CHALLENGE_FILE, got=str(error))) from None
     if "cases" in document:
@@ -81,7 +81,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("tables nested too deeply") from None
 
 
-def read_text(path: Path) -> str:
+def read_challenge_text(path: Path) -> str:
     """A text file of the challenge. Raises ChallengeBroken if it is too large, cannot be read or is not UTF-8."""
     try:
         size, most = path.stat().st_size, TOML_BYTES if path.suffix == ".toml" else CSV_BYTES
@@ -301,7 +301,7 @@ def finite_number(text: str) -> float | None:
 
 
 NAME = "a name of letters, digits and any of ' _-.+@', up to 200"
-SIDE = f"a whole number of pixels, 1 to {LONGEST_SIDE_PX:,}"
+SIDE_WORDS = f"a whole number of pixels, 1 to {LONGEST_SIDE_PX:,}"
 INDEX = "its position in arrays of all cases: 0, 1, 2, …, each once"
 OFFSET = "px from the slide's corner"
 REQUIRED = ("case", "height", "width")
@@ -309,8 +309,8 @@ REQUIRED = ("case", "height", "width")
 COLUMNS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "case": (name_if_safe, NAME),
     "group": (name_if_safe, NAME),
-    "height": (length_of_side, SIDE),
-    "width": (length_of_side, SIDE),
+    "height": (length_of_side, SIDE_WORDS),
+    "width": (length_of_side, SIDE_WORDS),
     "spacing_um": (positive_number, "the size of a pixel in um, 0.000001 to 1,000,000"),
     "index": (case_index, INDEX),
     "offset_x": (finite_number, OFFSET),

@@ -105,7 +105,7 @@ class Overlaps(IntEnum):
     NONE, BETWEEN_CLASSES, ANY = range(3)
 
 
-Units = Literal["px", "um", "mm"]
+LengthUnit = Literal["px", "um", "mm"]
 Shape = Literal["outline", "point"]
 LARGEST_NUMBER = 32767
 # What ``compare`` and ``convert`` import is no format of a challenge: names that may be tried, and suffixes.
@@ -375,14 +375,14 @@ class PolygonsJsonRules(OutlineRules):
     """JSON of the platform's kind "Multiple polygons"."""
 
     format: Literal["polygons_json"]
-    units: Units
+    units: LengthUnit
 
 
 class PointsJsonRules(PointRules):
     """JSON of the platform's kind "Multiple points"."""
 
     format: Literal["points_json"]
-    units: Units
+    units: LengthUnit
 
 
 class PointsCsvRules(PointRules, NumberedClasses):
@@ -392,7 +392,7 @@ class PointsCsvRules(PointRules, NumberedClasses):
     """
 
     format: Literal["points_csv"]
-    units: Units
+    units: LengthUnit
     columns: tuple[Literal["case", "x", "y", "class", "probability", "_"], ...] | None = None
 
     file_holds: ClassVar = "either"

@@ -279,10 +279,10 @@ def explain(word: str | None, preset: str | None, schema: str | None, folder: st
     elif word == "presets":
         click.echo(presets_text(preset), nl=False)
     else:
-        click.echo(page_text(word))
+        click.echo(finding_text(word))
 
 
-def page_text(word: str | None) -> str:
+def finding_text(word: str | None) -> str:
     """The page of a code, a metric or a word; the list of all without a word. Raises WrongUsage if there is none."""
     wanted = (word or "").strip("[] ")
     if wanted.lower() in catalogue():

@@ -94,9 +94,9 @@ def score(
     output = output or options.existing(options.OUTPUT, "--output", usual=True)
     if images is not None:
         from evaluation.challenge import Challenge
-        from evaluation.report.folders import check_images
+        from evaluation.report.folders import check_image_folder
 
-        check_images(Challenge.load(challenge), challenge, images)
+        check_image_folder(Challenge.load(challenge), challenge, images)
     try:
         with connect(cluster, screen.tell) as executor, screen.progress_bar("Scoring") as progress:
             result = score_submission(challenge, submission, workers=workers, progress=progress, executor=executor)

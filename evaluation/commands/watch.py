@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 from evaluation.execution.limits import end_with_parent, memory_limit
-from evaluation.results.files import written
+from evaluation.results.files import placed_files
 
 INTERNAL = 70
 # With less of these, in bytes, OpenBLAS does not come to an end while it is imported, or ends with 1.
@@ -96,7 +96,7 @@ def stop_again(dropped: sys.UnraisableHookArgs) -> None:
 
 def end_early(stopped: Stopped) -> int:
     """Print a last line on which files are complete. Returns the exit code."""
-    results, files = sum(name == "metrics.json" for name in written), len(written)
+    results, files = sum(name == "metrics.json" for name in placed_files), len(placed_files)
     note = f"results that were complete before are kept: {results}" if results else ""
     note = note or (f"files that were complete before are kept: {files}" if files else "no results were written")
     print(f"Interrupted; {note}.", file=sys.stderr, flush=True)

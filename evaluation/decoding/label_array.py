@@ -15,9 +15,7 @@ from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault, refused
 from evaluation.model import LabelRuns
 from evaluation.model.annotations import count_regions, count_tops, present_labels, runs_of, split_labels
-from evaluation.model.arrays import RUNS_AT_ONCE, distinct
-
-Integers = npt.NDArray[np.integer[Any]]
+from evaluation.model.arrays import RUNS_AT_ONCE, Integers, distinct
 
 LARGEST_LABEL = 2**63 - 1
 SPACING_TOLERANCE = 0.01

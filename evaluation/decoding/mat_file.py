@@ -18,10 +18,18 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.content import HDF5_MAGIC
 from evaluation.decoding.label_array import check_labels, check_shape
 from evaluation.decoding.pixels import MAX_AXES
-from evaluation.decoding.streams import CutOff, Damaged, check_bytes, damage_told, inflated, stream_size, too_large
+from evaluation.decoding.streams import (
+    HDF5_MAGIC,
+    CutOff,
+    Damaged,
+    check_bytes,
+    damage_told,
+    inflated,
+    stream_size,
+    too_large,
+)
 from evaluation.findings.errors import refused
 
 MAX_VARIABLES = 1000

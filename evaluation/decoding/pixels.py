@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding import content, itk, tiff
+from evaluation.decoding import itk, streams, tiff
 from evaluation.decoding.label_array import Pixels, check_dtype, check_shape, check_spacing
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes, damage_told, read_array, stream_size
 from evaluation.findings import quote
@@ -82,7 +82,7 @@ def peek_npy(stream: BinaryIO, where: str, bytes_limit: int) -> Pixels:
 def read_npy_header(source: Plain) -> NpyHeader:
     """Read shape and type from the dictionary that a .npy file starts with; the source is left at the data."""
     start = source.read(8)
-    if not start.startswith(content.NPY_MAGIC):
+    if not start.startswith(streams.NPY_MAGIC):
         raise Damaged("not that of an array")
     version = 1 if start[6] == 1 else 2
     size = source.read(2 * version)
@@ -141,7 +141,7 @@ def check_directory(stream: BinaryIO, most: int = DIRECTORY_BYTES) -> None:
     size = stream.seek(0, 2)
     stream.seek(max(0, size - 65535 - 22))
     tail = stream.read()
-    end = tail.rfind(content.EMPTY_ZIP_MAGIC)
+    end = tail.rfind(streams.EMPTY_ZIP_MAGIC)
     if end < 0 or len(tail) - end < 22:
         raise CutOff
     (directory_bytes,) = struct.unpack_from("<I", tail, end + 12)
@@ -214,8 +214,8 @@ def peek_png(stream: BinaryIO, where: str, bytes_limit: int, *, as_colours: bool
     alpha (4). Raises CutOff, Damaged, and InputFault: unsupported-format (interlaced); reading also too-large, and
     unsupported-format for a palette of other colours.
     """
-    remaining_bytes = stream.seek(0, 2) - len(content.PNG_MAGIC)
-    stream.seek(len(content.PNG_MAGIC))
+    remaining_bytes = stream.seek(0, 2) - len(streams.PNG_MAGIC)
+    stream.seek(len(streams.PNG_MAGIC))
     kind, payload, remaining_bytes = read_png_chunk(stream, remaining_bytes)
     header = read_png_header(kind, payload, where)
     shape = (*header.shape, 3) if as_colours and header.colour_type == PALETTE else header.shape
@@ -302,7 +302,7 @@ def decode_png(header: PngHeader, data: bytes) -> npt.NDArray[Any]:
             raise CutOff
         del rows
         samples: npt.NDArray[Any] = png_decode(
-            b"".join([content.PNG_MAGIC, png_chunk(b"IHDR", ihdr), png_chunk(b"IDAT", data), png_chunk(b"IEND", b"")])
+            b"".join([streams.PNG_MAGIC, png_chunk(b"IHDR", ihdr), png_chunk(b"IDAT", data), png_chunk(b"IEND", b"")])
         )
     except (DeflateError, PngError):
         raise CutOff from None
@@ -332,12 +332,12 @@ class Container:
 
 
 CONTAINERS = {
-    ".npy": Container(peek_npy, (content.NPY_MAGIC,), "a NumPy file"),
-    ".npz": Container(peek_npz, (content.ZIP_MAGIC, content.EMPTY_ZIP_MAGIC), "a NumPy file of arrays (.npz)"),
-    ".png": Container(peek_png, (content.PNG_MAGIC,), "a PNG file"),
-    ".tif": Container(tiff.peek_tiff, content.TIFF_MAGICS, "a TIFF file"),
-    ".tiff": Container(tiff.peek_tiff, content.TIFF_MAGICS, "a TIFF file"),
-    ".mha": Container(itk.peek_mha, content.MHA_MAGICS, "a MetaImage file"),
+    ".npy": Container(peek_npy, (streams.NPY_MAGIC,), "a NumPy file"),
+    ".npz": Container(peek_npz, (streams.ZIP_MAGIC, streams.EMPTY_ZIP_MAGIC), "a NumPy file of arrays (.npz)"),
+    ".png": Container(peek_png, (streams.PNG_MAGIC,), "a PNG file"),
+    ".tif": Container(tiff.peek_tiff, streams.TIFF_MAGICS, "a TIFF file"),
+    ".tiff": Container(tiff.peek_tiff, streams.TIFF_MAGICS, "a TIFF file"),
+    ".mha": Container(itk.peek_mha, streams.MHA_MAGICS, "a MetaImage file"),
     ".nii": Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file"),
     ".nii.gz": Container(itk.peek_nifti, itk.NIFTI_MAGICS, "a NIfTI file"),
     ".nrrd": Container(itk.peek_nrrd, (itk.NRRD_MAGIC,), "an NRRD file"),
@@ -352,9 +352,9 @@ def peek(stream: BinaryIO, suffix: str, where: str, bytes_limit: int, **options:
     """
     stream_size(stream, where=where, bytes_limit=bytes_limit)
     if suffix not in CONTAINERS:
-        refuse_suffix(suffix, stream.read(content.HEAD_BYTES), where)
+        refuse_suffix(suffix, stream.read(streams.HEAD_BYTES), where)
     container = CONTAINERS[suffix]
-    content.check_content(stream, where=where, magics=container.magics, name=container.name)
+    streams.check_content(stream, where=where, magics=container.magics, name=container.name)
     with damage_told(where, container.name):
         return container.peek(stream, where, bytes_limit, **options)
 
@@ -408,12 +408,12 @@ def suffix_of(name: str) -> str:
 
 
 def refuse_suffix(suffix: str, head: bytes, where: str) -> NoReturn:
-    if suffix in PICKLE_SUFFIXES or head.startswith(content.PICKLES):
+    if suffix in PICKLE_SUFFIXES or head.startswith(streams.PICKLES):
         raise refused("pickle", where)
     fix = "Write the labels as .npy, .png, .tif or .mha."
     if suffix in DETACHED:
         fix = f"Write one {DETACHED[suffix]} file, which holds header and data."
-    got = content.foreign_content(head) or file_with(suffix)
+    got = streams.foreign_content(head) or file_with(suffix)
     raise refused("unsupported-format", where, wording="other-suffix", got=got, fix=fix, known=CONTAINERS)
 
 
@@ -427,10 +427,10 @@ def read_image_size(path: Path) -> tuple[int, int]:
     try:
         with path.open("rb") as stream:
             head = stream.read(24)
-            if head.startswith(content.TIFF_MAGICS):
+            if head.startswith(streams.TIFF_MAGICS):
                 page = tiff.TiffFile(stream).pages()[0]
                 height, width = page.height, page.width
-            elif head.startswith(content.PNG_MAGIC) and len(head) == 24:
+            elif head.startswith(streams.PNG_MAGIC) and len(head) == 24:
                 width, height = struct.unpack_from(">II", head, 16)
     except (CutOff, Damaged, OSError):
         height = width = 0

@@ -86,7 +86,7 @@ Job = Generator[Work, list[Any], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WorkPlan:
     """How tasks are worked on.
 
     workers         processes
@@ -101,7 +101,7 @@ class Plan:
 
 def plan_workers(
     asked: int | None, needs: Sequence[int], memory: MemoryLeft | None = None, processors: int | None = None
-) -> Plan:
+) -> WorkPlan:
     """As many workers as were asked for, else as there are processors and as fit into the memory, at least one.
 
     needs        of each case, from ``memory_needs``
@@ -118,7 +118,7 @@ def plan_workers(
     fits_easily = 2 * largest <= min(memory.together, memory.each)
     is_long = can_fork() and sum(needs) - CASE_BYTES * len(needs) >= SURELY_LONG_BYTES
     is_in_process = fits_easily and (workers == 1 or (asked is None and not is_long))
-    return Plan(workers, is_in_process, asked is None and workers > 1)
+    return WorkPlan(workers, is_in_process, asked is None and workers > 1)
 
 
 def check_workers(asked: int | None) -> None:

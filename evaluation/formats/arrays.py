@@ -30,11 +30,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.content import NPY_MAGIC, check_content
 from evaluation.decoding.label_array import check_dtype, check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mat_file import MatFile, Variable, read_mat_labels
 from evaluation.decoding.pixels import read_npy_header
-from evaluation.decoding.streams import Plain, cut_off, damage_told, read_array, stream_size
+from evaluation.decoding.streams import NPY_MAGIC, Plain, check_content, cut_off, damage_told, read_array, stream_size
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import label_image

@@ -16,12 +16,21 @@ from typing import BinaryIO
 import numpy as np
 
 from evaluation.challenge import LimitRules
-from evaluation.decoding.content import EMPTY_ZIP_MAGIC, MHA_MAGICS, NPY_MAGIC, PNG_MAGIC, TIFF_MAGICS, ZIP_MAGIC
 from evaluation.decoding.csv import Table, numbers_of
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import MatFile, choose_variable
 from evaluation.decoding.pixels import CONTAINERS, TISSUE_SUFFIXES, peek, read_image_size, read_npy_header, suffix_of
-from evaluation.decoding.streams import Plain, damage_told, plain_chunks
+from evaluation.decoding.streams import (
+    EMPTY_ZIP_MAGIC,
+    MHA_MAGICS,
+    NPY_MAGIC,
+    PNG_MAGIC,
+    TIFF_MAGICS,
+    ZIP_MAGIC,
+    Plain,
+    damage_told,
+    plain_chunks,
+)
 from evaluation.findings import listed, quote
 from evaluation.findings.errors import refused
 from evaluation.formats.arrays import IDS, CaseArray, variable_of

@@ -40,7 +40,7 @@ import numpy.typing as npt
 import orjson
 import shapely
 
-from evaluation.decoding import content as signs
+from evaluation.decoding import streams as signs
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import Unsupported, list_hdf5_members, read_member
 from evaluation.decoding.pixels import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header

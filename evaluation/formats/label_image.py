@@ -19,7 +19,6 @@ from evaluation.challenge.formats import ColourMapRules, LabelImageRules
 from evaluation.decoding import label_array
 from evaluation.decoding.csv import Categories, categories, read_table
 from evaluation.decoding.json import read_json
-from evaluation.decoding.label_array import Integers
 from evaluation.decoding.mat_file import read_mat_labels
 from evaluation.decoding.pixels import CLASS_NAMES, CONTAINERS, file_with, open_image, peek, read_image, suffix_of
 from evaluation.decoding.streams import damage_told, too_large
@@ -30,6 +29,7 @@ from evaluation.formats.sheet import SKIPPED, Sheet
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
 from evaluation.model import Annotations, Bool, Case, ClassTable, Instances, Int16, Int32, Int64, LabelImage, LabelRuns
 from evaluation.model.annotations import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
+from evaluation.model.arrays import Integers
 
 VALUES_NAMED = 8
 MAX_CLASS_VALUE = 32767

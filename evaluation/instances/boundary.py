@@ -54,7 +54,7 @@ def boundaries_of_runs(runs: ChosenRuns, *, border: BorderRule) -> Boundaries:
     The points of an instance come row by row. Cost: proportional to the runs of the chosen instances, after
     ``runs_by_instance``, which costs a sort of all runs; call that once to ask for many parts of the same instances.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> square = choose_runs(runs_by_instance(instances_from_labels(np.ones((3, 4), int))), np.array([0]))
     >>> boundaries_of_runs(square, border="closed").size.tolist()
     [10]
@@ -326,8 +326,7 @@ def band_overlaps(left: ChosenRuns, right: ChosenRuns, *, width_px: int, border:
     Cheng et al., Boundary IoU, CVPR 2021. Their program is ``closed``, and its width is 2 % of the image diagonal,
     rounded, at least 1.
 
-    >>> from evaluation.instances.boundary import choose_runs, runs_by_instance
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> labels = np.zeros((7, 9), int)
     >>> labels[1:6, 1:7] = 1
     >>> sides = [runs_by_instance(instances_from_labels(side)) for side in (labels, np.roll(labels, 1, axis=1))]

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import scipy
 
 from evaluation.instances.boundary import RunsByInstance, boundaries_of_runs, choose_runs, join_boundaries
-from evaluation.instances.labels import as_array, checked_class_ids
-from evaluation.instances.overlap import resolve_overlaps
+from evaluation.instances.prepare import resolve_overlaps
 from evaluation.instances.rasterise import rasterise_outlines
+from evaluation.instances.runs import as_array, checked_class_ids
 from evaluation.model.annotations import OriginRule, Outlines, OverlapRule, OverlapScope, VanishedRule, VerticesRule
 from evaluation.model.arrays import Bool, Float64, Int32, Int64, distinct, expand, overlaps
 from evaluation.model.instances import Boundaries, Contours, Instances
@@ -108,7 +108,7 @@ def contours_of(by_instance: RunsByInstance, chosen: npt.NDArray[np.integer[Any]
     runs for each.
 
     >>> from evaluation.instances.boundary import runs_by_instance
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> two = contours_of(runs_by_instance(instances_from_labels(np.array([[1, 1]]))), np.array([0]))
     >>> two.points.size.tolist(), two.straight.sum().tolist(), two.diagonal.sum().tolist()
     ([6], 2, 4)
@@ -162,7 +162,7 @@ def trace_outlines(instances: Instances) -> Outlines:
     to the right, holes the other way round (with y upwards, outer rings are counterclockwise, as GeoJSON wants them).
     An instance without pixels, such as a point, has no ring.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> outlines = trace_outlines(instances_from_labels(np.array([[0, 5, 5], [0, 5, 0]])))
     >>> outlines.points_xy.tolist()
     [[1.0, 0.0], [3.0, 0.0], [3.0, 1.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]]

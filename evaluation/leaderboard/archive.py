@@ -426,7 +426,7 @@ def check_numbers(name: str, challenge: Challenge, metrics: Path, details: Path 
         once = np.ones((1, len(team_scores.groups_of(challenge))), np.int64)
         recomputed = team_scores.columns_in_samples(challenge, columns, values, tables, once)[0].tolist()
         published, detailed = (
-            [store.number_or_nan(document, column.path) for column in columns] for document in (stored, every)
+            [store.score_or_nan(document, column.path) for column in columns] for document in (stored, every)
         )
     except InputFault as error:
         return Checked(what, "cannot be checked", str(error))

@@ -24,7 +24,7 @@ from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, 
 from evaluation.leaderboard import document, matched_nuclei, ranked_table
 from evaluation.leaderboard import rules as ranking_rules
 from evaluation.leaderboard.score_csv import ScoresInFile, UnitKind, metrics_in, read_scores
-from evaluation.leaderboard.stored import RESULTS, Unranked, number_or_nan, read_board, read_metrics
+from evaluation.leaderboard.stored import RESULTS, Unranked, read_board, read_metrics, score_or_nan
 from evaluation.leaderboard.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
 from evaluation.leaderboard.teams import Note, ResultFolder, score_teams
 from evaluation.model import ScoreTable
@@ -418,7 +418,7 @@ def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Re
     scores = [
         TeamScores(
             name,
-            np.array([number_or_nan(metrics, column.path) for column in rules.columns]),
+            np.array([score_or_nan(metrics, column.path) for column in rules.columns]),
             floors=floor_values(metrics, rules.require),
         )
         for name, metrics in results.items()

@@ -19,8 +19,7 @@ from evaluation.ranking.differences import VERDICTS, Differences
 from evaluation.ranking.methods import Ranking, find_gaps, needs_units
 from evaluation.ranking.significance import PairwiseTest
 from evaluation.ranking.stability import Stability, kendall_tau
-from evaluation.results.csv_files import csv_table
-from evaluation.results.documents import ABSENT, PValue, as_json, encoded
+from evaluation.results.documents import ABSENT, PValue, as_json, csv_table, encoded
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
 VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit

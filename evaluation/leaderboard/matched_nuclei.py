@@ -31,7 +31,7 @@ from evaluation.leaderboard.team_scores import groups_of
 from evaluation.metrics.segmentation import is_distance
 from evaluation.model import Bool, Float64, Int64
 from evaluation.model.counts import MEASURES
-from evaluation.ranking.common_nuclei import COMMON_SHARE, FEWEST_COMMON, CommonPairs, compare_on_common
+from evaluation.ranking.stability import COMMON_SHARE, FEWEST_COMMON, CommonPairs, compare_on_common
 from evaluation.results.documents import number
 
 NUCLEUS = ("case", "reference_class", "reference_id", "reference_area_px")

@@ -128,7 +128,7 @@ def all_metrics(metrics: Mapping[str, Any], details: Mapping[str, Any] | None) -
     return unpublished if isinstance(unpublished, Mapping) else metrics
 
 
-def number_or_nan(metrics: Mapping[str, Any], path: str) -> float:
+def score_or_nan(metrics: Mapping[str, Any], path: str) -> float:
     """Return the number at a path of metrics.json; NaN if it is null or not there."""
     node = value_at(metrics, path.split("."))
     return math.nan if node is None or isinstance(node, Mapping) else float(node)

@@ -18,14 +18,13 @@ import numpy as np
 import scipy
 
 from evaluation.aggregation import penalise, unite
-from evaluation.aggregation.intervals import Column, Samples, group_units, score_samples
-from evaluation.aggregation.table import measure_sums
+from evaluation.aggregation.units import Column, Samples, group_units, measure_sums, score_samples
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.csv import numbers_of
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
-from evaluation.leaderboard.stored import all_metrics, number_or_nan, read_objects, rows_with, value_at
+from evaluation.leaderboard.stored import all_metrics, read_objects, rows_with, score_or_nan, value_at
 from evaluation.metrics import Metric, metrics_of
 from evaluation.model import OF_STRATA, UNDEFINED_REASONS, Case, Float64, Int16, Int64, Scores, ScoreTable, Units
 from evaluation.model.annotations import STRATUM_MEAN, AggregationUnit
@@ -171,7 +170,7 @@ def team_of_documents(
     for column in columns:
         if isinstance(value_at(scores, column.path.split(".")), Mapping):
             raise refused("not-metrics", where, got=f"{quote(column.path)} is no number")
-    overall = np.array([number_or_nan(scores, column.path) for column in columns])
+    overall = np.array([score_or_nan(scores, column.path) for column in columns])
     version = metrics["software"]["version"]
     floors = floor_values(scores, challenge.ranking.require if challenge.ranking else ())
     if details is None:
@@ -190,7 +189,7 @@ def team_of_documents(
 
 def floor_values(metrics: Mapping[str, Any], require: Sequence[Floor]) -> Float64:
     """Return the numbers of metrics.json at the floors of a ranking, float64 (F,); NaN where there is none."""
-    return np.array([number_or_nan(metrics, floor.path) for floor in require], np.float64)
+    return np.array([score_or_nan(metrics, floor.path) for floor in require], np.float64)
 
 
 def values_of_groups(challenge: Challenge, details: Mapping[str, Any], column: PlannedColumn) -> Float64:

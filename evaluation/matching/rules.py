@@ -76,7 +76,7 @@ def match_iou_above(
     any labels and order, since instances are compared in the order of their positions (``best_assignment``).
     ``threshold`` lies in 0 <= t < 1 and has at most six decimals; more are rounded.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> from evaluation.matching.table import overlap_table
     >>> reference = instances_from_labels(np.array([[1, 1, 2, 2, 2]]))
     >>> prediction = instances_from_labels(np.array([[7, 0, 9, 9, 0]]))
@@ -94,7 +94,7 @@ def match_iou_above_many(
 
     A pair without a rival at the lowest threshold has none at any other: candidates are looked for once.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> from evaluation.matching.table import overlap_table
     >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 2, 2, 2], [7, 0, 9, 9, 0])]
     >>> found = match_iou_above_many(overlap_table(*sides), *sides, [0.5, 0.7], class_aware=False)
@@ -153,7 +153,7 @@ def match_iou_assignment(
     Quarterly 2, 1955.
 
     >>> import numpy as np
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> from evaluation.matching.table import overlap_table
     >>> reference = instances_from_labels(np.array([[1, 1, 1, 1, 2, 2]]))
     >>> prediction = instances_from_labels(np.array([[5, 7, 7, 7, 7, 0]]))
@@ -194,7 +194,7 @@ def match_best_iou_any_overlap(
     overlapping pair of annotated objects", with the largest IoU if there are several.
 
     >>> import numpy as np
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> from evaluation.matching.table import overlap_table
     >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 1, 2, 2, 2], [0, 0, 7, 7, 7, 9])]
     >>> matches = match_best_iou_any_overlap(overlap_table(*sides), *sides, class_aware=False)
@@ -256,7 +256,7 @@ def match_centroid_closest_first(
     Raises ValueError if the radius is negative or not finite.
 
     >>> import numpy as np
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
     >>> prediction = instances_from_labels(np.array([[0, 0, 7, 0, 0, 9]]))
     >>> matches = match_centroid_closest_first(reference, prediction, radius_px=2, class_aware=False)
@@ -338,7 +338,7 @@ def match_centroid_assignment(
     Raises ValueError if the radius is negative or not finite, and ``TooManyPairs`` for a table of more than
     ``MOST_PAIRS``, or one that may take more than ``MOST_STEPS``.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
     >>> prediction = instances_from_labels(np.array([[0, 0, 7, 0, 0, 9]]))
     >>> matches = match_centroid_assignment(reference, prediction, radius_px=2, class_aware=False)
@@ -427,7 +427,7 @@ def match_hausdorff_closest_first(
     13, 2023 (minimum Hausdorff distance, in the order of closeness).
     Raises ValueError if the radius is negative or not finite, or if a side is points.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 0, 0, 2, 2], [0, 7, 7, 7, 0, 0])]
     >>> matches = match_hausdorff_closest_first(*sides, radius_px=2, class_aware=False, border="open")
     >>> matches.reference_index.tolist(), matches.prediction_index.tolist()
@@ -514,7 +514,7 @@ def match_confidence_first(
     - MONKEY: each asks for its nearest prediction only, nearer than the radius; if that is taken, it is missed.
     - PUMA: each takes the most probable free prediction of its class nearer than 15 px, of equal ones the nearest.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> reference = instances_from_labels(np.array([[1, 0, 0, 2, 0, 0]]))
     >>> prediction = instances_from_labels(np.array([[0, 0, 7, 0, 9, 0]]))
     >>> matches = match_confidence_first(reference, prediction, radius_px=2, class_aware=False)
@@ -557,7 +557,7 @@ def match_confidence_first_iou(
     compared with the threshold in integers. ``threshold`` lies in 0 < t <= 1 and has at most six decimals; more are
     rounded. Everingham et al., IJCV 88, 2010; Lin et al., ECCV 2014.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> from evaluation.matching.table import overlap_table
     >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 2, 2], [7, 7, 7, 9])]
     >>> matches = match_confidence_first_iou(overlap_table(*sides), *sides, threshold=0.5, class_aware=False)
@@ -574,7 +574,7 @@ def match_confidence_first_iou_many(
 
     A pair without a rival at the lowest threshold has none at any other: candidates are looked for once.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> from evaluation.matching.table import overlap_table
     >>> sides = [instances_from_labels(np.array([row])) for row in ([1, 1, 2, 2], [7, 7, 7, 9])]
     >>> found = match_confidence_first_iou_many(overlap_table(*sides), *sides, [0.5, 0.6], class_aware=False)

@@ -33,7 +33,7 @@ def overlap_table(reference: Instances, prediction: Instances, *, most: int | No
     after the other; never a dense reference x prediction table. Raises ValueError if the images differ in shape, and
     ``TooManyPairs`` for too many shared rows, as soon as there are more.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> table = overlap_table(
     ...     instances_from_labels(np.array([[1, 1, 0, 2]])), instances_from_labels(np.array([[0, 5, 5, 5]]))
     ... )
@@ -393,7 +393,7 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
     within which a point is matched. Only runs that overlap another one are compared, so disjoint nuclei cost one look
     at the runs. Raises ``TooManyPairs`` beyond ``most`` shared rows (``overlap_table``), or pairs of points.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> [index.tolist() for index in find_twins(instances_from_labels(np.array([[1, 1, 2, 2]])))]
     [[], []]
     """
@@ -419,7 +419,7 @@ def find_twins(instances: Instances, *, radius_px: float | None = None, most: in
 def count_copies(instances: Instances, twins: Int64) -> int:
     """How many of some instances are equal to another of them: in all their pixels, or in their point.
 
-    >>> from evaluation.instances.labels import instances_from_labels
+    >>> from evaluation.instances.runs import instances_from_labels
     >>> one = instances_from_labels(np.array([[0, 1, 1]]))
     >>> two = replace(one, class_id=one.class_id.repeat(2), run_start=one.run_start.repeat(2),
     ...     run_stop=one.run_stop.repeat(2), run_instance=np.array([0, 1], np.int32))

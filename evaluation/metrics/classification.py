@@ -167,7 +167,7 @@ def auroc(units: Units) -> Scores:
 
 
 def grouped(units: Units, groups: Groups | None) -> Int64:
-    """M of each unit, (B, C, C), or (B, G, G) with the classes of each group added up; other classes are left out."""
+    """Take the confusion matrix M of each unit, (B, C, C); with groups of classes add these up, (B, G, G)."""
     matrix = matched(units)
     if groups is None:
         return matrix
@@ -191,7 +191,7 @@ def row_normalised(matrix: Int64) -> Float64:
 
 
 def nothing_matched(units: Units, groups: Groups | None = None) -> metric.Reasons:
-    """The reason where there are no pairs; with groups, none of the classes in them."""
+    """Give the reason where no pair was matched, or with groups of classes none in a group."""
     if groups is None:
         return hits(units).undefined
     members = np.array([class_id for group in groups for class_id in group], np.int64)
@@ -200,12 +200,12 @@ def nothing_matched(units: Units, groups: Groups | None = None) -> metric.Reason
 
 
 def one_class(units: Units, total: Int64, groups: Groups | None = None) -> metric.Reasons:
-    """The reason where pairs exist, but of one class only."""
+    """Give the reason "one-class" where pairs exist, but of one class only."""
     return np.where(total > 0, metric.code("one-class"), nothing_matched(units, groups))
 
 
 def without_probability(units: Units) -> Scores:
-    """No value: "no-probability" where nuclei were matched; elsewhere why nothing was."""
+    """Leave a score undefined: "no-probability" where nuclei were matched, elsewhere why none was."""
     reason = np.where(hits(units).tp > 0, metric.code("no-probability"), nothing_matched(units))
     return Scores(np.full(len(units), np.nan), reason)
 

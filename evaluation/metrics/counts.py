@@ -252,7 +252,7 @@ def join_images(images: Sequence[Instances]) -> Instances:
 
 
 def numbered_through(indices: Sequence[npt.NDArray[Any]], bounds: Int64) -> npt.NDArray[Any]:
-    """Turn indices that count from 0 in each case into indices that count through the instances of all cases."""
+    """Turn indices of instances in their case into indices in all joined cases."""
     return np.concatenate([index + index.dtype.type(first) for index, first in zip(indices, bounds, strict=False)])
 
 

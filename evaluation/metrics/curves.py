@@ -150,7 +150,7 @@ def coco_at(units: Units, class_id: int, index: int) -> Scores:
 
 
 def area_under_curve(units: Units, class_id: int, curve: int, column: int) -> Scores:
-    """One of the ``areas`` of all predictions (class 0) or of one class."""
+    """Return one of the ``areas``, of all predictions (class 0) or of one class."""
     probability, counts = probabilities(units), hits(units, class_id)
     if probability is None:
         return undefined(len(units), "no-probability")
@@ -198,7 +198,7 @@ def needed_for_recalls(references: Int64) -> Float64:
 
 
 def mean_at(steps: Steps, precision: Float64, needed: Float64) -> Float64:
-    """Mean of the precisions at the steps that first reach the needed true positives, float64 (b,); 0 if none does.
+    """Average the precisions at the steps that first reach the needed true positives, float64 (b,); 0 if none does.
 
     needed  (b, 101), ascending
     """

@@ -211,14 +211,16 @@ def each_grouping(choice: MetricChoice) -> Iterable[Variant]:
 
 def each_threshold(choice: MetricChoice) -> Iterable[Variant]:
     """One IoU threshold, by its index: ``f1_iou<threshold>`` is f1_iou50 at 0.5, f1_iou72_5 at 0.725."""
-    return [Variant({"<threshold>": in_percent(t)}, {"index": index}) for index, t in enumerate(choice.iou_thresholds)]
+    return [
+        Variant({"<threshold>": threshold_digits(t)}, {"index": index}) for index, t in enumerate(choice.iou_thresholds)
+    ]
 
 
 def all_thresholds(choice: MetricChoice) -> Iterable[Variant]:
     """All IoU thresholds: ``f1_iou<thresholds>`` is f1_iou50_95 for 0.5:0.05:0.95, others are written out."""
     span = choice.iou_thresholds
     chosen = (span[0], span[-1]) if span == STANDARD_RANGE else span
-    return [Variant({"<thresholds>": "_".join(map(in_percent, chosen))})] if span else []
+    return [Variant({"<thresholds>": "_".join(map(threshold_digits, chosen))})] if span else []
 
 
 def if_several_thresholds(choice: MetricChoice) -> Iterable[Variant]:
@@ -226,7 +228,7 @@ def if_several_thresholds(choice: MetricChoice) -> Iterable[Variant]:
     return [Variant()] if len(choice.iou_thresholds) > 1 else []
 
 
-def in_percent(threshold: float) -> str:
+def threshold_digits(threshold: float) -> str:
     """0.5 as "50", 0.725 as "72_5"."""
     return f"{100 * threshold:g}".replace(".", "_")
 

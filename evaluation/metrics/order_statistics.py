@@ -142,15 +142,15 @@ class WrittenOut:
         return np.diff(self.cumulated[self.start])
 
     def find(self, rank: Int64) -> Int64:
-        """Index (from 0, in the order of all) of the entry with each unit's rank (from 0), int64 (B,).
+        """Find the entry with a rank (from 0) in each unit: its index in the order of all entries, int64 (B,).
 
-        Some index where the unit has fewer entries.
+        Where a unit has fewer entries the index means nothing.
         """
         index = np.searchsorted(self.cumulated[1:], self.cumulated[self.start[:-1]] + rank, side="right")
         return np.append(self.index, 0)[index]
 
     def before(self, index: Int64) -> Int64:
-        """How many entries of each unit stand before an index, int64 (B,)."""
+        """Count the entries of each unit that stand before an index, int64 (B,)."""
         key = self.unit * (self.length + 1) + self.index
         wanted = np.arange(len(self.start) - 1) * (self.length + 1) + index
         return self.cumulated[np.searchsorted(key, wanted)] - self.cumulated[self.start[:-1]]
@@ -281,7 +281,7 @@ class Blocks:
             yield Steps(first, first + len(chunk), start, (chunk @ upto[1]).ravel(), (chunk @ upto[0]).ravel())
 
     def steps_by_sums(self, right: Bool, last: Int64) -> Iterator[Steps]:
-        """The steps that end with some entries, by a running sum over all entries."""
+        """Sum over all entries, and keep the sums at the ends of the wanted steps."""
         # One running sum for both numbers: all entries in the lower half of an integer, right ones in the upper half.
         column = self.case + self.weights.shape[1] * right
         for first, weights in dense(self.weights, len(self.case)):
@@ -305,7 +305,7 @@ def is_peak(right: Bool, tie: Int64) -> Bool:
 
 
 def dense(weights: Any, length: int) -> Iterator[tuple[int, Int64]]:
-    """Rows of weights, int64 (b, U), and which is the first: as many at a time as go with rows of a length."""
+    """Yield some rows of weights at a time as arrays, int64 (b, U), with the index of the first of them."""
     many = max(1, LARGEST_TABLE // weights.shape[1])
     few = max(1, CHUNK // max(length, 1))
     for first in range(0, weights.shape[0], many):
@@ -315,7 +315,7 @@ def dense(weights: Any, length: int) -> Iterator[tuple[int, Int64]]:
 
 
 def wins_by_steps(ranking: Ranking, positive: Bool, tie: Int64, negatives: Int64) -> Int64:
-    """Twice the pairs that the positive entry wins, once those that are drawn, int64 (B,)."""
+    """Count the pairs that the positive entry wins twice, and those that are drawn once, int64 (B,)."""
     wins_twice = np.zeros(len(negatives), np.int64)
     for steps in ranking.steps(positive, tie, every=True):
         units, negative = slice(steps.first, steps.stop), steps.all - steps.right
@@ -327,7 +327,7 @@ def wins_by_steps(ranking: Ranking, positive: Bool, tie: Int64, negatives: Int64
 def wins_by_kernel(case: Int64, positive: Bool, tie: Int64, weights: Any) -> Int64:
     """Wins of each unit from how often the positive entries of each case win against the negative ones of each case.
 
-    That number, counted in the same way, is ``kernel`` (U, U), so that the wins in a unit with weights w are
+    ``kernel`` (U, U) holds that number for every two cases, so that the wins in a unit with weights w are
     ``w kernel w``. Products of floats go through BLAS; below 2^53 they are whole numbers.
     """
     cases, ties = weights.shape[1], int(tie[-1]) + 1

@@ -580,7 +580,7 @@ def extents(shapes: Shapes) -> Float64:
 
 
 def different_shapes(shapes: Shapes, objects: slice, case: Int64) -> Int64:
-    """The objects without those that have the same pixels as one before them in their case."""
+    """Drop the objects that have the same pixels as one before them in their case."""
     index = np.arange(objects.start, objects.stop)
     looks = np.column_stack([shapes.boxes()[index], np.diff(shapes.bound)[index], case[index]])
     order = np.lexsort(looks.T)

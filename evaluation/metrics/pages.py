@@ -85,7 +85,7 @@ def general_thresholds(match: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """The words of a page, and its worked example.
 
     words       what it is, in place of the docstring of its formula; where a page has several metrics, before theirs
@@ -118,7 +118,7 @@ def page_text(file: str) -> str:
 
 
 @cache
-def words_of(family: str) -> tuple[str, str, Mapping[str, Section]]:
+def words_of(family: str) -> tuple[str, str, Mapping[str, PageSection]]:
     """The title of a family, what all of its pages say, and the section of each page."""
     head, *sections = page_text(family).split("\n## ")
     title, _, text = head.removeprefix(f"# {family}: ").partition("\n\n")
@@ -126,12 +126,12 @@ def words_of(family: str) -> tuple[str, str, Mapping[str, Section]]:
     return title, text.strip(), {page: section_of(content) for page, _, content in pages}
 
 
-def section_of(text: str) -> Section:
+def section_of(text: str) -> PageSection:
     match = SECTION.fullmatch(text.lstrip())
     if match is None:
         raise ValueError(f"{text!r} is no section with an example and sources")
     confidence = (entry.split(" ") for entry in (match["confidence"] or "").split(", ") if entry)
-    return Section(
+    return PageSection(
         words=match["words"].strip(),
         picture=match["picture"],
         confidence={letter: float(value) for letter, value in confidence},
@@ -142,7 +142,7 @@ def section_of(text: str) -> Section:
     )
 
 
-def section(page: str) -> Section:
+def section(page: str) -> PageSection:
     return words_of(metrics_by_page()[page][0].family)[2][page]
 
 
@@ -204,10 +204,10 @@ def word_text(word: str) -> str:
 
     A word of one metric gives its page; of several, a line for each, and what papers mean by it.
     """
-    wanted = plain(word)
-    family = next((name for name in METRIC_FAMILIES if plain(name) == wanted), None)
+    wanted = plain_word(word)
+    family = next((name for name in METRIC_FAMILIES if plain_word(name) == wanted), None)
     pages = pages_of(family) if family else [page for page in metrics_by_page() if wanted in words_of_page(page)]
-    rows = [(kind, cells) for kind, cells in rows_of_names() if wanted in map(plain, cells[0].split(", "))]
+    rows = [(kind, cells) for kind, cells in rows_of_names() if wanted in map(plain_word, cells[0].split(", "))]
     if len(pages) == 1 and not rows:
         return terminal_page(pages[0])
     parts = ["# {}: {}\n\n{}".format(family, *words_of(family))] if family else []
@@ -231,7 +231,12 @@ def known_words() -> list[str]:
 def words_of_page(page: str) -> set[str]:
     """The name of a metric as a word: ``hausdorff_px`` and ``hausdorff`` of segmentation.hausdorff_px."""
     name = page.rpartition(".")[2]
-    return {plain(name), plain(re.sub("_(px|um)$", "", name)), plain(re.sub("_(at|range)$", "", name)), plain(page)}
+    return {
+        plain_word(name),
+        plain_word(re.sub("_(px|um)$", "", name)),
+        plain_word(re.sub("_(at|range)$", "", name)),
+        plain_word(page),
+    }
 
 
 @cache
@@ -254,10 +259,10 @@ def without_tags(text: str) -> str:
     return re.sub("</?su[bp]>", "", text)
 
 
-def plain(word: str) -> str:
-    """A word without case, spaces and signs, which papers write as they like; a plus tells AJI+ from AJI.
+def plain_word(word: str) -> str:
+    """Strip a word of case, spaces and signs, which papers write as they like; the plus of AJI+ stays.
 
-    >>> plain("AP@0.5"), plain("mPQ+"), plain("F_d")
+    >>> plain_word("AP@0.5"), plain_word("mPQ+"), plain_word("F_d")
     ('ap05', 'mpq+', 'fd')
     """
     return re.sub(r"[^\w+]|_", "", word.casefold())
@@ -340,14 +345,14 @@ def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
 
 
 def value_text(value: str | float | None) -> str:
-    """What a metric is where there is nothing to compare, in words."""
+    """Say in words what a metric is where there is nothing to compare."""
     if value is None:
         return "what the formula gives"
     return f"undefined: `{value}`" if value in UNDEFINED_REASONS else str(value)
 
 
 def bound(value: float | str | None) -> str:
-    """An end of a range of values, or the worst of them, which may be a diagonal."""
+    """Write the end of a range of values, or the worst value, which may be the diagonal of the image."""
     if isinstance(value, str):
         return f"the diagonal of the image, {value[-2:]}"
     return f"{value:g}".replace("inf", "∞").replace("-", "−")

@@ -79,7 +79,7 @@ def is_distance(measure: str) -> bool:
     return measure.endswith(("_px", "_um"))
 
 
-def properties_of(measure: Measure) -> dict[str, Any]:
+def measure_properties(measure: Measure) -> dict[str, Any]:
     """What the metrics of a measure declare: a missing case costs the diagonal of the image if it is a distance."""
     if measure == "area_ratio":
         return {"better": "one", "highest": math.inf, "worst": None}
@@ -89,7 +89,7 @@ def properties_of(measure: Measure) -> dict[str, Any]:
     return {"better": "lower", "highest": math.inf, "worst": f"diagonal_{unit}", "unit": unit}
 
 
-def asked_for(choice: MetricChoice, measure: Measure) -> Iterable[metric.Variant]:
+def if_measured(choice: MetricChoice, measure: Measure) -> Iterable[metric.Variant]:
     return [metric.Variant()] if measure in choice.measures else []
 
 
@@ -98,10 +98,10 @@ SEGMENTATION = tuple(
         path=("segmentation", *path),
         page=f"segmentation.{measure}",
         evaluate=partial(formula, measure=measure),
-        each=(partial(asked_for, measure=measure),),
+        each=(partial(if_measured, measure=measure),),
         outlines=measure not in metric.OF_POINTS,
         symmetric=measure != "area_ratio" and formula in (pair_mean, pair_median),
-        **properties_of(measure),
+        **measure_properties(measure),
     )
     for measure in MEASURES
     for path, formula in (
@@ -311,7 +311,7 @@ def references(units: Units, size: int) -> Int64:
 
 
 def why_none(units: Units, size: int) -> metric.Reasons:
-    """Why there is no reference nucleus of the size: "no-instances" if there is no nucleus at all."""
+    """Say why no reference nucleus has the size: "no-instances" if there is no nucleus at all."""
     return np.where(hits(units).all_nuclei == 0, metric.code("no-instances"), metric.code("no-reference"))
 
 

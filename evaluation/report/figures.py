@@ -175,7 +175,7 @@ def draw_figure(figure: Figure) -> Drawing:
     return drawing
 
 
-def written(text: str, limit: int = 40) -> str:
+def name_on_line(text: str, limit: int = 40) -> str:
     """A name on one line, cut when long. matplotlib leaves out labels that begin with a line."""
     line = " ".join(visible(text).split())
     if len(line) > limit:
@@ -189,7 +189,7 @@ def draw_series(axes: Axes, figure: Figure, index: int, names: tuple[Sequence[st
 
     one, turn = figure.series[index], -1 if figure.horizontal else 1
     colour, symbol = COLOURS[one.colour.removeprefix("@")], SYMBOLS[index % len(SYMBOLS)] if one.name else "o"
-    marked: dict[str, Any] = {"color": colour, "label": written(one.name)}
+    marked: dict[str, Any] = {"color": colour, "label": name_on_line(one.name)}
     if one.kind != "lines":
         one = replace(one, dots=[dot for dot in one.dots if dot.y is not None])
     places = []
@@ -253,7 +253,7 @@ def set_axis(axes: Axes, along: str, axis: Axis, names: Sequence[str]) -> None:
             of_axes.set_major_locator(MaxNLocator(integer=True))
     else:
         ticks = range(0, len(names), 1 if along == "y" else -(-len(names) // NAMES_UP_TO))
-        of_axes.set_ticks(list(ticks), [written(names[tick], 24) for tick in ticks])
+        of_axes.set_ticks(list(ticks), [name_on_line(names[tick], 24) for tick in ticks])
         of_axes.set_tick_params(length=0)
         ends = (-0.6, len(names) - 0.4)
         set_ends(*(ends[::-1] if along == "y" else ends))

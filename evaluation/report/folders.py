@@ -34,9 +34,8 @@ from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
 from evaluation.report.nuclei import OUTCOMES, NucleusTable, TeamNuclei, browser_section
 from evaluation.report.page import Cell, Page, Section, Text, Value, document_page
-from evaluation.report.pictures import SecondPass, find_images, illustrate_cases
+from evaluation.report.pictures import Scene, SecondPass, find_images, illustrate_cases
 from evaluation.report.result import ResultDocuments, Unit, is_lower_better
-from evaluation.report.scenes import Scene
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page, sensitivity_page, tricks_page
 from evaluation.report.tables import table_of
@@ -55,7 +54,7 @@ OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Names the files that pictures need beside a result: the folder of its challenge, and the submission.
+    """Names the files that pictures need beside a result: the challenge and the submission.
 
     images    folder with the images of the cases; None: in the folder of the challenge
     overlays  folder that gets an overlay of every case
@@ -167,7 +166,7 @@ def write_page(page: Page, path: Path) -> None:
     write_atomically(path, page_html(page))
 
 
-def check_images(challenge: Challenge, folder: Path, images: Path) -> None:
+def check_image_folder(challenge: Challenge, folder: Path, images: Path) -> None:
     """Raise WrongUsage if a folder of images that was named has none of any case."""
     if not find_images(challenge, folder, images):
         what = "no image of any case" if images.is_dir() else "no such folder"
@@ -258,7 +257,7 @@ def look_again(
     """
     challenge = rules_of(result.metrics, sources.challenge)
     if sources.images is not None:
-        check_images(challenge, sources.challenge, sources.images)
+        check_image_folder(challenge, sources.challenge, sources.images)
     second = illustrate_cases(
         sources.challenge,
         sources.submission,
@@ -354,7 +353,7 @@ def case_page(case: str, teams: Mapping[str, TeamCases], first: ResultDocuments,
     best = submission.highest_and_lowest(
         metric_title(score), {name: read.units[case].value(score) for name, read in teams.items()}
     )
-    values = {name: submission.unit_values(first, read.units[case]) for name, read in teams.items()}
+    values = {name: submission.unit_cells(first, read.units[case]) for name, read in teams.items()}
     titles = ["team", *next(iter(values.values()))]
     rows = [[name, *of_team.values()] for name, of_team in values.items()]
     table = table_of("teams", f"All teams on case {case}", titles, rows, help=submission.SCORES_OF_UNITS)

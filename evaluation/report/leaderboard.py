@@ -9,10 +9,16 @@ from operator import itemgetter
 import numpy as np
 
 from evaluation.findings import counted, percent
-from evaluation.leaderboard.verdict import metric_title, short_titles, unit_of, verdict_sentences, why_no_samples
+from evaluation.leaderboard.verdict import (
+    Document,
+    metric_title,
+    short_titles,
+    unit_of,
+    verdict_sentences,
+    why_no_samples,
+)
 from evaluation.report import page, tables
 from evaluation.report.figures import BOX_FROM, difference_figure, series_colour
-from evaluation.report.result import Document
 from evaluation.report.skills import team_tables
 from evaluation.report.studies import answer_text, rule_section, unranked_table
 

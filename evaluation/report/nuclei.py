@@ -17,8 +17,8 @@ from evaluation.leaderboard.verdict import metric_title
 from evaluation.model import Float64, Int64
 from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Block, Dot, Figure, Section, Series, Table, Text, Value, Widget
+from evaluation.report.pictures import Scene
 from evaluation.report.result import ResultDocuments
-from evaluation.report.scenes import Scene
 from evaluation.report.tables import in_percent, table_of
 
 SIZE_BINS = 10
@@ -302,7 +302,7 @@ def lost_px(nuclei: NucleusTable, state: Int64) -> Float64:
 
 
 def plain_values(values: Any) -> list[Any]:
-    """An array as JSON has it: whole numbers without a point, NaN as null."""
+    """List an array as JSON has it: whole numbers without a point, NaN as null."""
     if not np.issubdtype(values.dtype, np.floating):
         return list(values.tolist())
     return [None if value != value else int(value) if value == int(value) else value for value in values.tolist()]

@@ -9,10 +9,9 @@ from typing import Any
 
 from evaluation.challenge import COUNTED
 from evaluation.leaderboard.stored import value_at
+from evaluation.leaderboard.verdict import Document
 from evaluation.metrics import FAMILIES
 from evaluation.report.tables import leaves_of
-
-Document = Mapping[str, Any]
 
 WORDS_OF_AGGREGATIONS: Mapping[str, str] = {
     "group_mean": "mean over patients",

@@ -75,7 +75,7 @@ COMPARED: Mapping[str, str] = {  # what a comparison shows, in the field's words
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class ShownScore:
     """A value as it stands in metrics.json, its interval, and why there is none."""
 
     value: float | None
@@ -88,7 +88,7 @@ class Score:
     def text(self, digits: int = 3) -> str:
         """As tables show it: "0.500 (0.250 to 0.750)", which breaks before the bracket where it is narrow.
 
-        >>> Score(0.5, (0.25, 0.75), "").text(4).split(), str(Score(None, None, "no-instances"))
+        >>> ShownScore(0.5, (0.25, 0.75), "").text(4).split(), str(ShownScore(None, None, "no-instances"))
         (['0.5000', '(0.250', 'to', '0.750)'], '– (no instances)')
         """
         if self.value is None:
@@ -103,7 +103,7 @@ class SkillRow:
 
     skill: str
     path: str
-    scores: tuple[Score, ...]
+    scores: tuple[ShownScore, ...]
 
     @property
     def arrow(self) -> str:
@@ -130,13 +130,13 @@ def skill_rows(
     ]
 
 
-def score_of(result: ResultDocuments, path: str) -> Score:
+def score_of(result: ResultDocuments, path: str) -> ShownScore:
     reason = node_at(result.metrics["undefined"], path)
-    return Score(result.value(path), result.interval(path), str(reason or ""))
+    return ShownScore(result.value(path), result.interval(path), str(reason or ""))
 
 
 def about_distances(rows: Sequence[SkillRow]) -> str:
-    """What an image without a matched nucleus costs in a distance, where a row is one of matched nuclei."""
+    """Say what an image without a matched nucleus costs, if a row is a distance of matched nuclei."""
     return NOTE_ON_DISTANCES if any(row.path == "segmentation.hausdorff_px" for row in rows) else ""
 
 
@@ -150,7 +150,7 @@ def side_by_side(
     *,
     what: str = "score",
 ) -> Table:
-    """Scores in rows, in the field's words, a column with bars for each result and aggregation.
+    """Tabulate scores in rows, with a column of bars for each result and aggregation.
 
     The best of a row among those of the first column's aggregation is marked. Other ``skills`` go by their paths.
     ``what`` heads the scores.
@@ -224,7 +224,7 @@ def read_results(folder: Path, document: Document) -> dict[str, Document]:
 
 
 def results_in(files: Mapping[str, Path], document: Document) -> dict[str, Document]:
-    """The content of those files that are a metrics.json by the rules of a leaderboard."""
+    """Read those files that are a metrics.json by the rules of a leaderboard."""
     documents: dict[str, Document] = {}
     for name, path in files.items():
         if path.is_file():
@@ -236,13 +236,13 @@ def results_in(files: Mapping[str, Path], document: Document) -> dict[str, Docum
 
 
 def main_of(document: Document, result: ResultDocuments) -> str:
-    """The aggregation of the first ranked column, else that of a result."""
+    """Choose the aggregation of the first ranked column, else that of a result."""
     path = document["columns"][0]["path"]
     return next((name for name in WORDS_OF_AGGREGATIONS if path.endswith(f".{name}")), result.main)
 
 
 def mean_in_words(document: Document, aggregation: str) -> str:
-    """An aggregation in words; means over patients are over what the teams of a leaderboard are compared on."""
+    """Write an aggregation in words; a mean over patients names the units on which a leaderboard compares its teams."""
     return (
         f"mean over {document['units']['kind']}" if aggregation == "group_mean" else WORDS_OF_AGGREGATIONS[aggregation]
     )

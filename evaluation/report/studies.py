@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from evaluation.findings import counted, percent
-from evaluation.leaderboard.verdict import metric_title
+from evaluation.leaderboard.verdict import Document, metric_title
 from evaluation.report import tables
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page
-from evaluation.report.result import Document
-from evaluation.study.sensitivity import MEASURES, ONE_PIXEL, PERTURBATIONS
+from evaluation.study.sensitivity import COMPARED_MEASURES, ONE_PIXEL, PERTURBATIONS
 
 # --- the audit: does the first rank hold under other rules, and which rule changes it? --------------------------------
 
@@ -141,7 +140,7 @@ def strata_in(document: Document) -> list[Document]:
 
 
 def name_of(stratum: Document) -> str:
-    """The class, or the size; different for different classes."""
+    """Name a stratum by its class, or by its size."""
     if stratum["size_px"] is not None:
         low, high = stratum["size_px"]["from"], stratum["size_px"]["below"]
         return f"from {low} px" if high is None else f"{low} to {high} px"
@@ -151,12 +150,12 @@ def name_of(stratum: Document) -> str:
 
 
 def change_in(stratum: Document, change: str) -> Document:
-    """What a change did to the nuclei of a stratum."""
+    """Find what a change did to the nuclei of a stratum."""
     return next(effect for effect in stratum["effects"] if effect["perturbation"] == change)
 
 
 def spread_cell(stratum: Document, change: str, measure: str) -> Cell:
-    """The median, and the range of eight nuclei of ten, of some nuclei under a change."""
+    """Show the median of a measure under a change, and its 10 % and 90 % quantiles."""
     spread = change_in(stratum, change)["measures"][measure]
     if spread["median"] is None:
         return Cell(None)
@@ -167,7 +166,7 @@ def spread_cell(stratum: Document, change: str, measure: str) -> Cell:
 
 
 def advice_section(document: Document) -> Section:
-    """The advice in words, and what a pixel costs each class and each size as a table."""
+    """Show the advice, and in a table what a pixel costs each class and each size."""
     first, *others = document["advice"]
     blocks: list[Block] = [Text((first["text"],), "warning" if first["is_warning"] else "good")]
     for is_warning in (True, False):
@@ -188,7 +187,7 @@ def advice_section(document: Document) -> Section:
 
 
 def matching_section(document: Document) -> Section:
-    """Which matching rules lose nuclei, by change."""
+    """Show the share of nuclei that each matching rule loses under each change."""
     rows: list[list[Value]] = []
     for rule in document["rules"]:
         lost = [effect["lost"].get(rule["name"]) for effect in document["strata"][0]["effects"]]
@@ -206,7 +205,7 @@ def number_section(document: Document) -> Section:
     """All measures of all classes, and of all sizes."""
     rows = [
         [name_of(stratum), PERTURBATIONS[change], change_in(stratum, change)["vanished"],
-         *(spread_cell(stratum, change, measure) for measure in MEASURES)]
+         *(spread_cell(stratum, change, measure) for measure in COMPARED_MEASURES)]
         for stratum in strata_in(document)
         for change in PERTURBATIONS
     ]  # fmt: skip
@@ -214,7 +213,7 @@ def number_section(document: Document) -> Section:
     table = tables.table_of(
         "measures",
         "Median (10 % to 90 % quantile) of every measure",
-        ["nuclei of", "change", "vanished", *map(metric_title, MEASURES)],
+        ["nuclei of", "change", "vanished", *map(metric_title, COMPARED_MEASURES)],
         rows,
         rest="rows of sensitivity.json",
         note=tables.show_rest(classes, CLASSES_UP_TO, "classes of sensitivity.json"),
@@ -223,7 +222,7 @@ def number_section(document: Document) -> Section:
 
 
 def definition_section(document: Document) -> Section:
-    """How it was computed, and of how many nuclei."""
+    """Say how everything was computed, and of how many nuclei."""
     sizes = (
         f"{counted(document['nuclei'], 'nucleus', 'nuclei')} in {counted(document['cases'], 'case')}, "
         f"{document['empty_cases']:,} of them without nuclei. "

@@ -1,25 +1,45 @@
-"""The page of one submission. metrics.json alone makes one that can be published; the other documents add sections."""
+"""The page of one submission, and that of ``compare``.
+
+metrics.json alone makes a page that can be published; the other documents add sections.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from evaluation.challenge.matching_rules import rule_from
 from evaluation.findings import counted, percent, render_findings
-from evaluation.leaderboard.verdict import metric_title
+from evaluation.leaderboard.verdict import Document, metric_title, verdict_sentences
+from evaluation.report.leaderboard import board_table, folded_sections
 from evaluation.report.nuclei import (
     NucleusTable,
     TeamNuclei,
+    browser_of,
     browser_section,
     coverage_section,
     size_section,
     threshold_section,
 )
-from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tile, Tiles, Value, document_page
-from evaluation.report.pictures import WORDS_OF_STATES, SecondPass
-from evaluation.report.result import WORDS_OF_AGGREGATIONS, Document, ResultDocuments, Unit, is_lower_better, node_at
-from evaluation.report.skills import SKILLS, skill_rows
+from evaluation.report.page import (
+    Block,
+    Cell,
+    Page,
+    Section,
+    Table,
+    Text,
+    Tile,
+    Tiles,
+    Value,
+    document_page,
+    identify_document,
+)
+from evaluation.report.pictures import WORDS_OF_STATES, Scene, SecondPass
+from evaluation.report.result import WORDS_OF_AGGREGATIONS, ResultDocuments, Unit, is_lower_better, node_at
+from evaluation.report.skills import SKILLS, side_by_side, skill_rows
 from evaluation.report.tables import bar_cell, leaf_table, leaves_of, show_rest, table_of
 from evaluation.scoring.score import NO_STORED_RESULTS
 
@@ -55,7 +75,7 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
     """
     result, nuclei = read.result, read.nuclei
     has_details = result.details is not None
-    sections = [verdict_section(result, read.costs, standing), *findings_section(result, read.pictures)]
+    sections = [answer_section(result, read.costs, standing), *findings_section(result, read.pictures)]
     sections += browser_section([TeamNuclei("", nuclei, read.pictures.scenes)]) if nuclei is not None else []
     sections += class_section(result, folded=nuclei is not None)
     behind = case_section(result) if has_details else []
@@ -72,7 +92,7 @@ def submission_page(read: ReadResult, *, title: str = "Result of a submission", 
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
 
-def verdict_section(result: ResultDocuments, costs: Document | None, standing: Sequence[Block] = ()) -> Section:
+def answer_section(result: ResultDocuments, costs: Document | None, standing: Sequence[Block] = ()) -> Section:
     """The rank, what was found in words, the skills side by side, and which errors cost most."""
     rows = skill_rows([(result, result.main)])
     first = {row.skill: row.path for row in reversed(rows)}
@@ -87,7 +107,7 @@ def verdict_section(result: ResultDocuments, costs: Document | None, standing: S
         path, among = "leaderboard.position", f"of {board['submissions']} ranked, this one included"
         tile = None if board["position"] is None else Tile("Rank", f"{board['position']:g}", among, path)
         tiles.append(tile or Tile("Rank", None, result.why(path), path, "warning"))
-    sentences = verdict_sentences(result)
+    sentences = result_sentences(result)
     words = [Text((" ".join(sentences),))] if sentences else []
     blocks = [*standing[:1], *words, Tiles(tuple(tiles)), *standing[1:]]
     if costs is not None and (errors := error_table(result, costs)).rows:
@@ -100,7 +120,7 @@ def verdict_section(result: ResultDocuments, costs: Document | None, standing: S
     return Section("skills", "Scores", tuple(blocks), lead)
 
 
-def verdict_sentences(result: ResultDocuments) -> list[str]:
+def result_sentences(result: ResultDocuments) -> list[str]:
     """How many nuclei are matched and of the right class, and which class is best and worst."""
     sentences = []
     if result.details is not None:
@@ -370,11 +390,11 @@ def case_section(result: ResultDocuments) -> list[Section]:
     cases, title, patients = worst_first(result), metric_title(main_score(result)), ["patient"] * result.are_grouped
     if not cases:
         return []
-    columns = ["case", *unit_values(result, cases[0]), *patients]
+    columns = ["case", *unit_cells(result, cases[0]), *patients]
     rows: list[list[Value]] = []
     for index, unit in enumerate(cases):
         name = Cell(unit.name, anchor="browser", name=f"case-row-{index}")
-        rows.append([name, *unit_values(result, unit).values(), *[unit.group] * len(patients)])
+        rows.append([name, *unit_cells(result, unit).values(), *[unit.group] * len(patients)])
     caption, rest = f"Counts and scores of cases, the worst {title} first", "cases of details.json"
     table = table_of("cases", caption, columns, rows, help=SCORES_OF_UNITS, rest=rest)
     if not patients:
@@ -383,14 +403,14 @@ def case_section(result: ResultDocuments) -> list[Section]:
     rows = []
     for unit in result.groups:
         worst = f"case-row-{min(places[name] for name in unit.cases)}"
-        rows.append([Cell(unit.name, anchor=worst), *unit_values(result, unit).values(), len(unit.cases)])
+        rows.append([Cell(unit.name, anchor=worst), *unit_cells(result, unit).values(), len(unit.cases)])
     caption, rest = "Patients (groups); each leads to its worst case", "groups of details.json"
     columns = ["patient", *columns[1:-1], "cases"]
     groups = table_of("groups", caption, columns, rows, help=SCORES_OF_UNITS, rest=rest)
     return [Section("cases-section", "Patients and cases", (groups, table))]
 
 
-def unit_values(result: ResultDocuments, unit: Unit) -> dict[str, Value]:
+def unit_cells(result: ResultDocuments, unit: Unit) -> dict[str, Value]:
     """The scores and counts of a case or patient, by the titles of their columns."""
     values: dict[str, Value] = {title: unit.value(path) for title, path in SCORES_OF_UNITS.items() if result.has(path)}
     for title, key in COUNTS_OF_UNITS.items():
@@ -399,3 +419,85 @@ def unit_values(result: ResultDocuments, unit: Unit) -> dict[str, Value]:
             is_partial = title in ("matched", "in the reference") and not unit.submitted
             values[title] = Cell(number, f"{number} (not all submitted)", tone="warning") if is_partial else number
     return values
+
+
+# --- the page of ``compare`` ------------------------------------------------------------------------------------------
+
+
+PICTURES_UP_TO = 24  # of whole images; the others can be chosen
+
+
+def comparison_page(
+    results: Mapping[str, ResultDocuments],
+    board: Mapping[str, Any] | None,
+    nuclei: Mapping[str, NucleusTable | None],
+    scenes: Mapping[str, Mapping[str, Scene]],
+    *,
+    title: str,
+    unit: str,
+) -> Page:
+    """Make the page of ``compare``: the scores of the models, the images, and folded below whatever else is known.
+
+    results  of each model, with details.json
+    board    the content of leaderboard.json, of several models
+    nuclei   of each model, from objects.csv
+    scenes   of each model by the name of the image; may be empty
+    unit     what means are over, such as "images"
+    """
+    first = next(iter(results.values()))
+    caption = f"Mean over {unit}" if len(first.groups) > 1 else "Scores of the image"
+    table = side_by_side(caption, {name: (result, "group_mean") for name, result in results.items()})
+    answer: list[Text] = []
+    if board is None:
+        known = {"skills", "cases-section", *(("classes",) if len(first.classes) == 1 else ())}
+        alone = submission_page(ReadResult(first))
+        folded = [of_images(replace(one, folded=True)) for one in alone.sections if one.anchor not in known]
+    else:
+        verdict = verdict_sentences(board, who="model", units=unit)
+        answer = [Text((" ".join(verdict[:2]),))]
+        ranking = Section("places", "Ranking", (Text((" ".join(verdict),)), board_table(board)), folded=True)
+        folded = [ranking, *(of_images(section) for section in folded_sections(board) if section.anchor != "values")]
+    images = counted(len(first.cases), "image")
+    return Page(
+        title,
+        f"{counted(len(results), 'model')}, {images}",
+        identify_document(first.metrics if board is None else board),
+        (Section("compared", "Scores", (*answer, table)), *image_sections(results, nuclei, scenes), *folded),
+    )
+
+
+def of_images(section: Section) -> Section:
+    """Call the cases in the title of a section images."""
+    return replace(section, title=section.title.replace(" case", " image"))
+
+
+def image_sections(
+    results: Mapping[str, ResultDocuments],
+    nuclei: Mapping[str, NucleusTable | None],
+    scenes: Mapping[str, Mapping[str, Scene]],
+) -> list[Section]:
+    """Images from the worst to the best: drawn, and as a table."""
+    first = next(iter(results.values()))
+    score = main_score(first)
+    values = {name: {unit.name: unit.value(score) for unit in result.cases} for name, result in results.items()}
+
+    means: dict[str, float | None] = {}
+    for image in next(iter(values.values())):
+        known = [value for of_model in values.values() if (value := of_model[image]) is not None]
+        means[image] = float(np.mean(known)) if known else None
+    order = sorted(means, key=lambda image: badness(score, means[image], image))
+    title, is_bar = metric_title(score), not is_lower_better(score)
+    rows: list[list[Value]] = [
+        [image, *(bar_cell(of_model[image], is_bar=is_bar) for of_model in values.values())] for image in order
+    ]
+    caption = f"{title} of each image, the worst first"
+    table = table_of("images", caption, ["image", *results], rows, help={}, rest="images of details.json")
+    teams = [TeamNuclei(name, table, scenes.get(name, {})) for name, table in nuclei.items() if table is not None]
+    if not any(len(one.nuclei.case) for one in teams):
+        return [Section("image-section", "Images", (table,))]
+    lead = f"From the worst to the best {title}. A click on a nucleus shows it larger."
+    drawn = browser_of(teams, order=order, overview=max(1, PICTURES_UP_TO // len(results)))
+    return [
+        Section("image-section", "Images", (drawn,), lead),
+        Section("image-table", "Scores of each image", (table,), folded=True),
+    ]

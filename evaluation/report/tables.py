@@ -14,7 +14,7 @@ from evaluation.findings import percent, quote
 from evaluation.report.page import Cell, Column, Table, Value
 
 ROWS_UP_TO = 500  # of a table
-PATHS = ("path", "key", "column of the ranking")  # columns of what people copy, which is never cut
+UNCUT_COLUMNS = ("path", "key", "column of the ranking")  # columns of what people copy, which is never cut
 
 
 HELP: Mapping[str, str] = {  # what columns hold, by their titles
@@ -48,7 +48,7 @@ def table_of(
     note: str = "",
     sortable: bool = True,
 ) -> Table:
-    """A table of the first records; ``rest`` ("teams of leaderboard.json") is what is said to be left out.
+    """Tabulate the first records; ``rest`` ("teams of leaderboard.json") names those that are left out.
 
     columns   keys of records, which ``FIELDS`` says how to show; or titles, where records are rows
 
@@ -58,7 +58,7 @@ def table_of(
     titles, rows = list(columns), [tuple(record) for record in records[:ROWS_UP_TO]]
     if records and isinstance(records[0], Mapping):
         named = {key: key if key in help else key.replace("_", " ").replace("f1", "F1") for key in columns}
-        fields = [FIELDS.get(key) or Field(named[key]) for key in columns]
+        fields = [FIELDS.get(key) or ShownField(named[key]) for key in columns]
         titles = [field.title for field in fields]
         rows = [
             tuple(field.make(record[key]) for key, field in zip(columns, fields, strict=True))
@@ -159,7 +159,7 @@ def ends_cell(ends: tuple[float | None, float | None]) -> Cell:
 
 
 def in_percent(share: float) -> Value:
-    """A value of a column "…, %", of one decimal: a number, unless that would be rounded to all or none.
+    """Show a share in a column "…, %" with one decimal; "> 99.9" and "< 0.1" where that would say all or none.
 
     >>> in_percent(0.25), in_percent(0.9999).text
     (25.0, '> 99.9')
@@ -188,26 +188,26 @@ def show_rest(number: int, limit: int, what: str, *, before: str = "") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ShownField:
     """Says how tables show a key of a document: the title of its column, and how a cell is made of a value."""
 
     title: str
     make: Callable[[Any], Value] = in_cell
 
 
-FIELDS: Mapping[str, Field] = {
-    "ahead": Field("ahead", percent_cell),
-    "before": Field("rank before", rank_cell),
-    "change_of_first": Field("first changes", share_cell),
-    "difference": Field("difference", decimal_cell),
-    "dimension": Field("rule"),
-    "first_alone": Field("alone"),
-    "first_share": Field("part"),
-    "interval": Field("interval", ends_cell),
-    "name": Field("team"),
-    "now": Field("rank now", rank_cell),
-    "pairs_changed": Field("pairs turned", percent_cell),
-    "published": Field("rank", rank_cell),
+FIELDS: Mapping[str, ShownField] = {
+    "ahead": ShownField("ahead", percent_cell),
+    "before": ShownField("rank before", rank_cell),
+    "change_of_first": ShownField("first changes", share_cell),
+    "difference": ShownField("difference", decimal_cell),
+    "dimension": ShownField("rule"),
+    "first_alone": ShownField("alone"),
+    "first_share": ShownField("part"),
+    "interval": ShownField("interval", ends_cell),
+    "name": ShownField("team"),
+    "now": ShownField("rank now", rank_cell),
+    "pairs_changed": ShownField("pairs turned", percent_cell),
+    "published": ShownField("rank", rank_cell),
 }
 
 
@@ -219,7 +219,7 @@ HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def visible(text: str) -> str:
-    """A text in which nothing is hidden: control characters, and those that turn the direction, by their numbers.
+    """Show control characters, and those that turn the direction of writing, by their numbers.
 
     >>> visible("a\\u202eb")
     'a‹U+202E›b'
@@ -233,7 +233,7 @@ def visible(text: str) -> str:
 
 
 def isolated(text: str, before: str = "\u2068", after: str = "\u2069") -> str:
-    """A text whose words from right to left stand between marks: else they draw the numbers beside them along.
+    """Put marks around words from right to left, which else would move the numbers beside them.
 
     >>> isolated("שלום 0.5, b 0.7", "<", ">")
     '<שלום> 0.5, b 0.7'
@@ -243,13 +243,13 @@ def isolated(text: str, before: str = "\u2068", after: str = "\u2069") -> str:
 
 def name_ends(table: Table) -> tuple[int, int]:
     """Count the characters at the start and end of the names in the first column that a table does not show."""
-    if table.columns[0].title in PATHS:
+    if table.columns[0].title in UNCUT_COLUMNS:
         return 0, 0
     return common_ends([shown_cell(row[0], table.columns[0]).text for row in table.rows])
 
 
 def common_ends(names: Sequence[str], limit: int = 40) -> tuple[int, int]:
-    """How many characters all names of a column begin and end with, but for a word, if some of them are long.
+    """Count the characters that all names of a column begin and end with, if some names are long; whole words stay.
 
     >>> common_ends(["TCGA-E2-A1B5 breast 1.tif", "TCGA-E2-A1B5 breast 12.tif"], 12)
     (13, 4)

@@ -23,7 +23,7 @@ STYLES: dict[Tone, str] = {"plain": "", "good": "green", "warning": "yellow", "b
 
 
 def page_renderables(page: Page, *, rows: int = 20) -> list[RenderableType]:
-    """What rich prints, part by part. Of tables the first ``rows``; folded sections are only named."""
+    """List what rich prints of a page: of tables the first ``rows``, of folded sections the title."""
     parts: list[RenderableType] = [words(page.title, "bold")]
     if page.subtitle:
         parts.append(words(page.subtitle))

@@ -1,19 +1,24 @@
-"""metrics.json: the scores, and nothing of the reference; details.json: everything, for administrators.
+"""What programs read of a result: metrics.json, details.json and objects.csv.
 
-Strict JSON, sorted keys, six decimals, no dot in a key.
+metrics.json has the scores, and nothing of the reference; details.json has everything, for administrators. Both are
+strict JSON with sorted keys, six decimals and no dot in a key.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
 from functools import reduce
-from itertools import chain
+from itertools import chain, islice, repeat
 from operator import getitem
 from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
@@ -23,14 +28,26 @@ from evaluation.decoding.confinement import missing_here
 from evaluation.findings import Finding, render_findings
 from evaluation.metrics import metrics_of
 from evaluation.metrics.every_nucleus import coverage_curve
-from evaluation.model import CaseResult, Float64, Interval, Measure, MetricScores, UnitScores
+from evaluation.model import (
+    CaseResult,
+    Float64,
+    Int32,
+    Int64,
+    Interval,
+    MatchCounts,
+    Measure,
+    MetricScores,
+    ObjectList,
+    UnitScores,
+)
+from evaluation.model.arrays import blocks
 from evaluation.model.counts import UNDEFINED_REASONS
 from evaluation.results import __version__
 
 DECIMALS = 6
 Ranks = Mapping[tuple[str, ...], tuple[float | None, str | None]]  # a number, or None and the reason, by its path
 ABSENT: Any = object()  # the value of a field that a document does not have
-PARTS = {"f1": ("precision", "recall"), "pq": ("sq", "rq")}  # harmonic mean, product
+PARTS_OF_SCORES = {"f1": ("precision", "recall"), "pq": ("sq", "rq")}  # harmonic mean, product
 
 
 def metrics_document(
@@ -95,7 +112,7 @@ def with_parts(path: str) -> list[tuple[str, ...]]:
     """
     *family, name, aggregation = path.split(".")
     whole, mark, threshold = name.partition("_")
-    names = [name, *(f"{part}{mark}{threshold}" for part in PARTS.get(whole, ()))]
+    names = [name, *(f"{part}{mark}{threshold}" for part in PARTS_OF_SCORES.get(whole, ()))]
     return [(*family, each, aggregation) for each in names]
 
 
@@ -179,7 +196,7 @@ class PValue(float):
 def encoded(value: Any) -> Any:
     """A record as JSON holds it: the fields of a dataclass or a named tuple are keys, numbers are as in ``number``.
 
-    Fields that are ``ABSENT`` are left out, NaN becomes None, and arrays become lists.
+    Fields that are ``ABSENT`` are left out, NaN becomes None, arrays become lists, and ``class_`` the key "class".
 
     >>> encoded({"a": Interval(0.5, math.nan), "b": (1.0, "c", None)})
     {'a': {'low': 0.5, 'high': None, 'reason': None}, 'b': [1, 'c', None]}
@@ -190,7 +207,7 @@ def encoded(value: Any) -> Any:
         return value.written() if isinstance(value, PValue) else number(value)
     if is_dataclass(value):
         known = ((field.name, getattr(value, field.name)) for field in fields(value))
-        return {name: encoded(item) for name, item in known if item is not ABSENT}
+        return {name.removesuffix("_"): encoded(item) for name, item in known if item is not ABSENT}
     if isinstance(value, np.ndarray):
         return encoded(value.tolist())
     if hasattr(value, "_asdict"):
@@ -354,21 +371,21 @@ def means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:
 Key = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^.]+$")]
 LARGEST_SCORE = 9e18  # no score is larger, and whatever ranks or draws it has room for whole numbers up to 2^63
 Number = Annotated[float, Field(ge=-LARGEST_SCORE, le=LARGEST_SCORE)]
-Scores = TypeAliasType("Scores", "dict[Key, Scores | Number | None]")
-Reasons = TypeAliasType("Reasons", "dict[Key, Reasons | str]")
+ScoreTree = TypeAliasType("ScoreTree", "dict[Key, ScoreTree | Number | None]")
+ReasonTree = TypeAliasType("ReasonTree", "dict[Key, ReasonTree | str]")
 
 
 FormatVersion = Literal[1]
 (FORMAT_VERSION,) = get_args(FormatVersion)
-Table = dict[str, Any]
+JsonTable = dict[str, Any]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Part(BaseModel):
+class StrictForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
-class ChallengeIdentity(Part):
+class ChallengeIdentity(StrictForm):
     """Which rules the scores were made with: equal hashes, equal rules and cases.
 
     ``ranking_hash`` is that of [ranking] and [audit].
@@ -380,35 +397,35 @@ class ChallengeIdentity(Part):
     ranking_hash: Hash
 
 
-class Software(Part):
+class Software(StrictForm):
     version: str
     format_version: FormatVersion
 
 
-class Families(Part):
+class Families(StrictForm):
     """``<family>.<metric>.<aggregation>``; a family that the challenge does not ask for is absent."""
 
-    detection: Scores | None = None
-    classification: Scores | None = None
-    segmentation: Scores | None = None
-    panoptic: Scores | None = None
-    covered: Scores | None = None
-    overall: Scores | None = None
-    thresholds: Scores | None = None
-    curves: Scores | None = None
-    sizes: Scores | None = None
-    overlap: Scores | None = None
-    objects: Scores | None = None
-    counting: Scores | None = None
+    detection: ScoreTree | None = None
+    classification: ScoreTree | None = None
+    segmentation: ScoreTree | None = None
+    panoptic: ScoreTree | None = None
+    covered: ScoreTree | None = None
+    overall: ScoreTree | None = None
+    thresholds: ScoreTree | None = None
+    curves: ScoreTree | None = None
+    sizes: ScoreTree | None = None
+    overlap: ScoreTree | None = None
+    objects: ScoreTree | None = None
+    counting: ScoreTree | None = None
 
 
-class Leaderboard(Part):
+class Leaderboard(StrictForm):
     """The rank of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns."""
 
     position: Number | None
     sum_of_ranks: Number | None
     submissions: Annotated[int, Field(ge=0)]
-    rank: Scores
+    rank: ScoreTree
 
 
 class MetricsFile(Families):
@@ -418,8 +435,8 @@ class MetricsFile(Families):
     software: Software
     leaderboard: Leaderboard | None = None
     alternatives: dict[Key, Families] = {}
-    confidence_intervals: Scores | None = None
-    undefined: Reasons
+    confidence_intervals: ScoreTree | None = None
+    undefined: ReasonTree
 
 
 class SoftwareOfDetails(Software):
@@ -429,7 +446,7 @@ class SoftwareOfDetails(Software):
 
 
 class RulesOfDetails(ChallengeIdentity):
-    rules: Table
+    rules: JsonTable
 
 
 class Open(BaseModel):
@@ -441,7 +458,7 @@ class Open(BaseModel):
 class OfUnit(Open):
     """Of a case, a group, or all: by matching rule its counts, scores, and reasons where a score is undefined."""
 
-    rules: dict[str, Table]
+    rules: dict[str, JsonTable]
 
 
 class OfCase(OfUnit):
@@ -467,14 +484,14 @@ class BoardSoftware(Software):
     scored_with: list[str] = []
 
 
-class Column(Open):
+class ColumnForm(Open):
     path: str
     direction: Literal["ascending", "descending"]
     weight: Number
-    significance: Table | None
+    significance: JsonTable | None
 
 
-class Cell(Open):
+class CellForm(Open):
     path: str
     value: Number | None
     rank: Number | None = None
@@ -484,7 +501,7 @@ class Cell(Open):
 
 class ShownEntry(Open):
     name: str
-    columns: list[Cell]
+    columns: list[CellForm]
 
 
 class UnrankedTeam(ShownEntry):
@@ -507,13 +524,13 @@ class LeaderboardFile(Open):
 
     challenge: ChallengeIdentity | None
     software: BoardSoftware
-    ranking: Table
-    units: Table
-    columns: list[Column]
+    ranking: JsonTable
+    units: JsonTable
+    columns: list[ColumnForm]
     teams: list[RankedTeam]
     not_ranked: list[UnrankedTeam]
     shown: list[ShownEntry] = []
-    stability: Table
+    stability: JsonTable
     findings: list[str]
 
 
@@ -529,3 +546,182 @@ MODEL_OF_FILE: dict[str, type[BaseModel]] = {
     "details.json": DetailsFile,
     "leaderboard.json": LeaderboardFile,
 }
+
+
+# --- tables as CSV, and objects.csv -----------------------------------------------------------------------------------
+
+
+CELL_CHARACTERS = 200
+PLAIN_CELL = re.compile(r"\w[\w ./:#-]*")
+PLAIN_LINES = re.compile(rf"(?:\w[\w ./:#-]{{0,{CELL_CHARACTERS - 1}}}\n)*+")
+FORMULA = re.compile(r"(^|[,;|])(\s*)(?=[=+\-@＝＋－＠])")  # wide signs count, too
+
+
+def safe_cell(value: object, limit: int = CELL_CHARACTERS) -> object:
+    """A cell as it is written. Numbers stay; a text loses its control characters, and its middle if it is long.
+
+    An apostrophe goes before '=', '+', '-' or '@' at the start, or behind what separates cells elsewhere (';', '|').
+
+    >>> safe_cell("12/7"), safe_cell(-5), safe_cell("=HYPERLINK(1)"), safe_cell("a\\nb;@c")
+    ('12/7', -5, "'=HYPERLINK(1)", "a?b;'@c")
+    """
+    if not isinstance(value, str) or (len(value) <= limit and PLAIN_CELL.fullmatch(value)):
+        return value
+    text = value if len(value) <= limit else f"{value[: limit * 2 // 3]}…{value[-limit // 3 :]}"
+    text = "".join(character if character.isprintable() else "?" for character in text)
+    return FORMULA.sub(r"\1\2'", text)
+
+
+def cell_text(value: object) -> str:
+    """A safe cell as it stands in a file, between commas.
+
+    >>> cell_text(7), cell_text("a,b"), cell_text(None)
+    ('7', '"a,b"', '')
+    """
+    text = "" if value is None else str(safe_cell(value))
+    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
+
+
+def cell_texts(values: Sequence[object]) -> Sequence[str]:
+    """``cell_text`` of each; of many plain texts at once.
+
+    >>> cell_texts(["12/7", "a"]), cell_texts(["12/7", "a\\nb"]), cell_texts([7, "=1"])
+    (['12/7', 'a'], ['12/7', 'a?b'], ['7', "'=1"])
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) == len(values):
+        lines = "\n".join([*texts, ""])
+        if lines.count("\n") == len(texts) and PLAIN_LINES.fullmatch(lines):
+            return texts
+    return list(map(cell_text, values))
+
+
+def csv_table(header: Sequence[str], rows: Iterable[Iterable[object]], limit: int = CELL_CHARACTERS) -> str:
+    """A table of safe cells, with its header."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([safe_cell(cell, limit) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+# --- objects.csv ------------------------------------------------------------------------------------------------------
+
+
+OBJECT_COLUMNS = (
+    "case",
+    "group",
+    "rule",
+    "outcome",
+    "reference_id",
+    "reference_class",
+    "reference_area_px",
+    "prediction_id",
+    "prediction_class",
+    "prediction_area_px",
+)
+OBJECTS_AT_ONCE = 1 << 16
+
+
+def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
+    """The object table as CSV: one row per matched, missed and spurious nucleus, under every matching rule.
+
+    Rows: cases as in ``results``, then rules, then matched, missed and spurious nuclei; ``measures`` and shapes are the
+    last columns. Cells without a value are empty: points have no area, and what has no pixels has no IoU, Dice and
+    Hausdorff distance. Ids come from untrusted files; see ``cell_texts``.
+    """
+    shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
+    of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
+    lines = [",".join((*OBJECT_COLUMNS, *measures, *of_sides))]
+    names = np.array(["", *class_names], object)
+    for result in results:
+        texts = [side_texts(side, names) for side in (result.reference, result.prediction)]
+        for rule in result.matches:
+            for columns in object_columns(result, rule, texts, measures, shapes):
+                lines += map(",".join, zip(*columns, strict=False))
+    return "\n".join((*lines, ""))
+
+
+Cells = Iterable[str]
+Indices = Int32 | Int64  # of instances of a side
+BLANK: list[Cells] = [repeat("")]
+Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
+
+
+def side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
+    """The id, class and area of each instance of a side as texts, made once for all matching rules."""
+    are_numbers = side.source_id.dtype.kind in "iu"
+    ids, areas = side.source_id.tolist(), number_texts(side.area_px.tolist())
+    texts = number_texts(ids) if are_numbers else cell_texts(ids)
+    return [np.array(texts, object), names[side.class_id], np.array(areas, object)]
+
+
+def object_columns(
+    result: CaseResult, rule: str, texts: Sequence[Texts], measures: Sequence[str], shapes: Sequence[str]
+) -> Iterator[list[Cells]]:
+    """The columns of a case under a rule, for some rows at a time; a text that all rows have is endless."""
+    matches, counts = result.matches[rule], result.counts[rule]
+    start = ",".join(map(cell_text, (result.case.name, result.case.group, rule)))
+    sides = list(zip((result.reference, result.prediction), texts, strict=True))
+    matched = matches.reference_index, matches.prediction_index
+    missed, spurious = (others(len(side.area_px), index) for (side, _), index in zip(sides, matched, strict=True))
+    outcomes: tuple[tuple[str, tuple[Indices | None, Indices | None], int], ...] = (
+        ("matched", matched, len(matches)),
+        ("missed", (missed, None), len(missed)),
+        ("spurious", (None, spurious), len(spurious)),
+    )
+    for outcome, indices, number in outcomes:
+        for rows in blocks(number, OBJECTS_AT_ONCE):
+            chosen = [None if index is None else index[rows] for index in indices]
+            cells, of_shapes = list[Cells](), list[Cells]()
+            for (side, of_side), index in zip(sides, chosen, strict=True):
+                cells += side_columns(of_side, side, index, counts)
+                of_shapes += shape_columns(side, index, shapes)
+            values = measure_columns(counts, rows, measures) if outcome == "matched" else len(measures) * BLANK
+            yield [repeat(f"{start},{outcome}"), *cells, *values, *of_shapes]
+
+
+def others(count: int, matched: Int32) -> Int64:
+    """The indices of those of ``count`` instances that are not matched, ascending."""
+    is_matched = np.zeros(count, np.bool_)
+    is_matched[matched] = True
+    return np.flatnonzero(~is_matched)
+
+
+def side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts: MatchCounts) -> list[Cells]:
+    """Id, class and area in px of the chosen instances of a side, empty for None; points have no area."""
+    if index is None:
+        return 3 * BLANK
+    ids, classes, areas = (column[index].tolist() for column in texts)
+    are_points = not counts.outlines and not side.area_px.any()
+    return [ids, classes, repeat("") if are_points else areas]
+
+
+def measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) -> list[Cells]:
+    """The measures of some pairs, all written at once; empty cells for what was not measured."""
+    number = pairs.stop - pairs.start
+    known = [counts.measures[name][pairs] for name in measures if name in counts.measures]
+    texts = iter(number_texts(rounded_list(np.concatenate([np.empty(0), *known]))))
+    return [list(islice(texts, number)) if name in counts.measures else repeat("") for name in measures]
+
+
+def shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]) -> list[Cells]:
+    """The shapes of the chosen instances of a side, empty for None; what has no pixels has none."""
+    if index is None:
+        return len(shapes) * BLANK
+    columns: list[Cells] = []
+    for values in (side.shapes[name][index] for name in shapes if name in side.shapes):
+        known = ~np.isnan(values)
+        texts = number_texts(rounded_list(np.where(known, values, 0.0)))
+        columns.append([text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)])
+    return columns
+
+
+def number_texts(values: Sequence[float]) -> list[str]:
+    """Numbers as ``str`` writes them. orjson is faster, but writes exponents, and what is below 0.0001, otherwise.
+
+    >>> number_texts([0.25, 3.0, 1e-05])
+    ['0.25', '3.0', '1e-05']
+    """
+    text = orjson.dumps(values).decode()[1:-1]
+    return text.split(",") if text and "e" not in text and "0.0000" not in text else list(map(str, values))

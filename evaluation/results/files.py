@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-written: list[str] = []  # names of the files that this process has put in place: what one that is stopped can say
+placed_files: list[str] = []  # names of the files that this process has put in place: what one that is stopped can say
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -44,7 +44,7 @@ def write_together(folder: Path, contents: Mapping[str, str | bytes]) -> None:
                 for name, path in temporary.items():
                     path.replace(folder / name)
                     placed.append(name)
-                written.extend(placed)
+                placed_files.extend(placed)
                 placed.clear()
         except BaseException:
             for path in (*temporary.values(), *(folder / name for name in placed)):
@@ -88,7 +88,7 @@ def all_or_none(folder: Path) -> Iterator[Callable[[str, bytes], None]]:
                     with suppress(OSError):
                         path.rmdir()
                 raise
-            written.extend(names)
+            placed_files.extend(names)
 
 
 def remove_unfinished(folder: Path, names: Iterable[str]) -> None:

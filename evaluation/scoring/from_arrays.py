@@ -14,9 +14,8 @@ from evaluation.challenge import Challenge, RuleFault, is_safe_name
 from evaluation.challenge.documents import LARGEST, LONGEST_SIDE_PX, MOST_PIXELS, SMALLEST
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.instances.labels import checked_class_ids, instances_from_labels, whole_labels
 from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import empty_region
+from evaluation.instances.runs import checked_class_ids, empty_region, instances_from_labels, whole_labels
 from evaluation.matching import match_iou_above, overlap_table
 from evaluation.matching.table import compare_label_maps
 from evaluation.metrics import count_matches

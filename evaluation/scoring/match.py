@@ -105,7 +105,7 @@ def match_case(
 
 
 def part_takers(challenge: Challenge, sides: Sides) -> Bool | None:
-    """Which predictions take part in matching, bool (M,): under ``submission.duplicates`` not all; None: all do.
+    """Tell which predictions take part in matching, bool (M,); None: all do, as without ``submission.duplicates``.
 
     Two that match two different nuclei of the reference are no duplicates: by an IoU above 1/2, points by the first
     matching rule. So the radius of a rule never makes two nuclei of a nucleus and its copy.
@@ -140,7 +140,7 @@ def twins_of(challenge: Challenge, case: Case, prediction: Instances, most: int)
 
 
 def too_many_overlaps(case: Case, prediction: Instances) -> Finding:
-    """The finding for predicted nuclei of which too many lie on each other."""
+    """Make the finding about predicted nuclei of which too many lie on each other."""
     deepest = int(cover_depth(prediction.run_start, prediction.run_stop).depth.max(initial=0))
     return fault("too-many-overlaps", f"case {quote(case.name)}", nuclei=len(prediction), deepest=deepest)
 
@@ -184,7 +184,7 @@ def see_nuclei(challenge: Challenge, case: Case, prediction: Instances, nuclei: 
 
 
 def hardly_meant(cases: Sequence[SeenNuclei]) -> list[Finding]:
-    """A warning about a submission that would score nothing with any reference: no nucleus, or all in one corner."""
+    """Warn of a submission that scores nothing with any reference: it has no nucleus, or all lie in one corner."""
     nuclei, reach = sum(case.nuclei for case in cases), max((case.reach for case in cases), default=0)
     signs = (  # a wording, and the sign
         ("nothing", nuclei == 0 and len(cases) > 1),
@@ -198,7 +198,7 @@ def hardly_meant(cases: Sequence[SeenNuclei]) -> list[Finding]:
 
 
 def own_duplicates(challenge: Challenge, cases: Sequence[SeenNuclei]) -> list[Finding]:
-    """One warning about the own duplicates of a submission in all cases."""
+    """Warn once of the own duplicates that a submission has in all its cases."""
     having = [f"case {quote(case.case)}" for case in cases if case.twins]
     if not having:
         return []
@@ -235,5 +235,5 @@ def match(rule: MatchingRule, sides: Sides, takes_part: Bool | None = None) -> M
 
 
 def blame(error: TooManyPairs, to_organisers: Finding, to_participants: Finding) -> ChallengeBroken | InputFault:
-    """The refusal of a case with too many pairs: for participants, or for organisers if no submission has fewer."""
+    """Refuse a case with too many pairs; organisers are told if the reference alone has too many, else participants."""
     return ChallengeBroken(to_organisers) if error.by_reference else InputFault(to_participants)

@@ -102,7 +102,7 @@ def in_px(measure: Measure) -> str:
 
 
 def in_unit(measures: Mapping[str, Float64], measure: Measure, case: Case) -> Float64:
-    """A measure of the pairs of a case, distances in um if it says so; NaN without spacing."""
+    """Take a measure of the pairs of a case; one in um is the one in px times the spacing, NaN without spacing."""
     values = measures.get(in_px(measure), np.empty(0))
     if measure.endswith("_um"):
         return values * (np.nan if case.spacing_um is None else case.spacing_um)
@@ -151,7 +151,7 @@ def outlined_image(reference: Instances, prediction: Instances, matchings: Seque
 
 
 def pair_batches(images: Sequence[OutlinedImage], chosen: Iterable[int]) -> Iterator[list[tuple[int, slice]]]:
-    """The pairs of the chosen images, about ``OUTLINES_AT_ONCE`` at a time: small images together, large ones in parts.
+    """Yield the pairs of images, about ``OUTLINES_AT_ONCE`` at a time: small images together, large ones in parts.
 
     So small images cost no more than large ones, and what is made of a large one is never in memory as a whole.
     """
@@ -314,7 +314,7 @@ def count_together(
 
 
 def matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[float]) -> list[tuple[Matches, Matches]]:
-    """At each threshold, the most confident first: pairs with nuclei of a size; and what is left with other nuclei."""
+    """Match nuclei of a size at each threshold, the most confident first; then what is left with other nuclei."""
     sides, table = (cases.reference, cases.prediction), cases.table
     of_size = has_size(table.reference_area_px[table.reference_index], limits)
     first = match_confidence_first_iou_many(table.part(of_size), *sides, thresholds, class_aware=True)
@@ -327,7 +327,7 @@ def matches_by_size(cases: JoinedCases, limits: Range, thresholds: Sequence[floa
 
 
 def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
-    """Which prediction finds a nucleus of its class at which IoU threshold, the most confident first, bool (M, K).
+    """Tell at which IoU thresholds each prediction finds a nucleus of its class, the most confident first, bool (M, K).
 
     None does if the probability of a prediction of these cases is not known.
     """
@@ -360,7 +360,7 @@ def hits_by_confidence(cases: JoinedCases, thresholds: Sequence[float]) -> Bool:
 def keep_faults(
     counts: MatchCounts, faults: Collection[str], reference: Instances, prediction: Instances, matches: Matches
 ) -> MatchCounts:
-    """The counts of a case with the false positives of the published code. The matching rule is class-aware.
+    """Count false positives as the published code of MoNuSAC did. The matching rule is class-aware.
 
     For a class with predicted labels P, and M the numbers of its matched reference nuclei, there are ``|P| - |P & M|``
     false positives instead of ``|P| - |M|``: one more for each matched reference whose number is not a label in P. Ids
@@ -382,6 +382,6 @@ def keep_faults(
 
 
 def ids_as_numbers(instances: Instances) -> Int64:
-    """The number in each id, which may follow the name of a file, int64 (N,); -1 for an id that is none."""
+    """Read the number in each id, which may stand behind a colon (``a.mat:7``), int64 (N,); -1 where there is none."""
     ids = [str(source).rpartition(":")[2] for source in instances.source_id.tolist()]
     return np.array([int(text) if text.isdecimal() and len(text) < 19 else -1 for text in ids], np.int64)

@@ -19,8 +19,7 @@ from evaluation.matching.table import find_twins
 from evaluation.metrics.segmentation import quantile_sizes
 from evaluation.model import Annotations, Case, Instances, Int64, RasterisationReport
 from evaluation.model.arrays import distinct, expand
-from evaluation.results.csv_files import csv_table
-from evaluation.results.documents import as_json, identity
+from evaluation.results.documents import as_json, csv_table, identity
 from evaluation.results.files import write_atomically
 from evaluation.scoring.read import read_reference, read_shared_reference
 from evaluation.scoring.receive import memory_needs
@@ -80,7 +79,7 @@ def rasterise_case(
 
 
 def annotated_twice(case: Case, reference: Instances) -> list[Finding]:
-    """A warning that names pairs of nuclei that share more than half of the smaller of the two: annotators' slips."""
+    """Warn of pairs of nuclei that share more than half of the smaller of the two, which annotators drew twice."""
     first, second = find_twins(reference)
     if not len(first):
         return []
@@ -91,7 +90,7 @@ def annotated_twice(case: Case, reference: Instances) -> list[Finding]:
 
 
 def with_sizes(challenge: Challenge, folder: Path) -> Job[Challenge]:
-    """The challenge with the sizes of nuclei that ``size_quantiles`` asks for; as it is if it has them already.
+    """Add to a challenge the sizes of nuclei that ``size_quantiles`` asks for, unless it has them already.
 
     They are those of the whole reference, so no submission, missing case or part of the cases changes them.
     Raises ChallengeBroken.
@@ -184,7 +183,7 @@ def label_pages(instances: Instances) -> bytes:
 
 
 def layers_of(instances: Instances) -> Int64:
-    """The layer of each instance, int64 (N,): the first in which it overlaps no instance before it.
+    """Put each instance into a layer, int64 (N,): the first in which it overlaps no instance before it.
 
     The cost goes with the runs and with the pairs of them that overlap, not with the pixels.
     """

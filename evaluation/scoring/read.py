@@ -28,9 +28,8 @@ from evaluation.formats import (
     read_collection,
     read_collection_guarded,
 )
-from evaluation.instances.labels import instances_from_label_image
 from evaluation.instances.prepare import PreparedReference, convert_parts, prepare_reference
-from evaluation.instances.runs import empty_region, select_instances
+from evaluation.instances.runs import empty_region, instances_from_label_image, select_instances
 from evaluation.model.annotations import (
     Annotations,
     Case,
@@ -96,7 +95,7 @@ def reference_side(challenge: Challenge, folder: Path) -> Side:
         try:
             return (folder / name).open("rb")
         except OSError as error:
-            raise unreadable(name, error) from None
+            raise unreadable_file(name, error) from None
 
     classes = challenge.class_table(challenge.reference)
     names = (challenge.reference.files, challenge.reference.value("class_map") or "")
@@ -171,7 +170,7 @@ def slow_files(faults: Sequence[Finding]) -> int:
 
 
 def not_looked_at(where: str, done: int, number: int, what: str, slow: int) -> list[Finding]:
-    """A finding that files or cases were not decoded because earlier ones took too long; none if all were decoded."""
+    """Tell that files or cases were not decoded because earlier ones took too long; nothing if all were decoded."""
     if done == number:
         return []
     return [fault("too-slow", where, wording="not-looked-at", rest=number - done, number=number, what=what, slow=slow)]
@@ -346,7 +345,7 @@ def how_drawn(rules: FormatRules) -> dict[str, Any]:
 
 
 def numbered(outlines: Outlines) -> Outlines:
-    """The outlines with their place in the file, from 1, as their id: their number in masks painted one by one."""
+    """Number outlines by their place in the file, from 1, as masks that are painted one by one do."""
     return replace(outlines, source_id=np.arange(1, len(outlines) + 1).astype(object))
 
 
@@ -377,10 +376,10 @@ def is_there(folder: Path, name: str) -> bool:
     try:
         return (folder / name).is_file()
     except OSError as error:
-        raise unreadable(name, error) from None
+        raise unreadable_file(name, error) from None
 
 
-def unreadable(name: str, error: OSError) -> InputFault:
+def unreadable_file(name: str, error: OSError) -> InputFault:
     return refused("unreadable-file", quote(name), got=(error.strerror or "not readable").lower())
 
 
@@ -436,7 +435,7 @@ def shared_reference_files(challenge: Challenge, folder: Path) -> list[CaseFile]
 
 
 def in_image(parts: Sequence[Part], case: Case, rules: FormatRules) -> list[Part]:
-    """The parts with coordinates that count from the corner of the image, not of its slide."""
+    """Move parts, so that their coordinates count from the corner of the image and not of its slide."""
     if rules.coordinates == "image":
         return list(parts)
     offset = np.array(case.offset_xy)
@@ -465,7 +464,7 @@ def check_class_probabilities(parts: Sequence[Part], where: str) -> None:
 
 
 def outside_image(outside: int, nuclei: int, case: Case, where: str) -> list[Finding]:
-    """A warning about nuclei that can never be matched, for where they lie or for their size."""
+    """Warn of nuclei that can never be matched: they lie outside the image, or on none of its pixels."""
     if not outside:
         return []
     return [fault("outside-image", where, outside=outside, nuclei=nuclei, width=case.width, height=case.height)]
@@ -495,7 +494,7 @@ StoreKey = tuple[str, ...]  # rules, folder, case, state of its files
 
 
 class Store:
-    """What this process has made, pickled, by the key that tells all it depends on; ``b""`` for what was made once.
+    """Keeps what this process makes, pickled, under keys that name all it depends on; ``b""``: it was made once.
 
     It is kept when it is made for the second time, so scoring one submission costs and holds nothing more, and of many
     submissions only the first two read a reference.
@@ -506,7 +505,7 @@ class Store:
         self.size = 0
 
     def kept(self, key: StoreKey, make: Callable[[], Made]) -> Made:
-        """What ``make`` makes, or made; with "" at the end of the key it is made again each time."""
+        """Return what ``make`` makes, from the store if it is there; a key that ends with "" is never stored."""
         if content := self.pickled.get(key):
             made: Made = pickle.loads(content)
             return made
@@ -516,7 +515,7 @@ class Store:
         return made
 
     def add(self, key: StoreKey, content: bytes) -> None:
-        """Keep what was made if there is room; where there is none, what has other first two parts of a key goes."""
+        """Store what was made if there is room; if not, remove what belongs to other rules or folders first."""
         size = len(content) or MET_ONCE_BYTES
         if self.size + size > KEPT_BYTES:
             self.pickled = {other: pickled for other, pickled in self.pickled.items() if other[:2] == key[:2]}
@@ -544,7 +543,7 @@ def rules_of_references(challenge: Challenge) -> str:
 
 
 def file_states(folder: Path, files: Sequence[CaseFile]) -> str:
-    """A text that changes with every file of a reference; "" if a file may change and the text would not."""
+    """Describe the state of files by names, sizes, inodes and times; "" if one is gone or has just changed."""
     states = []
     settled_ns = time.time_ns() - SETTLED_SECONDS * 1_000_000_000
     for name, class_id in ((name, file.class_id) for file in files for name in file.names):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluation.challenge import Challenge, FormatRules
-from evaluation.decoding.content import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
+from evaluation.decoding.streams import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
 from evaluation.execution.pool import CASE_BYTES
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
@@ -23,7 +23,7 @@ ZIP_IN_ZIP = "a ZIP, which is not opened: hand in that one, or its files"
 
 
 def rejection(challenge: Challenge, findings: Iterable[Finding], inputs: Iterable[str] = ()) -> SubmissionRejected:
-    """The exception for a submission with faults. ``inputs``: names of the images that jobs had as input."""
+    """Make the exception for a submission with faults. ``inputs``: names of the images that jobs had as input."""
     names = {name for case in challenge.cases for name in (case.name, case.group)} | set(inputs)
     return SubmissionRejected(*findings).hiding(names if challenge.submission.case_names == "hidden" else ())
 
@@ -62,7 +62,7 @@ def check_links(challenge: Challenge, files: SubmissionFiles, folder: Path) -> N
 
 
 def named_by_content(finding: Finding, files: SubmissionFiles) -> Finding:
-    """A finding that nothing was found, with what the first file is if it is another tool's."""
+    """Tell that no file was found, and what the first file is if it comes from another tool."""
     if finding.code != "no-case-found" or not files.names:
         return finding
     what = ZARR_FOLDER if any(map(is_of_zarr, files.names)) else ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evaluation.aggregation import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
-from evaluation.aggregation.table import PenalisedScores
+from evaluation.aggregation.units import PenalisedScores
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.findings import Finding, did_you_mean, fault, listed
@@ -40,8 +40,14 @@ from evaluation.model.counts import (
     Units,
     UnitScores,
 )
-from evaluation.results.csv_files import objects_csv
-from evaluation.results.documents import Ranks, as_json, details_document, metrics_document, published_metrics
+from evaluation.results.documents import (
+    Ranks,
+    as_json,
+    details_document,
+    metrics_document,
+    objects_csv,
+    published_metrics,
+)
 from evaluation.results.files import write_together
 
 if TYPE_CHECKING:
@@ -216,7 +222,7 @@ def case_table(challenge: Challenge, cases: Sequence[CaseResult], rule: str, *, 
 
 
 def members_of(cases: Sequence[CaseResult]) -> dict[str, dict[str, list[int]]]:
-    """The rows of the cases in every unit, by the kind of unit and its name; strata only if there are some."""
+    """List the rows of the cases in every unit, by kind and name; there are strata only if cases.csv has some."""
     groups: dict[str, list[int]] = {}
     strata: dict[str, list[int]] = {}
     for row, result in enumerate(cases):
@@ -336,7 +342,7 @@ def confidence_intervals(
 
 
 def penalised(metric: Metric, units: Units, challenge: Challenge) -> PenalisedScores:
-    """A metric of units as it enters means over them."""
+    """Put the worst value where a unit is penalised, before means over units are taken."""
     undefined, worst = challenge.aggregation.undefined, metric.worst_of(units)
     return penalise(metric.evaluate(units), units, worst, undefined=undefined, counts_missed=metric.counts_missed)
 
@@ -399,7 +405,7 @@ def check_columns(challenge: Challenge) -> None:
 
 
 def wrong_directions(where: str, columns: Iterable[RankingColumn], better: Mapping[str, Better]) -> list[Finding]:
-    """The columns that would put the worst team first, by which direction is better at the paths of known metrics."""
+    """List ranked columns whose direction is the wrong one for their metric: they would put the worst team first."""
     expected = {"higher": "descending", "lower": "ascending"}
     return [
         fault(
@@ -417,7 +423,7 @@ def wrong_directions(where: str, columns: Iterable[RankingColumn], better: Mappi
 
 
 def better_by_name(paths: Iterable[str]) -> dict[str, Better]:
-    """Which direction is better at those paths of a table of scores that name a metric of this program.
+    """Tell which direction is better at paths of a table of scores that name a metric of this program.
 
     A path may be the bare name of a metric, in any case, with or without its unit.
 
@@ -429,7 +435,7 @@ def better_by_name(paths: Iterable[str]) -> dict[str, Better]:
 
 
 def worst_by_name(paths: Iterable[str]) -> dict[str, float]:
-    """The worst value that the metric at a path of a table of scores can have, where it is known and there is one.
+    """Return the worst value of the metric that a path of a table of scores names; None if it is unknown or unbounded.
 
     >>> worst_by_name(["f1", "kappa", "hausdorff", "price"])
     {'f1': 0.0, 'kappa': -1.0}
@@ -442,7 +448,7 @@ def worst_by_name(paths: Iterable[str]) -> dict[str, float]:
 
 
 def metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
-    """The metrics of this program that a path of a table of scores may mean; nothing for other paths."""
+    """List the metrics of this program that a path of a table of scores may name."""
     known: dict[str, list[Metric]] = {}
     for family in METRIC_FAMILIES.values():
         for metric in family:
@@ -463,7 +469,7 @@ def metrics_by_name(paths: Iterable[str]) -> dict[str, list[Metric]]:
 
 
 def is_score(metric: Metric) -> bool:
-    """Whether a number can have a minimum that teams must reach: a score in [0, 1] of which more is better."""
+    """Whether teams can be asked for a minimum of a number: it is a score in [0, 1] of which more is better."""
     return metric.better == "higher" and metric.highest == 1.0
 
 

@@ -336,7 +336,7 @@ def raise_faults(challenge: Challenge, received: receive.ReceivedSubmission, out
 
 
 def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
-    """An error if there are predicted nuclei and none lies on its image, or annotations and none is a nucleus."""
+    """Refuse a submission whose nuclei all lie outside their images, or with annotations of which none is a nucleus."""
     nuclei_seen = seen_in(outcomes)
     nuclei, outside = sum(case.nuclei for case in nuclei_seen), sum(case.outside for case in nuclei_seen)
     lost = [one for outcome in outcomes for one in outcome.warnings if one.code == "left-out"]
@@ -349,7 +349,7 @@ def everything_outside(outcomes: Sequence[CaseOutcome]) -> list[Finding]:
 
 
 def seen_in(outcomes: Sequence[CaseOutcome]) -> list[SeenNuclei]:
-    """The counted nuclei of all cases that were submitted."""
+    """Collect what was counted in the cases that were submitted."""
     return [outcome.seen for outcome in outcomes if outcome.seen is not None]
 
 
@@ -369,7 +369,7 @@ def check_references(challenge: Challenge, folder: Path, received: receive.Recei
 def suspect_size(
     challenge: Challenge, files: SubmissionFiles, case: CaseInput, faults: tuple[Finding, ...]
 ) -> tuple[Finding, ...]:
-    """Faults of a reference; if the prediction has the size that the reference has, cases.csv is named."""
+    """Advise to correct cases.csv where reference and prediction have the same other size."""
     sizes = {finding.got for finding in faults if finding.code == "wrong-shape"}
     if not sizes or case.prediction is None:
         return faults

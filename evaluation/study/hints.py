@@ -20,10 +20,9 @@ from evaluation.challenge.matching_rules import RadiusRule
 from evaluation.decoding.label_array import CLASSES_AT_MOST
 from evaluation.findings import Finding, fault, listed, percent
 from evaluation.findings.errors import InputFault
-from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import convert_parts
 from evaluation.instances.rasterise import placed_vertices
-from evaluation.instances.runs import select_instances
+from evaluation.instances.runs import instances_from_labels, select_instances
 from evaluation.matching import match_iou_above, overlap_table
 from evaluation.matching.rules import match_centroid_closest_first
 from evaluation.model import Annotations, Float64, Instances, OriginRule, Outlines, Part, Points, VerticesRule
@@ -34,7 +33,7 @@ from evaluation.scoring.score import Result
 
 Size = tuple[int, int]
 
-SIDE = "prediction"  # where hints find what they tell
+HINTED_SIDE = "prediction"  # where hints find what they tell
 IMAGES_TRIED = 4
 PIXELS_AT_MOST = 25_000_000
 NUCLEI_AT_MOST = 20_000
@@ -243,7 +242,7 @@ def what_would_match(images: Sequence[TriedImage]) -> list[Finding]:
         return []
     what = "IoU > 0.5" if radius_px is None else f"a point within {radius_px:g} px"
     got = f"{what} for {percent(now)} of the nuclei"
-    return [fault("nearly-nothing-matches", SIDE, got=got, fix=advice)]
+    return [fault("nearly-nothing-matches", HINTED_SIDE, got=got, fix=advice)]
 
 
 def what_would_fit(images: Sequence[TriedImage]) -> str:
@@ -368,7 +367,7 @@ def background_hint(images: Sequence[TriedImage]) -> list[Finding]:
         return []
     if not any(share(images, list(map(change, images))) for change in (without_largest, inverted)):
         return []  # with 0 there, nothing would match either
-    return [fault("nearly-nothing-matches", SIDE, wording="background-is-nucleus", percent=percent(least))]
+    return [fault("nearly-nothing-matches", HINTED_SIDE, wording="background-is-nucleus", percent=percent(least))]
 
 
 def without_largest(image: TriedImage) -> Instances:
@@ -392,7 +391,13 @@ def half_pixel(images: Sequence[TriedImage]) -> list[Finding]:
         if moved > now + HALF_PIXEL_GAIN:
             own, better, by = f"{now:.2f}", f"{moved:.2f}", f"{shift:+g}"
             hint = fault(
-                "nearly-nothing-matches", SIDE, wording="half-pixel-aside", now=own, moved=better, shift=by, other=other
+                "nearly-nothing-matches",
+                HINTED_SIDE,
+                wording="half-pixel-aside",
+                now=own,
+                moved=better,
+                shift=by,
+                other=other,
             )
             return [hint]
     return []
@@ -464,6 +469,6 @@ def classes_hint(result: Result) -> list[Finding]:
     kind = "are their numbers off by one?" if steps in ({1}, {-1}) else "are they in another order?"
     now, then = percent(int(np.trace(confusion)) / pairs), percent(float(right))
     hint = fault(
-        "nearly-nothing-matches", SIDE, wording="classes-mixed-up", now=now, right=then, said=said, question=kind
+        "nearly-nothing-matches", HINTED_SIDE, wording="classes-mixed-up", now=now, right=then, said=said, question=kind
     )
     return [hint]

@@ -11,27 +11,26 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import scipy
 
 from evaluation.challenge import AnyMatchingRule, Challenge
-from evaluation.challenge.matching_rules import MatchingRules, Sides
+from evaluation.challenge.matching_rules import IouAbove, MatchingRules, Sides
 from evaluation.execution.workers import Progress, run_job
 from evaluation.findings import Finding, counted, fault, percent, quote
 from evaluation.findings.errors import InputFault, WrongUsage
 from evaluation.instances import runs
 from evaluation.instances.prepare import PreparedReference, apply_ignore_region
-from evaluation.leaderboard.verdict import Document
 from evaluation.matching import overlap_table
 from evaluation.metrics.counts import overlap_measures
 from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
 from evaluation.model.arrays import concatenated
 from evaluation.results import __version__
-from evaluation.results.documents import identity, rounded
+from evaluation.results.documents import DECIMALS, encoded, identity, rounded_list
 from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.rasterise import of_every_case
 from evaluation.scoring.read import read_reference
@@ -49,9 +48,9 @@ ONE_PIXEL = ("eroded_1", "dilated_1", "shifted_1")
 TWO_PIXELS = ("eroded_2", "dilated_2", "shifted_2")
 TOLERANCES_PX = (1, 2)  # of surface Dice
 HAUSDORFF_DISTANCES = ("hausdorff_px", "hausdorff95_px")
-MEASURES = ("iou", "dice", *HAUSDORFF_DISTANCES, *(f"surface_dice_{px}px" for px in TOLERANCES_PX))
+COMPARED_MEASURES = ("iou", "dice", *HAUSDORFF_DISTANCES, *(f"surface_dice_{px}px" for px in TOLERANCES_PX))
 SIZES_PX = (0, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # where bins of the diameter begin; the last one has no end
-QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
+QUANTILES = (0.1, 0.5, 0.9)
 
 COMMON_RULES: tuple[Mapping[str, Any], ...] = (
     *({"name": f"iou_{percent}", "rule": "iou_above", "threshold": percent / 100} for percent in (50, 60, 70, 80, 90)),
@@ -136,7 +135,7 @@ def study_reference(
     """Change a reference that was read in every way, and compare it with itself."""
     count = len(reference.instances)
     instances = replace(reference.instances, source_id=np.arange(count))
-    values = np.full((count, len(PERTURBATIONS), len(MEASURES)), np.nan)
+    values = np.full((count, len(PERTURBATIONS), len(COMPARED_MEASURES)), np.nan)
     lost = np.ones((count, len(PERTURBATIONS), len(rules)), np.bool_)
     border, ignore = challenge.metrics.boundary, challenge.reference.ignore
     for index, changed in enumerate(changed_references(instances) if count else ()):
@@ -181,9 +180,9 @@ def compare_with_itself(before: Instances, after: Instances, border: BorderRule)
         wanted = {*HAUSDORFF_DISTANCES, "surface_dice"}
         ((measured,),) = measure_outlines([image], wanted, border=border, tolerances_px=[tolerance])
         measures |= {**measured, f"surface_dice_{tolerance}px": measured["surface_dice"]}
-    gone = [np.nan if name in HAUSDORFF_DISTANCES else 0.0 for name in MEASURES]
+    gone = [np.nan if name in HAUSDORFF_DISTANCES else 0.0 for name in COMPARED_MEASURES]
     values = np.tile(gone, (len(before), 1))
-    values[index] = np.stack([measures[name] for name in MEASURES], axis=1)
+    values[index] = np.stack([measures[name] for name in COMPARED_MEASURES], axis=1)
     return values
 
 
@@ -198,6 +197,67 @@ def neighbour_distances(instances: Instances) -> Float64:
 # --- all cases --------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The 10 % quantile, the median and the 90 % quantile of values, to six decimals; NaN if there are none."""
+
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Float64) -> Self:
+        """Compute the quantiles of the values that are not NaN."""
+        known = values[~np.isnan(values)]
+        return cls(*rounded_list(np.quantile(known, QUANTILES)) if len(known) else [math.nan] * len(QUANTILES))
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a change does to some nuclei.
+
+    vanished  how many have no pixel left
+    measures  by their names
+    lost      by the name of a rule: share of the nuclei with pixels left that are not paired with those; empty if none
+    """
+
+    perturbation: str
+    vanished: int
+    measures: Mapping[str, Spread]
+    lost: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRange:
+    """Diameters in px, of which ``below`` is left out; None: there is no end."""
+
+    from_: int
+    below: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """The nuclei of a class and size (None: of all), and what all changes do to them.
+
+    one_pixel_costs  the largest loss of the median IoU by a change of one pixel; NaN: not known
+    """
+
+    class_: str | None
+    size_px: SizeRange | None
+    nuclei: int
+    diameter_px: Spread
+    neighbour_px: Spread
+    one_pixel_costs: float
+    effects: Sequence[Effect]
+
+    def of_changes(self, perturbations: Iterable[str]) -> list[Effect]:
+        return [effect for effect in self.effects if effect.perturbation in perturbations]
+
+    def most_lost(self, rule: str, perturbations: Iterable[str]) -> float:
+        """Return the largest share of the nuclei that a rule loses under one of some perturbations."""
+        return max(effect.lost.get(rule, 0.0) for effect in self.of_changes(perturbations))
+
+
 def summarise_studies(
     challenge: Challenge, rules: Sequence[AnyMatchingRule], studies: Sequence[CaseStudy]
 ) -> dict[str, Any]:
@@ -210,32 +270,35 @@ def summarise_studies(
     strata = []
     for class_id, name in enumerate([None, *challenge.class_names]):
         of_class = (nuclei.class_id == class_id) | (class_id == 0)
-        strata.append({"class": name, "size_px": None, **stratum_of(nuclei, of_class, names)})
-        for index, ends in enumerate(pairwise([*SIZES_PX, None])):
+        strata.append(stratum_of(nuclei, of_class, names, name, None))
+        for index, (low, high) in enumerate(zip(SIZES_PX, (*SIZES_PX[1:], None), strict=True)):
             if (chosen := of_class & (size == index)).any():
-                size_px = dict(zip(("from", "below"), ends, strict=True))
-                strata.append({"class": name, "size_px": size_px, **stratum_of(nuclei, chosen, names)})
+                strata.append(stratum_of(nuclei, chosen, names, name, SizeRange(low, high)))
+    single = int((nuclei.area_px == 1).sum())
+    advice = Adviser(strata, rules, len(challenge.matching.rules), single)
     tried = [
         {**rule.model_dump(exclude_none=True), "words": rule.short, "is_own": index < len(challenge.matching.rules)}
         for index, rule in enumerate(rules)
     ]
-    document = {
+    return cast(dict[str, Any], encoded({
         "challenge": identity(challenge),
         "software": {"version": __version__},
         "cases": len(studies),
         "empty_cases": sum(len(study.class_id) == 0 for study in studies),
         "nuclei": len(nuclei.class_id),
-        "one_pixel_nuclei": int((nuclei.area_px == 1).sum()),
+        "one_pixel_nuclei": single,
         "perturbations": [{"name": name, "words": words} for name, words in PERTURBATIONS.items()],
         "rules": tried,
         "strata": strata,
-    }
-    return document | {"advice": [{"text": text, "is_warning": warns} for text, warns in give_advice(document)]}
+        "advice": advice.give(),
+        "advised_radius_px": advice.radius(),
+    }))  # fmt: skip
 
 
 def join_studies(studies: Sequence[CaseStudy], rules: int) -> CaseStudy:
     """Join the nuclei of all cases, case after case."""
-    values, lost = np.empty((0, len(PERTURBATIONS), len(MEASURES))), np.empty((0, len(PERTURBATIONS), rules), np.bool_)
+    values = np.empty((0, len(PERTURBATIONS), len(COMPARED_MEASURES)))
+    lost = np.empty((0, len(PERTURBATIONS), rules), np.bool_)
     return concatenated([CaseStudy(np.empty(0, np.int16), np.empty(0, np.int64), np.empty(0), values, lost), *studies])
 
 
@@ -244,46 +307,27 @@ def diameters_px(area_px: Int64) -> Float64:
     return np.asarray(np.sqrt(4 * area_px / math.pi))
 
 
-def stratum_of(nuclei: CaseStudy, chosen: Bool, rules: Sequence[str]) -> dict[str, Any]:
-    """Summarise what all changes do to the chosen nuclei.
-
-    vanished  how many have no pixel left
-    lost      by the name of a rule: share of the nuclei with pixels left that are not paired with those; empty if none
-    """
+def stratum_of(
+    nuclei: CaseStudy, chosen: Bool, rules: Sequence[str], class_name: str | None, size_px: SizeRange | None
+) -> Stratum:
+    """Summarise what all changes do to the chosen nuclei."""
     effects, values = [], nuclei.values[chosen]
     for index, name in enumerate(PERTURBATIONS):
-        vanished = np.isnan(values[:, index, MEASURES.index("hausdorff_px")])
+        vanished = np.isnan(values[:, index, COMPARED_MEASURES.index("hausdorff_px")])
         lost = nuclei.lost[chosen, index][~vanished]
-        shares = map(rounded, lost.mean(axis=0).tolist()) if len(lost) else ()
-        effects.append(
-            {
-                "perturbation": name,
-                "vanished": int(vanished.sum()),
-                "measures": {measure: spread_of(values[:, index, place]) for place, measure in enumerate(MEASURES)},
-                "lost": dict(zip(rules, shares, strict=bool(len(lost)))),
-            }
-        )
-    costs = [1 - low for low in medians(effects, "iou", ONE_PIXEL)]
-    return {
-        "nuclei": int(chosen.sum()),
-        "diameter_px": spread_of(diameters_px(nuclei.area_px[chosen])),
-        "neighbour_px": spread_of(nuclei.neighbour_px[chosen]),
-        "one_pixel_costs": rounded(max(costs, default=None)),
-        "effects": effects,
-    }
-
-
-def spread_of(values: Float64) -> dict[str, float | None]:
-    """Compute the 10 % quantile, the median and the 90 % quantile. NaN are left out; of none the quantiles are None."""
-    known = values[~np.isnan(values)]
-    quantiles = np.quantile(known, list(QUANTILES.values())).tolist() if len(known) else [None] * len(QUANTILES)
-    return dict(zip(QUANTILES, map(rounded, quantiles), strict=True))
-
-
-def medians(effects: Sequence[Document], measure: str, perturbations: Iterable[str]) -> list[float]:
-    """List the medians of a measure under some perturbations, as far as they are defined."""
-    values = [effect["measures"][measure]["median"] for effect in effects if effect["perturbation"] in perturbations]
-    return [median for median in values if median is not None]
+        spreads = {measure: Spread.of(values[:, index, place]) for place, measure in enumerate(COMPARED_MEASURES)}
+        shares = rounded_list(lost.mean(axis=0)) if len(lost) else ()
+        effects.append(Effect(name, int(vanished.sum()), spreads, dict(zip(rules, shares, strict=bool(len(lost))))))
+    costs = [1 - effect.measures["iou"].median for effect in effects if effect.perturbation in ONE_PIXEL]
+    return Stratum(
+        class_name,
+        size_px,
+        int(chosen.sum()),
+        Spread.of(diameters_px(nuclei.area_px[chosen])),
+        Spread.of(nuclei.neighbour_px[chosen]),
+        round(max(costs), DECIMALS),
+        effects,
+    )
 
 
 # --- advice -----------------------------------------------------------------------------------------------------------
@@ -298,12 +342,16 @@ FEW_NUCLEI = 20  # fewer nuclei of a class decide nothing
 LEAST_RADIUS_PX = 3  # more than the two pixels of a shift
 NAMES_UP_TO = 8
 
-Advice = tuple[str, bool]  # a sentence or two, and whether something should be done
+
+class Advice(NamedTuple):
+    """A sentence or two, and whether something should be done."""
+
+    text: str
+    is_warning: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What advice looks at, from the content of sensitivity.json.
+class Adviser:
+    """Says what the numbers mean to an organiser.
 
     everything  the stratum of all nuclei
     classes     the strata of the classes that have nuclei
@@ -311,160 +359,125 @@ class Judged:
     safe        thresholds of IoU by which one pixel loses nearly no nucleus
     """
 
-    document: Document
-    everything: Document
-    classes: Sequence[Document]
-    decisive: Document
-    safe: Sequence[float]
+    def __init__(self, strata: Sequence[Stratum], rules: Sequence[AnyMatchingRule], own: int, single: int) -> None:
+        """``own``: how many rules, from the first, are the challenge's; ``single``: nuclei of a single pixel."""
+        self.everything, *others = strata
+        self.own, self.others, self.single = rules[0] if own else None, rules[1 if own else 0 :], single
+        self.classes = [stratum for stratum in others if stratum.size_px is None and stratum.nuclei]
+        self.with_enough = [stratum for stratum in self.classes if stratum.nuclei >= FEW_NUCLEI]
+        self.decisive = max(self.with_enough, key=attrgetter("one_pixel_costs"), default=self.everything)
+        self.safe = [
+            rule.threshold
+            for rule in rules
+            if isinstance(rule, IouAbove) and self.everything.most_lost(rule.name, ONE_PIXEL) <= BREAKS
+        ]
+
+    def give(self) -> list[Advice]:
+        """Say what the numbers mean, the most important first."""
+        if not self.everything.nuclei:
+            return [Advice("The reference has no nuclei, so there is nothing to advise.", True)]
+        return [
+            self.on_size(),
+            *self.on_rules(),
+            *self.on_classes(),
+            self.on_resolution(),
+            *self.on_small_nuclei(),
+            *self.on_rare_classes(),
+        ]
+
+    def radius(self) -> int | None:
+        """Advise the radius, px, by which nuclei of this size should be matched: the one that ``on_size`` names.
+
+        None if IoU suits them, or for few nuclei.
+        """
+        cost = self.decisive.one_pixel_costs
+        is_costly = cost >= CHEAP and (cost >= COSTLY_IOU or not self.safe)
+        return self.radius_px if is_costly and self.decisive.class_ is not None else None
 
     @property
     def radius_px(self) -> int:
         """Half the diameter, or half the distance that nine tenths of the nuclei keep from the next, rounded down."""
-        limits = (self.decisive["diameter_px"]["median"], self.everything["neighbour_px"]["low"])
-        return max(LEAST_RADIUS_PX, int(min(limit for limit in limits if limit is not None) / 2))
+        limits = self.decisive.diameter_px.median, self.everything.neighbour_px.low
+        return max(LEAST_RADIUS_PX, int(np.nanmin(limits) / 2))
+
+    def on_size(self) -> Advice:
+        """Say what a pixel costs the nuclei that it costs most, how to match them, and how to score their outlines."""
+        decisive, own, safe = self.decisive, self.own, self.safe
+        cost, diameter = decisive.one_pixel_costs, decisive.diameter_px.median
+        start = f"At this size ({diameter:.0f} px across)"
+        if len(self.classes) > 1 and decisive.class_ is not None:
+            nuclei = counted(decisive.nuclei, "nucleus", "nuclei")
+            start = f"At the size of {quote(decisive.class_)} ({nuclei}, {diameter:.0f} px across)"
+        start = f"{start} a one-pixel difference costs {cost:.2f} of IoU"
+        if cost < CHEAP:
+            return Advice(f"{start}: IoU can match and score.", False)
+        how = f"centroid within {self.radius_px} px"
+        if isinstance(own, IouAbove) and own.threshold >= 0.5 and own.threshold in safe:
+            how = f"{own.short} and by {how}"  # by the former no nucleus has two partners
+        if cost < COSTLY_IOU and safe:
+            how = f"IoU with a threshold of at most {max(safe):g}"
+        outlines = "report Hausdorff distances"
+        if (tolerance := advised_tolerance(decisive)) is not None:
+            outlines = f"report surface Dice at {tolerance} px"
+        elif WIDEST * diameter < 1:
+            outlines = "do not rank by outlines, since a tolerance of a pixel forgives nearly all"
+        return Advice(f"{start}: match by {how}, {outlines}.", cost >= COSTLY_IOU)
+
+    def on_rules(self) -> Iterator[Advice]:
+        """Say how many nuclei the first rule of the challenge loses, and which other rules lose too many."""
+        if self.own is not None:
+            one, two = (self.everything.most_lost(self.own.name, changes) for changes in (ONE_PIXEL, TWO_PIXELS))
+            text = f"Your matching rule ({self.own.short}) loses {percent(one, 1)} of the nuclei for one pixel"
+            yield Advice(f"{text}, {percent(two, 1)} for two{': it breaks' * (one > BREAKS)}.", one > BREAKS)
+        broken = []
+        for changes in (ONE_PIXEL, TWO_PIXELS):
+            lost = sorted((-self.everything.most_lost(rule.name, changes), rule.short) for rule in self.others)
+            worst = [f"{words} ({percent(-share, 1)})" for share, words in lost if -share > BREAKS]
+            broken.append(first_names(worst) or "none")
+        yield Advice(f"Of other rules these break for one pixel: {broken[0]}. For two: {broken[1]}.", False)
+
+    def on_classes(self) -> Iterator[Advice]:
+        """Warn if a pixel costs some classes much more than others."""
+        least = min(self.with_enough, key=attrgetter("one_pixel_costs"), default=self.decisive)
+        if self.decisive.one_pixel_costs - least.one_pixel_costs >= UNEQUAL:
+            pair = (self.decisive, least)
+            costs = (f"{quote(str(stratum.class_))} {stratum.one_pixel_costs:.2f}" for stratum in pair)
+            text = "a mean of IoU or PQ over classes compares sizes, so report them class by class."
+            yield Advice(f"One pixel costs {' of IoU and '.join(costs)}: {text}", True)
+
+    def on_resolution(self) -> Advice:
+        """Say what half the resolution costs."""
+        (halved,) = self.decisive.of_changes(("halved",))
+        cost = 1 - halved.measures["iou"].median
+        text = f"Half the resolution costs {cost:.2f} of IoU"
+        is_much = cost >= CHEAP
+        return Advice(f"{text}{': annotate and score at full resolution' * is_much}.", is_much)
+
+    def on_small_nuclei(self) -> Iterator[Advice]:
+        """Warn of nuclei that vanish if they are drawn a pixel smaller."""
+        (eroded,) = self.everything.of_changes(("eroded_1",))
+        if eroded.vanished:
+            which = f" ({self.single:,} of them a single pixel)" * (self.single > 0)
+            nuclei = counted(self.everything.nuclei, "nucleus", "nuclei")
+            text = f"Eroding by a pixel removes {eroded.vanished:,} of {nuclei}{which}"
+            hint = "look whether they are slips; instances.csv of 'evaluation rasterise' has all areas"
+            yield Advice(f"{text}: {hint}.", True)
+
+    def on_rare_classes(self) -> Iterator[Advice]:
+        """Name the classes that are too rare to say anything about."""
+        rare = [stratum for stratum in self.classes if stratum.nuclei < FEW_NUCLEI]
+        if rare:
+            names = [f"{quote(str(stratum.class_))} ({stratum.nuclei})" for stratum in rare]
+            yield Advice(f"Too few nuclei to say much about {first_names(names)}.", False)
 
 
-def judge_strata(document: Document) -> Judged:
-    everything, *others = document["strata"]
-    classes = [stratum for stratum in others if stratum["size_px"] is None and stratum["nuclei"]]
-    decisive = max(filter(has_enough, classes), key=cost_of, default=everything)
-    safe = [
-        rule["threshold"]
-        for rule in document["rules"]
-        if rule["rule"] == "iou_above" and most_lost(everything, rule["name"], ONE_PIXEL) <= BREAKS
-    ]
-    return Judged(document, everything, classes, decisive, safe)
-
-
-def has_enough(stratum: Document) -> bool:
-    return bool(stratum["nuclei"] >= FEW_NUCLEI)
-
-
-def give_advice(document: Document) -> list[Advice]:
-    """Say what the numbers mean to an organiser, the most important first."""
-    if document["nuclei"] == 0:
-        return [("The reference has no nuclei, so there is nothing to advise.", True)]
-    judged = judge_strata(document)
-    return [
-        advise_on_size(judged),
-        *advise_on_rules(judged),
-        *advise_on_classes(judged),
-        advise_on_resolution(judged),
-        *advise_on_small_nuclei(judged),
-        *advise_on_rare_classes(judged),
-    ]
-
-
-def advised_radius(document: Document) -> int | None:
-    """Advise the radius, px, by which nuclei of this size should be matched; None if IoU suits them, or for few nuclei.
-
-    It is the radius that ``advise_on_size`` names.
-    """
-    if document["nuclei"] == 0:
-        return None
-    judged = judge_strata(document)
-    cost = cost_of(judged.decisive)
-    is_costly = cost >= CHEAP and (cost >= COSTLY_IOU or not judged.safe)
-    return judged.radius_px if is_costly and judged.decisive["class"] is not None else None
-
-
-def cost_of(stratum: Document) -> float:
-    """Return how much IoU a pixel costs the nuclei of a stratum."""
-    return float(stratum["one_pixel_costs"] or 0)
-
-
-def effects_of(stratum: Document, perturbations: Iterable[str]) -> list[Document]:
-    return [effect for effect in stratum["effects"] if effect["perturbation"] in perturbations]
-
-
-def most_lost(stratum: Document, rule: str, perturbations: Iterable[str]) -> float:
-    """Return the largest share of the nuclei that a rule loses under one of some perturbations."""
-    return float(max(effect["lost"].get(rule, 0) for effect in effects_of(stratum, perturbations)))
-
-
-def advise_on_size(judged: Judged) -> Advice:
-    """Say what a pixel costs the nuclei that it costs most, how to match them, and how to score their outlines."""
-    decisive, first, safe = judged.decisive, judged.document["rules"][0], judged.safe
-    cost, diameter = cost_of(decisive), decisive["diameter_px"]["median"]
-    start = f"At this size ({diameter:.0f} px across)"
-    if len(judged.classes) > 1 and decisive["class"] is not None:
-        nuclei = counted(decisive["nuclei"], "nucleus", "nuclei")
-        start = f"At the size of {quote(decisive['class'])} ({nuclei}, {diameter:.0f} px across)"
-    start = f"{start} a one-pixel difference costs {cost:.2f} of IoU"
-    if cost < CHEAP:
-        return f"{start}: IoU can match and score.", False
-    how = f"centroid within {judged.radius_px} px"
-    if first["is_own"] and first["rule"] == "iou_above" and first["threshold"] >= 0.5 and first["threshold"] in safe:
-        how = f"{first['words']} and by {how}"  # by the former no nucleus has two partners
-    if cost < COSTLY_IOU and safe:
-        how = f"IoU with a threshold of at most {max(safe):g}"
-    outlines = "report Hausdorff distances"
-    if (tolerance := advised_tolerance(decisive)) is not None:
-        outlines = f"report surface Dice at {tolerance} px"
-    elif WIDEST * diameter < 1:
-        outlines = "do not rank by outlines, since a tolerance of a pixel forgives nearly all"
-    return f"{start}: match by {how}, {outlines}.", cost >= COSTLY_IOU
-
-
-def advised_tolerance(stratum: Document) -> int | None:
+def advised_tolerance(stratum: Stratum) -> int | None:
     """Choose the tolerance of surface Dice, px: the widest that forgives a pixel, but not an eighth of the diameter."""
     for tolerance in (2, 1):
-        lowest = [effect["measures"][f"surface_dice_{tolerance}px"]["low"] for effect in effects_of(stratum, ONE_PIXEL)]
-        if tolerance <= WIDEST * stratum["diameter_px"]["median"] and min(lowest) >= FORGIVEN:
+        lowest = [effect.measures[f"surface_dice_{tolerance}px"].low for effect in stratum.of_changes(ONE_PIXEL)]
+        if tolerance <= WIDEST * stratum.diameter_px.median and min(lowest) >= FORGIVEN:
             return tolerance
     return None
-
-
-def advise_on_rules(judged: Judged) -> Iterator[Advice]:
-    """Say how many nuclei the first rule of the challenge loses, and which other rules lose too many."""
-    everything, (first, *others) = judged.everything, judged.document["rules"]
-    if first["is_own"]:
-        one, two = (most_lost(everything, first["name"], names) for names in (ONE_PIXEL, TWO_PIXELS))
-        text = f"Your matching rule ({first['words']}) loses {percent(one, 1)} of the nuclei for one pixel"
-        yield f"{text}, {percent(two, 1)} for two{': it breaks' * (one > BREAKS)}.", one > BREAKS
-    else:
-        others = [first, *others]
-    broken = []
-    for perturbations in (ONE_PIXEL, TWO_PIXELS):
-        lost = [(-most_lost(everything, rule["name"], perturbations), rule["words"]) for rule in others]
-        worst = [f"{words} ({percent(-share, 1)})" for share, words in sorted(lost) if -share > BREAKS]
-        broken.append(first_names(worst) or "none")
-    yield f"Of other rules these break for one pixel: {broken[0]}. For two: {broken[1]}.", False
-
-
-def advise_on_classes(judged: Judged) -> Iterator[Advice]:
-    """Warn if a pixel costs some classes much more than others."""
-    least = min(filter(has_enough, judged.classes), key=cost_of, default=judged.decisive)
-    if cost_of(judged.decisive) - cost_of(least) >= UNEQUAL:
-        costs = (f"{quote(stratum['class'])} {cost_of(stratum):.2f}" for stratum in (judged.decisive, least))
-        text = "a mean of IoU or PQ over classes compares sizes, so report them class by class."
-        yield f"One pixel costs {' of IoU and '.join(costs)}: {text}", True
-
-
-def advise_on_resolution(judged: Judged) -> Advice:
-    """Say what half the resolution costs."""
-    cost = max((1 - median for median in medians(judged.decisive["effects"], "iou", ("halved",))), default=0.0)
-    text = f"Half the resolution costs {cost:.2f} of IoU"
-    return f"{text}{': annotate and score at full resolution' * (cost >= CHEAP)}.", cost >= CHEAP
-
-
-def advise_on_small_nuclei(judged: Judged) -> Iterator[Advice]:
-    """Warn of nuclei that vanish if they are drawn a pixel smaller."""
-    (eroded,) = effects_of(judged.everything, ("eroded_1",))
-    if eroded["vanished"]:
-        single = judged.document["one_pixel_nuclei"]
-        which = f" ({single:,} of them a single pixel)" * (single > 0)
-        nuclei = counted(judged.everything["nuclei"], "nucleus", "nuclei")
-        text = f"Eroding by a pixel removes {eroded['vanished']:,} of {nuclei}{which}"
-        yield f"{text}: look whether they are slips; instances.csv of 'evaluation rasterise' has all areas.", True
-
-
-def advise_on_rare_classes(judged: Judged) -> Iterator[Advice]:
-    """Name the classes that are too rare to say anything about."""
-    rare = [stratum for stratum in judged.classes if not has_enough(stratum)]
-    if rare:
-        names = [f"{quote(stratum['class'])} ({stratum['nuclei']})" for stratum in rare]
-        yield f"Too few nuclei to say much about {first_names(names)}.", False
 
 
 def first_names(words: Sequence[str]) -> str:

@@ -21,8 +21,8 @@ from evaluation.challenge import Challenge
 from evaluation.findings import fault, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.instances import runs
-from evaluation.instances.labels import instances_from_labels
 from evaluation.instances.prepare import PreparedReference
+from evaluation.instances.runs import instances_from_labels
 from evaluation.leaderboard import ranked_table, team_scores
 from evaluation.leaderboard.matched_nuclei import Alike, MatchedOutlines, compare_outlines
 from evaluation.leaderboard.rules import against_tricks, gameable_ranking, load_ranked, ranking_of
@@ -368,7 +368,7 @@ TRICKS: tuple[Trick, ...] = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field:
+class Competition:
     """The cases and references of a challenge in memory, and the predictions of all teams.
 
     references   of each case, with what is not scored
@@ -429,7 +429,7 @@ class Played:
 
 
 def play_all(
-    field: Field, counted: Challenge, rankings: Sequence[Challenge], tricks: Sequence[Trick] = TRICKS
+    field: Competition, counted: Challenge, rankings: Sequence[Challenge], tricks: Sequence[Trick] = TRICKS
 ) -> list[Played]:
     """Play every trick on every team, and score each under every ranking.
 
@@ -437,8 +437,8 @@ def play_all(
              rule it is known whether a submission became worse
     """
     judged: dict[tuple[str, str], Float64] = {}
-    played = [Played(asked_for(ranking, paths_read(ranking)), {}, judged) for ranking in rankings]
-    judge = asked_for(counted, JUDGED)
+    played = [Played(reduced_to(ranking, paths_read(ranking)), {}, judged) for ranking in rankings]
+    judge = reduced_to(counted, JUDGED)
     for team, original in sorted(field.teams.items()):
         cases = field.trick_cases(team, len(counted.classes))
         for name, predictions in [("", original), *((trick.name, trick.apply(cases)) for trick in tricks)]:
@@ -450,14 +450,14 @@ def play_all(
     return played
 
 
-def count_predictions(challenge: Challenge, field: Field, predictions: Predictions) -> list[CaseResult]:
+def count_predictions(challenge: Challenge, field: Competition, predictions: Predictions) -> list[CaseResult]:
     """Match and measure one submission under all rules of a challenge that has the cases of the field."""
     challenge = with_sizes_of(challenge, [reference.instances.areas_px() for reference in field.references])
     sides = zip(field.cases, field.references, predictions, strict=True)
     return measure_cases(challenge, [match_case(challenge, *of_case) for of_case in sides])
 
 
-def asked_for(challenge: Challenge, paths: Sequence[str]) -> Challenge:
+def reduced_to(challenge: Challenge, paths: Sequence[str]) -> Challenge:
     """Reduce a challenge to the scores at some paths of metrics.json, so that no other is computed."""
     parts = [path.split(".")[2 if path.startswith("alternatives.") else 0 : -1] for path in paths]
     families = tuple(dict.fromkeys(".".join(keys) for keys in parts))
@@ -560,7 +560,7 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
 
 def read_field(
     folder: Path, challenge: Challenge, submissions: Mapping[str, Path]
-) -> tuple[Field, Alike, dict[str, str]]:
+) -> tuple[Competition, Alike, dict[str, str]]:
     """Read the nuclei of all teams. Return them, which teams share their errors, and why teams were rejected, by name.
 
     Raises ChallengeBroken.
@@ -582,7 +582,7 @@ def read_field(
         outlines[name] = outlines_of_cases([case.matched for case in read])
     areas = [case.instances.areas_px() for case in references]
     alike = compare_outlines(np.concatenate([np.empty(0), *areas]), outlines)
-    return Field(tuple(cases), tuple(references), teams), alike, left_out
+    return Competition(tuple(cases), tuple(references), teams), alike, left_out
 
 
 def outlines_of_cases(cases: Sequence[MatchedCase]) -> MatchedOutlines:
@@ -599,8 +599,8 @@ def outlines_of_cases(cases: Sequence[MatchedCase]) -> MatchedOutlines:
     return MatchedOutlines(np.concatenate(areas), np.concatenate(ious))
 
 
-def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> Played:
-    return play_all(field, asked_for(challenge, (*JUDGED, *paths_read(challenge))), [challenge], tricks)[0]
+def play_ranking(field: Competition, challenge: Challenge, tricks: Sequence[Trick]) -> Played:
+    return play_all(field, reduced_to(challenge, (*JUDGED, *paths_read(challenge))), [challenge], tricks)[0]
 
 
 def team_entries(played: Played, alike: Alike) -> list[dict[str, Any]]:

@@ -23,8 +23,7 @@ from evaluation.model import Bool, Float64, Int64
 from evaluation.model.arrays import blocks
 from evaluation.ranking.stability import find_first, unranked_last
 from evaluation.results import __version__
-from evaluation.results.csv_files import csv_table
-from evaluation.results.documents import encoded, number
+from evaluation.results.documents import csv_table, encoded, number
 
 VARIANTS_AT_ONCE = 4096
 

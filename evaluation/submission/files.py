@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from evaluation.challenge import LimitRules
-from evaluation.decoding.content import foreign_file
-from evaluation.decoding.streams import Damaged
+from evaluation.decoding.streams import Damaged, foreign_file
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage, refused
 
@@ -73,10 +72,10 @@ class FolderFiles(SubmissionFiles):
     def open(self, name: str) -> BinaryIO:
         try:
             path = self.locate(name)
-            check_bytes(name, path.stat().st_size, self.limits)
+            check_file_bytes(name, path.stat().st_size, self.limits)
             return path.open("rb")
         except OSError as error:
-            raise InputFault(unreadable(name, why_unreadable(error))) from None
+            raise InputFault(damaged_file(name, why_unreadable(error))) from None
         except RuntimeError:  # a link that leads to itself
             raise InputFault(unsafe(name, "a link that leads nowhere")) from None
 
@@ -117,7 +116,7 @@ class FolderFiles(SubmissionFiles):
                     elif entry.is_file(follow_symlinks=False) or self.may_follow(name, faults):
                         yield name
             except OSError as error:
-                faults.add(unreadable(prefix or ".", why_unreadable(error)))
+                faults.add(damaged_file(prefix or ".", why_unreadable(error)))
 
     def may_follow(self, name: str, faults: Faults) -> bool:
         """Whether a link leads to a file inside the folder; what does not is a fault."""
@@ -203,7 +202,7 @@ def checked_names(names: Iterable[str], faults: Faults, limits: LimitRules) -> t
     return tuple(sorted(safe))
 
 
-def check_bytes(name: str, size: int, limits: LimitRules) -> None:
+def check_file_bytes(name: str, size: int, limits: LimitRules) -> None:
     """Raise InputFault for a file that is larger than one may be."""
     if size > limits.bytes_per_file:
         most = limits.bytes_per_file
@@ -240,7 +239,7 @@ def unsafe(name: str, why: str) -> Finding:
     return fault("unsafe-path", quote(name), wording="backslash" if "backslash" in why else "", got=why)
 
 
-def unreadable(name: str, why: str) -> Finding:
+def damaged_file(name: str, why: str) -> Finding:
     return fault("unreadable-file", quote(name), wording="damaged-in-submission", got=why)
 
 
@@ -335,7 +334,7 @@ class ZipFiles(SubmissionFiles):
         self.limits = limits
         faults = Faults()
         members: dict[str, Member] = {}
-        for member in list_members(self.path, limits):
+        for member in list_zip_members(self.path, limits):
             if not member.name:
                 faults.add(unsafe("", "a member without a name"))
                 continue
@@ -355,7 +354,7 @@ class ZipFiles(SubmissionFiles):
 
     def open(self, name: str) -> BinaryIO:
         member = self.members[name]
-        check_bytes(name, member.size, self.limits)
+        check_file_bytes(name, member.size, self.limits)
         if problem := why_not_opened(member, self.limits):
             raise InputFault(problem)
         content: IO[bytes] = io.BytesIO() if member.size <= IN_MEMORY_BYTES else tempfile.TemporaryFile()  # noqa: SIM115
@@ -364,9 +363,9 @@ class ZipFiles(SubmissionFiles):
                 copy_checked(unpack(archive, member), member, content)
             content.seek(0)
         except (Damaged, zlib.error, EOFError):
-            raise InputFault(unreadable(name, "damaged inside the ZIP file")) from None
+            raise InputFault(damaged_file(name, "damaged inside the ZIP file")) from None
         except OSError as error:
-            raise InputFault(unreadable(name, why_unreadable(error))) from None
+            raise InputFault(damaged_file(name, why_unreadable(error))) from None
         return cast(BinaryIO, content)
 
 
@@ -398,9 +397,9 @@ def open_submission(path: Path, limits: LimitRules) -> SubmissionFiles:
 def why_not_opened(member: Member, limits: LimitRules) -> Finding | None:
     """Why a member is not unpacked, whatever its size; None if it is."""
     if member.is_encrypted:
-        return unreadable(member.name, "encrypted with a password")
+        return damaged_file(member.name, "encrypted with a password")
     if member.method not in (STORED, DEFLATED):
-        return unreadable(member.name, f"compressed with method {member.method}, not with deflate (8)")
+        return damaged_file(member.name, f"compressed with method {member.method}, not with deflate (8)")
     if member.size > limits.archive_ratio * member.packed_bytes:
         size, packed, ratio = member.size, member.packed_bytes, limits.archive_ratio
         return fault("too-compressed", quote(member.name), unpacked_bytes=size, packed_bytes=packed, ratio=ratio)
@@ -462,11 +461,11 @@ def inflate(packed: Iterator[bytes]) -> Iterator[bytes]:
 # --- the list of members ----------------------------------------------------------------------------------------------
 
 
-def list_members(path: Path, limits: LimitRules) -> list[Member]:
+def list_zip_members(path: Path, limits: LimitRules) -> list[Member]:
     """All members of a ZIP file, with folders and files of operating systems. Raises SubmissionRejected, WrongUsage."""
     try:
         with path.open("rb") as stream:
-            start, stop, prefix_bytes = find_list(stream)
+            start, stop, prefix_bytes = find_directory(stream)
             list_bytes, limit = stop - start, limits.files_per_submission
             if list_bytes > max(SMALL_LIST_BYTES, LIST_BYTES_PER_FILE * limit):
                 wording = "too-long-list-of-members"
@@ -484,7 +483,7 @@ def list_members(path: Path, limits: LimitRules) -> list[Member]:
     return members
 
 
-def find_list(stream: BinaryIO) -> tuple[int, int, int]:
+def find_directory(stream: BinaryIO) -> tuple[int, int, int]:
     """Where the list of members starts and stops, and how many bytes stand before the ZIP file proper."""
     file_bytes = stream.seek(0, 2)
     tail_start = max(0, file_bytes - END.size - COMMENT_BYTES)

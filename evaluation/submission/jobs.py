@@ -22,7 +22,7 @@ from evaluation.submission.by_pattern import composed, missing_case, wrapping_fo
 from evaluation.submission.files import CaseFile, Layout, SubmissionFiles, what_is_unsafe
 
 JOBS_FILE = "predictions.json"
-IMAGE_SUFFIXES = (".mha", ".tif", ".tiff")
+JOB_SUFFIXES = (".mha", ".tif", ".tiff")
 SUCCEEDED = "Succeeded"
 
 
@@ -93,7 +93,7 @@ class JobReader:
         self.names = frozenset(names)
         self.images: dict[str, list[str]] = {}
         for name in names:
-            if name.lower().endswith(IMAGE_SUFFIXES):
+            if name.lower().endswith(JOB_SUFFIXES):
                 self.images.setdefault(name.rpartition("/")[0], []).append(name)
         self.cases = {composed(challenge.submission.key_of(case)): case for case in challenge.cases}
         self.classes = classes_by_slug(challenge)

@@ -24,7 +24,7 @@ from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, begin_annotations, read_annotations, read_collection
 from evaluation.formats.format import image_bytes
-from evaluation.instances.labels import instances_from_label_image
+from evaluation.instances.runs import instances_from_label_image
 from evaluation.model import Annotations, Case, ClassTable, Collection, LabelImage, LabelRuns
 
 RULES = {"vertices": "exact", "vanished": "drop", "origin": "pixel_centre", "units": "px"}  # of formats that have them
