@@ -184,13 +184,13 @@ TIGHT = MemoryLeft(MAIN_BYTES + 2 * (WORKER_BYTES + BYTES_AT_ONCE))
 
 
 @pytest.mark.parametrize("asked, needs, memory, processors, number, is_in_process", [
-    *((None, [GB] * 20, memory, 8, number, not can_fork()) for memory, number in (
+    *((None, [GB] * 20, memory, 8, number, None) for memory, number in (
         (MemoryLeft(), 8), (ROOM[8], 8), (ROOM[3], 3))),  # as many as processors and memory allow
     (None, [GB] * 20, MemoryLeft(GB), 8, 1, False),
     (None, [40 * MB] * 20, TIGHT, 8, 2, True),  # small cases count by what a worker takes at a time
     (None, [CASE_BYTES] * 2, MemoryLeft(), 2, 2, True),  # the main process begins with a small set
     (None, [CASE_BYTES], MemoryLeft(), 2, 1, True),
-    (None, [LONG] * 2, MemoryLeft(), 2, 2, not can_fork()),  # what surely takes long is shared at once
+    (None, [LONG] * 2, MemoryLeft(), 2, 2, None),  # what surely takes long is shared at once
     (6, [GB] * 20, MemoryLeft(GB), 2, 6, False),  # who asks gets it
     (np.int64(1), [GB], MemoryLeft(), 2, 1, True),
     *((asked, [GB], memory, 2, 1, False) for asked in (None, 1) for memory in (
@@ -200,7 +200,9 @@ TIGHT = MemoryLeft(MAIN_BYTES + 2 * (WORKER_BYTES + BYTES_AT_ONCE))
 def test_as_many_workers_as_are_asked_for_or_as_processors_and_memory_allow(
     asked, needs, memory, processors, number, is_in_process
 ):
+    """``is_in_process`` None: if workers are no copies of this process."""
     plan = plan_workers(asked, needs, memory, processors)
+    is_in_process = not can_fork() if is_in_process is None else is_in_process
     expected = (number, is_in_process, asked is None and number > 1)
     assert (plan.workers, plan.is_in_process, plan.tries_again) == expected
 
