@@ -169,6 +169,17 @@ def test_one_case_a_group_shows_cases_and_no_table_of_groups() -> None:
     assert "patient" not in [column.title for column in table(page, "cases").columns]
 
 
+@pytest.mark.parametrize("missing, words", [
+    ((), "All cases were submitted."),
+    ("a", "1 of 3 cases was not submitted."),
+    ("ac", "2 of 3 cases were not submitted."),
+])  # fmt: skip
+def test_cases_that_were_not_submitted_are_counted(missing: str, words: str) -> None:
+    page = page_of(*documents({f"P1_{name}": (REFERENCE, None if name in missing else PREDICTION) for name in "abc"}))
+    assert words in [text for block in section(page, "undefined").blocks if isinstance(block, Text)
+                     for text in block.paragraphs]  # fmt: skip
+
+
 def test_of_many_cases_the_worst_are_listed(three: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evaluation.report.tables.ROWS_UP_TO", 50)
     cases = three[1]["cases"]
