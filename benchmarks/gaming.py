@@ -41,7 +41,7 @@ from evaluation.model import Case, Instances, Int64
 from evaluation.study.tricks import (
     CHOSEN,
     TRICKS,
-    Competition,
+    Field,
     Play,
     Played,
     Trick,
@@ -118,7 +118,7 @@ def draw_teams(rng: np.random.Generator, hard: float) -> dict[str, Mistakes]:
     }
 
 
-def made_field(plan: Plan, seed: int) -> Competition:
+def made_field(plan: Plan, seed: int) -> Field:
     """The nuclei of a made field, the same for the same seed."""
     cases, references = [], []
     mistakes = draw_teams(seeded(seed, 10_000), plan.hard)
@@ -142,7 +142,7 @@ def made_field(plan: Plan, seed: int) -> Competition:
             if number == 0 and of_team.spurious > 0.06:
                 prediction = join_outlines(prediction, draw_nuclei(drawn, shape, 1, plan.weights))
             teams[team].append(with_confidence(instances_from_labels(*label_map(prediction, shape)), reference, drawn))
-    return Competition(tuple(cases), tuple(references), teams)
+    return Field(tuple(cases), tuple(references), teams)
 
 
 def with_confidence(nuclei: Instances, reference: Instances, rng: np.random.Generator) -> Instances:
@@ -152,7 +152,7 @@ def with_confidence(nuclei: Instances, reference: Instances, rng: np.random.Gene
     return replace(nuclei, probability=drawn.astype(np.float32))
 
 
-def real_field() -> Competition | None:
+def real_field() -> Field | None:
     """Data Science Bowl 2018, stage 1: two real teams and three that are made of them; None without the files."""
     source = DATA / "dsb2018"
     if not source.is_dir():
@@ -197,14 +197,14 @@ def real_field() -> Competition | None:
         for team, predictions in sorted(teams.items())
     }
     named = tuple(replace(case, stratum=f"T{place % 2}") for place, case in enumerate(field.cases))
-    return Competition(named, field.references, graded)
+    return Field(named, field.references, graded)
 
 
-def smallest(field: Competition, number: int) -> Competition:
+def smallest(field: Field, number: int) -> Field:
     """The images with the fewest pixels, so that all tricks take minutes and not hours."""
     order = sorted(range(len(field.cases)), key=lambda place: (np.prod(field.cases[place].shape_yx), place))[:number]
     chosen = sorted(order)
-    return Competition(
+    return Field(
         tuple(field.cases[place] for place in chosen),
         tuple(field.references[place] for place in chosen),
         {team: [predictions[place] for place in chosen] for team, predictions in field.teams.items()},
@@ -296,7 +296,7 @@ class Found:
     play: Play
 
 
-def fields(seeds: int, *, real: bool) -> Iterator[tuple[str, Competition, tuple[str, ...]]]:
+def fields(seeds: int, *, real: bool) -> Iterator[tuple[str, Field, tuple[str, ...]]]:
     for name, plan in PLANS.items():
         for seed in range(1, seeds + 1):
             yield f"{name} {seed}", made_field(plan, seed), CLASSES
@@ -305,7 +305,7 @@ def fields(seeds: int, *, real: bool) -> Iterator[tuple[str, Competition, tuple[
 
 
 def play_rankings(
-    field: Competition, counted: Challenge, rankings: Mapping[str, Challenge], tricks: Sequence[Trick] = TRICKS
+    field: Field, counted: Challenge, rankings: Mapping[str, Challenge], tricks: Sequence[Trick] = TRICKS
 ) -> dict[str, Played]:
     """Every trick of every team under every preset; own duplicates count as the preset says."""
     found = {}

@@ -40,7 +40,7 @@ from evaluation.ranking import stability as common_nuclei
 from evaluation.ranking.stability import compare_on_common, draw_units
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.scoring.match import match_case
-from evaluation.study.tricks import Competition, outlines_of_cases, read_field
+from evaluation.study.tricks import Field, outlines_of_cases, read_field
 
 HEAD = "case,rule,outcome,reference_id,reference_class,reference_area_px,prediction_area_px,iou"
 REFERENCE = np.arange(100.0, 200.0)
@@ -157,7 +157,7 @@ def jittered(nuclei: Instances, rng: np.random.Generator, px: int = 1) -> Instan
     return instances_of(masks[:, :height, :width], tuple(nuclei.class_id.tolist()))
 
 
-def outlined(field: Competition, nuclei: Sequence[Instances | None]) -> MatchedOutlines:
+def outlined(field: Field, nuclei: Sequence[Instances | None]) -> MatchedOutlines:
     challenge = Challenge.from_preset("recommended", name="made", cases=field.cases)
     cases = zip(field.cases, field.references, nuclei, strict=True)
     return outlines_of_cases([match_case(challenge, *case) for case in cases])

@@ -44,7 +44,7 @@ from evaluation.report.studies import tricks_page
 from evaluation.scoring.score import summarise
 from evaluation.study.tricks import (
     TRICKS,
-    Competition,
+    Field,
     Played,
     Predictions,
     Trick,
@@ -62,9 +62,9 @@ PRESETS = ("recommended", "monusac2020", "conic2022")
 
 
 @cache
-def field() -> Competition:
+def field() -> Field:
     whole = made_field(SMALL, 5)
-    return Competition(whole.cases, whole.references, {team: whole.teams[team] for team in list(whole.teams)[:3]})
+    return Field(whole.cases, whole.references, {team: whole.teams[team] for team in list(whole.teams)[:3]})
 
 
 @cache

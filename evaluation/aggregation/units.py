@@ -33,7 +33,7 @@ from evaluation.model.counts import (
     Units,
 )
 
-Number = TypeVar("Number", bound=np.generic)
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def stack_cases(
@@ -101,7 +101,7 @@ def stack_predictions(counts: Sequence[MatchCounts], shared: Sequence[SharedCoun
     )
 
 
-def joined_if_known(arrays: Sequence[npt.NDArray[Number] | None]) -> npt.NDArray[Number] | None:
+def joined_if_known(arrays: Sequence[npt.NDArray[Scalar] | None]) -> npt.NDArray[Scalar] | None:
     """Join the arrays of all cases, one after the other; None if there are none, or if one is not known."""
     known = [array for array in arrays if array is not None]
     return np.concatenate(known) if known and len(known) == len(arrays) else None

@@ -27,8 +27,19 @@ from evaluation.challenge.documents import resolve_preset
 from evaluation.decoding.label_array import find_binary_mask, label_components, values_of_masks
 from evaluation.execution.workers import check_workers
 from evaluation.findings import Finding, counted, fault, listed
-from evaluation.instances import runs as dense
-from evaluation.instances.runs import are_records, as_array, empty_region, join_regions, select_instances, union_region
+from evaluation.instances.runs import (
+    EXACT_UP_TO,
+    are_records,
+    as_array,
+    empty_region,
+    instances_from_masks,
+    instances_of_values,
+    join_regions,
+    majority_classes,
+    select_instances,
+    union_region,
+    whole_labels,
+)
 from evaluation.model import Instances, LabelRuns, Region
 from evaluation.model.annotations import runs_of
 from evaluation.scoring.from_arrays import score_instances
@@ -283,7 +294,7 @@ def with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
             made[name] = replace(image, findings=tuple(replace(one, where=place) for one in findings))
             continue
         regions, findings = label_components(labels, 8, where=place, bytes_limit=LimitRules().bytes_per_file)
-        nuclei = dense.instances_of_values(regions, 1)
+        nuclei = instances_of_values(regions, 1)
         keys = None
         if len(values) > 1:
             first = np.searchsorted(labels.start, nuclei.first_pixels(), side="right") - 1
@@ -334,7 +345,7 @@ class Masks:
     """The nuclei of an image that was given as ``number`` masks, without classes."""
 
     def __init__(self, masks: Any) -> None:
-        self.instances, self.number = dense.instances_from_masks(masks), len(masks)
+        self.instances, self.number = instances_from_masks(masks), len(masks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,12 +425,12 @@ class SideReader:
         if 0 in self.void:
             raise ValueError("ignore: 0 is the background of labels; mark what is not annotated with another number")
         is_void = np.isin(array, sorted(self.void))
-        whole = dense.whole_labels(np.where(is_void, 0, array) if is_void.any() else array)
+        whole = whole_labels(np.where(is_void, 0, array) if is_void.any() else array)
         if whole.min(initial=0) < 0 or whole.max(initial=0) > np.iinfo(np.int64).max:
             raise ValueError(f"labels are from {whole.min()} to {whole.max()}, not from 0 to 2^63 - 1")
         runs = runs_of(whole)
-        instances = dense.instances_of_values(runs, 0)
-        region = union_region(dense.instances_of_values(runs_of(is_void.astype(np.uint8)), 1))
+        instances = instances_of_values(runs, 0)
+        region = union_region(instances_of_values(runs_of(is_void.astype(np.uint8)), 1))
         void_labels = frozenset(str(number) for number in self.void if (array == number).any())
         read = Nuclei(instances, None, (), runs, region, void_labels)
         if classes is None:
@@ -459,7 +470,7 @@ def keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[l
             raise ValueError(f"{got}; expected {expected}")
         return [key_of(value) for value in array.tolist()], met
     numbers = np.where(is_class, np.cumsum(is_class), 0).astype(np.int16)
-    number = dense.majority_classes(instances, runs_of(numbers[index.reshape(labels.shape)]))
+    number = majority_classes(instances, runs_of(numbers[index.reshape(labels.shape)]))
     if (number == 0).any():
         without = counted(int((number == 0).sum()), "nucleus has", "nuclei have")
         got = f"{without} no class in the class map, the second of the pair"
@@ -510,7 +521,7 @@ def unstacked(array: Array, sizes: Collection[Size]) -> Any:
     if array.ndim != 3 or array.dtype.kind not in "biuf":
         raise ValueError(f"labels are {array.dtype} of shape {shape}; expected (H, W), (N, H, W), or a list of images")
     if array.dtype.kind == "f":
-        if not (np.abs(array) <= dense.EXACT_UP_TO).all() or not np.array_equal(array, array.astype(np.int64)):
+        if not (np.abs(array) <= EXACT_UP_TO).all() or not np.array_equal(array, array.astype(np.int64)):
             got = f"labels of shape {shape} are not all whole numbers"
             raise ValueError(f"{got}; of probabilities of masks give masks > 0.5")
         array = array.astype(np.int64)

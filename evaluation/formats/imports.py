@@ -40,11 +40,23 @@ import numpy.typing as npt
 import orjson
 import shapely
 
-from evaluation.decoding import streams as signs
 from evaluation.decoding.label_array import check_dtype
 from evaluation.decoding.mat_file import Unsupported, list_hdf5_members, read_member
 from evaluation.decoding.pixels import ID_NAMES, ZIP_FAULTS, check_directory, read_npy_header
-from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes, damage_told
+from evaluation.decoding.streams import (
+    EMPTY_ZIP_MAGIC,
+    HDF5_MAGIC,
+    NPY_MAGIC,
+    PARQUET_MAGIC,
+    ZARR,
+    ZIP_MAGIC,
+    CutOff,
+    Damaged,
+    Plain,
+    check_bytes,
+    damage_told,
+    is_of_zarr,
+)
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 from evaluation.formats.tables import CLASS_COLUMNS
@@ -82,14 +94,14 @@ def kind_of(path: Path) -> str | None:
     with path.open("rb") as stream:
         head = stream.read(8)
         stream.seek(0)
-        magics = {"hdf5": signs.HDF5_MAGIC, "geoparquet": signs.PARQUET_MAGIC, "imagej_roi": ROI_MAGIC}
+        magics = {"hdf5": HDF5_MAGIC, "geoparquet": PARQUET_MAGIC, "imagej_roi": ROI_MAGIC}
         for kind, magic in magics.items():
             if head.startswith(magic):
                 return kind
         try:
-            if head.startswith(signs.NPY_MAGIC):
+            if head.startswith(NPY_MAGIC):
                 return "cellpose" if read_npy_header(Plain(stream)).holds_object else None
-            if head.startswith((signs.ZIP_MAGIC, signs.EMPTY_ZIP_MAGIC)):
+            if head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
                 check_directory(stream, STORE_DIRECTORY_BYTES)
                 with zipfile.ZipFile(stream) as archive:
                     names = archive.namelist()
@@ -208,7 +220,7 @@ def check_codecs(metadata: JsonObject, content: Mapping[str, bytes]) -> None:
         raise Damaged(f"the codec {quote(min(unknown))}, which is not read")
     outermost = metadata["codecs"][-1:] if "codecs" in metadata else metadata.get("compressor")
     for name, chunk in content.items() if next(codecs_of(outermost), "") == "blosc" else ():
-        is_chunk = not signs.is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
+        is_chunk = not is_of_zarr(name) and not name.endswith((".zattrs", ".zmetadata", "/"))
         if is_chunk and int.from_bytes(chunk[12:16], "little") != len(chunk):
             raise CutOff
 
@@ -229,7 +241,7 @@ def find_stores(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     >>> find_stores(["P1/a.zarr/.zgroup", "P1/a.zarr/0/.zarray", "b.zarr/notes.txt"])
     {'P1/a.zarr': ('P1/a.zarr/.zgroup', 'P1/a.zarr/0/.zarray')}
     """
-    folders = {name.rpartition("/")[0] for name in names if signs.is_of_zarr(name)}
+    folders = {name.rpartition("/")[0] for name in names if is_of_zarr(name)}
     called = {match[0] if (match := CALLED_ZARR.match(folder)) else folder for folder in folders}
     tops: list[str] = []
     for folder in sorted(called):
@@ -245,7 +257,7 @@ def is_below(name: str, folder: str) -> bool:
 
 def is_store(path: Path) -> bool:
     """Tell whether a folder is a Zarr store."""
-    return path.is_dir() and any((path / name).is_file() for name in signs.ZARR)
+    return path.is_dir() and any((path / name).is_file() for name in ZARR)
 
 
 # --- HDF5 -------------------------------------------------------------------------------------------------------------

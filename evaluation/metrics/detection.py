@@ -72,7 +72,7 @@ def detection_score(units: Units, formula: Formula, class_id: int = 0) -> Scores
     return formula(hits(units, class_id))
 
 
-def mean_class_f1(units: Units) -> Scores:
+def detection_macro_f1(units: Units) -> Scores:
     """Mean over classes of their F1 of detection and classification, in [0, 1].
 
     A class counts in a unit if it occurs in reference or prediction. Undefined "no-instances" if none does. The
@@ -101,7 +101,7 @@ DETECTION = (
         Metric(path=("detection", name), evaluate=partial(detection_score, formula=formula), **properties)
         for name, formula, properties in OF_FORMULAS
     ),
-    Metric(path=("detection", "macro_f1"), evaluate=mean_class_f1, **OF_BOTH),
+    Metric(path=("detection", "macro_f1"), evaluate=detection_macro_f1, **OF_BOTH),
     *(
         Metric(
             path=("detection", "per_class", "<class>", name),

@@ -213,7 +213,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class ChangeEffect:
     """What a change does to some nuclei.
 
     vanished  how many have no pixel left
@@ -248,9 +248,9 @@ class Stratum:
     diameter_px: Spread
     neighbour_px: Spread
     one_pixel_costs: float
-    effects: Sequence[Effect]
+    effects: Sequence[ChangeEffect]
 
-    def of_changes(self, perturbations: Iterable[str]) -> list[Effect]:
+    def of_changes(self, perturbations: Iterable[str]) -> list[ChangeEffect]:
         return [effect for effect in self.effects if effect.perturbation in perturbations]
 
     def most_lost(self, rule: str, perturbations: Iterable[str]) -> float:
@@ -317,7 +317,9 @@ def stratum_of(
         lost = nuclei.lost[chosen, index][~vanished]
         spreads = {measure: Spread.of(values[:, index, place]) for place, measure in enumerate(COMPARED_MEASURES)}
         shares = rounded_list(lost.mean(axis=0)) if len(lost) else ()
-        effects.append(Effect(name, int(vanished.sum()), spreads, dict(zip(rules, shares, strict=bool(len(lost))))))
+        effects.append(
+            ChangeEffect(name, int(vanished.sum()), spreads, dict(zip(rules, shares, strict=bool(len(lost)))))
+        )
     costs = [1 - effect.measures["iou"].median for effect in effects if effect.perturbation in ONE_PIXEL]
     return Stratum(
         class_name,

@@ -368,7 +368,7 @@ TRICKS: tuple[Trick, ...] = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Competition:
+class Field:
     """The cases and references of a challenge in memory, and the predictions of all teams.
 
     references   of each case, with what is not scored
@@ -429,7 +429,7 @@ class Played:
 
 
 def play_all(
-    field: Competition, counted: Challenge, rankings: Sequence[Challenge], tricks: Sequence[Trick] = TRICKS
+    field: Field, counted: Challenge, rankings: Sequence[Challenge], tricks: Sequence[Trick] = TRICKS
 ) -> list[Played]:
     """Play every trick on every team, and score each under every ranking.
 
@@ -450,7 +450,7 @@ def play_all(
     return played
 
 
-def count_predictions(challenge: Challenge, field: Competition, predictions: Predictions) -> list[CaseResult]:
+def count_predictions(challenge: Challenge, field: Field, predictions: Predictions) -> list[CaseResult]:
     """Match and measure one submission under all rules of a challenge that has the cases of the field."""
     challenge = with_sizes_of(challenge, [reference.instances.areas_px() for reference in field.references])
     sides = zip(field.cases, field.references, predictions, strict=True)
@@ -560,7 +560,7 @@ def audit_tricks(folder: Path, submissions: Path, *, output: Path | None = None)
 
 def read_field(
     folder: Path, challenge: Challenge, submissions: Mapping[str, Path]
-) -> tuple[Competition, Alike, dict[str, str]]:
+) -> tuple[Field, Alike, dict[str, str]]:
     """Read the nuclei of all teams. Return them, which teams share their errors, and why teams were rejected, by name.
 
     Raises ChallengeBroken.
@@ -582,7 +582,7 @@ def read_field(
         outlines[name] = outlines_of_cases([case.matched for case in read])
     areas = [case.instances.areas_px() for case in references]
     alike = compare_outlines(np.concatenate([np.empty(0), *areas]), outlines)
-    return Competition(tuple(cases), tuple(references), teams), alike, left_out
+    return Field(tuple(cases), tuple(references), teams), alike, left_out
 
 
 def outlines_of_cases(cases: Sequence[MatchedCase]) -> MatchedOutlines:
@@ -599,7 +599,7 @@ def outlines_of_cases(cases: Sequence[MatchedCase]) -> MatchedOutlines:
     return MatchedOutlines(np.concatenate(areas), np.concatenate(ious))
 
 
-def play_ranking(field: Competition, challenge: Challenge, tricks: Sequence[Trick]) -> Played:
+def play_ranking(field: Field, challenge: Challenge, tricks: Sequence[Trick]) -> Played:
     return play_all(field, reduced_to(challenge, (*JUDGED, *paths_read(challenge))), [challenge], tricks)[0]
 
 
