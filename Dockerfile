@@ -14,10 +14,11 @@ RUN python3 -m venv --without-pip /opt/venv \
       --no-cache-dir --require-hashes --only-binary :all: --requirement /build/run.lock \
  && find /opt/venv -depth -type d \( -name tests -o -name test \) -not -path '*/numpy/*' -exec rm -rf {} +
 COPY evaluation /opt/evaluation/evaluation
+COPY library/nuclei_metrics /opt/evaluation/nuclei_metrics
 COPY ground_truth /opt/evaluation/ground_truth
 # Bytecode is made here, because the root file system is read-only later; and any user may read, whatever the umask was.
 RUN find /opt/evaluation -depth -name __pycache__ -exec rm -rf {} + \
- && /opt/venv/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/evaluation/evaluation \
+ && /opt/venv/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/evaluation/evaluation /opt/evaluation/nuclei_metrics \
  && chmod -R a+rX,go-w /opt/evaluation
 
 FROM ${PYTHON_IMAGE}

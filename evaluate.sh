@@ -10,5 +10,5 @@ source "$root/setup/venv.sh"
 prepare_venv "$root/.venv" "$root/requirements/report.lock"
 
 # Safe path: a folder or file of the same name where you stand never replaces a module.
-export PYTHONPATH="$root" PYTHONSAFEPATH=1
+export PYTHONPATH="$root:$root/library" PYTHONSAFEPATH=1
 exec "$root/.venv/bin/python" -m evaluation "$@"

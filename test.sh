@@ -16,7 +16,7 @@ source "$root/setup/venv.sh"
 prepare_venv "$root/.venv-test" "$root/requirements/test.lock"
 python=$root/.venv-test/bin/python
 cd "$root"
-export PYTHONPATH="$root" PYTHONSAFEPATH=1
+export PYTHONPATH="$root:$root/library" PYTHONSAFEPATH=1
 unset PYTHONDONTWRITEBYTECODE  # compiled once, not by every worker and every program that a test starts
 
 mode=${1:---fast}
@@ -42,7 +42,7 @@ image() {
 
 if [[ $mode == --campaign ]]; then
   cd "$root/tests"
-  export PYTHONPATH="$root:$root/tests"
+  export PYTHONPATH="$root:$root/library:$root/tests"
   check mutants "$python" mutants.py
   check fuzzing "$python" -m fuzz --inputs "${FUZZ_INPUTS:-20000}" --workers "${TEST_WORKERS:-2}"
   check image image --whole-corpus

@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from evaluation.aggregation.units import (
+from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.leaderboard.board import build_board
+from evaluation.leaderboard.document import leaderboard_document
+from nuclei_metrics.aggregation.units import (
     Bootstrap,
     Column,
     Method,
@@ -28,12 +31,9 @@ from evaluation.aggregation.units import (
     standard_errors,
     studentised_interval,
 )
-from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.leaderboard.board import build_board
-from evaluation.leaderboard.document import leaderboard_document
-from evaluation.model import CaseTable, Float64, Int64, ScoreTable, Units
-from evaluation.ranking.differences import BETTER, EQUIVALENT, WORSE, across_columns, paired_differences
-from evaluation.ranking.significance import PairwiseTest, Test, compare_teams
+from nuclei_metrics.model import CaseTable, Float64, Int64, ScoreTable, Units
+from nuclei_metrics.ranking.differences import BETTER, EQUIVALENT, WORSE, across_columns, paired_differences
+from nuclei_metrics.ranking.significance import PairwiseTest, Test, compare_teams
 
 LEVEL = 0.05
 TEAMS, PATIENTS = (2, 3, 4, 5, 10, 20), (4, 6, 8, 10, 15, 25, 50, 51)

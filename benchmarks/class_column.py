@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.stats import spearmanr
 
-from evaluation.model import Float64
 from evaluation.study.tricks import LOSS
+from nuclei_metrics.model import Float64
 
 CLASSES, PATIENTS, NUCLEI, TEAMS = 4, 8, 60, 8
 INSIDE = np.arange(1, CLASSES + 1)

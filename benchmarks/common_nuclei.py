@@ -21,8 +21,8 @@ from benchmarks.run import machine, peak_bytes
 from evaluation.challenge import Challenge
 from evaluation.leaderboard.matched_nuclei import compare_teams_on_common, compared_measures, read_matched_nuclei
 from evaluation.leaderboard.rules import ranking_of
-from evaluation.model import Case
 from evaluation.results.documents import OBJECT_COLUMNS, encoded
+from nuclei_metrics.model import Case
 
 IMAGES, PATIENTS, MEASURES = 101, 25, ("iou", "dice", "hausdorff_px", "hausdorff95_px")
 

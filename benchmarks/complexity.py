@@ -34,12 +34,13 @@ import numpy as np
 from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 from evaluation.decoding import guard
-from evaluation.findings.errors import EvaluationError, TooManyPairs
-from evaluation.instances.prepare import resolve_overlaps
-from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.matching.rules import match_centroid_assignment
-from evaluation.model import Case, Instances, Outlines
+from evaluation.findings.errors import EvaluationError
 from evaluation.scoring.street import check_submission, score_submission
+from nuclei_metrics.errors import TooManyPairs
+from nuclei_metrics.instances.prepare import resolve_overlaps
+from nuclei_metrics.instances.rasterise import rasterise_outlines
+from nuclei_metrics.matching.rules import match_centroid_assignment
+from nuclei_metrics.model import Case, Instances, Outlines
 
 ROOT = Path(__file__).resolve().parents[1]
 Ring = list[tuple[float, float]]

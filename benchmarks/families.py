@@ -11,14 +11,14 @@ import numpy as np
 from evaluation import Challenge
 from evaluation.challenge.matching_rules import Sides
 from evaluation.challenge.rules import ConfidenceRules
-from evaluation.instances.prepare import PreparedReference
-from evaluation.metrics import FAMILIES, Metric, metrics_of
-from evaluation.metrics.counts import class_counts
-from evaluation.model import Case, CaseResult, CaseTable, Interval, LabelMaps, MetricScores, Region
 from evaluation.scoring.from_arrays import instances_and_overlaps
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.score import Result, case_table, confidence_intervals, summarise
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.metrics import FAMILIES, Metric, metrics_of
+from nuclei_metrics.metrics.counts import class_counts
+from nuclei_metrics.model import Case, CaseResult, CaseTable, Interval, LabelMaps, MetricScores, Region
 
 PATIENTS, SAMPLES = 25, 2000
 MEASURES = (

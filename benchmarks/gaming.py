@@ -28,16 +28,6 @@ from benchmarks.demo_files import confused
 from benchmarks.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import resolve_preset
-from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import (
-    dilate_instances,
-    empty_region,
-    erode_instances,
-    instances_from_labels,
-    select_instances,
-    shift_instances,
-)
-from evaluation.model import Case, Instances, Int64
 from evaluation.study.tricks import (
     CHOSEN,
     TRICKS,
@@ -53,6 +43,16 @@ from evaluation.study.tricks import (
     renamed,
     united,
 )
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.instances.runs import (
+    dilate_instances,
+    empty_region,
+    erode_instances,
+    instances_from_labels,
+    select_instances,
+    shift_instances,
+)
+from nuclei_metrics.model import Case, Instances, Int64
 
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")
 SPACING_UM = 0.25

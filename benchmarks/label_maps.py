@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.synthesis import MONUSAC_WEIGHTS, Mistakes, draw_nuclei, label_map, perturb
-from evaluation.model import LabelMaps
+from nuclei_metrics.model import LabelMaps
 
 
 def draw_label_maps(

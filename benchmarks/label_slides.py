@@ -27,7 +27,7 @@ import tifffile
 from benchmarks.label_maps import draw_label_maps
 from benchmarks.sets import MISTAKES
 from benchmarks.synthesis import MONUSAC_WEIGHTS, seeded
-from evaluation.model import LabelMaps
+from nuclei_metrics.model import LabelMaps
 
 SEED = 909
 TILE_PX = 512
@@ -107,8 +107,8 @@ def write_slide(folder: Path, side: int) -> None:
 def in_memory(folder: Path, side: int) -> dict[str, float]:
     """The same from arrays in memory, to the same files; and decoding of both files by tifffile, tile by tile."""
     from evaluation.challenge import Challenge
-    from evaluation.instances.runs import instances_from_labels
     from evaluation.scoring.from_arrays import score_instances
+    from nuclei_metrics.instances.runs import instances_from_labels
 
     paths = folder / "challenge" / "reference" / "slide.tif", folder / "submission" / "slide.tif"
     begin = time.process_time()

@@ -29,14 +29,14 @@ from time import process_time
 import numpy as np
 
 from benchmarks.run import ROOT, machine, peak_bytes, timed
-from evaluation.aggregation.units import Method
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import leaderboard_json
-from evaluation.model import Float64, ScoreTable
-from evaluation.ranking.methods import Aggregate, needs_units, positions_of, rank_teams, unit_values
-from evaluation.ranking.significance import Int8, Test, compare_teams, ex_aequo_positions
-from evaluation.ranking.stability import RankSamples, bootstrap_ranks, kendall_tau, rank_by_values
+from nuclei_metrics.aggregation.units import Method
+from nuclei_metrics.model import Float64, ScoreTable
+from nuclei_metrics.ranking.methods import Aggregate, needs_units, positions_of, rank_teams, unit_values
+from nuclei_metrics.ranking.significance import Int8, Test, compare_teams, ex_aequo_positions
+from nuclei_metrics.ranking.stability import RankSamples, bootstrap_ranks, kendall_tau, rank_by_values
 
 COLUMNS = ("detection.f1", "panoptic.pq", "segmentation.dice", "segmentation.hausdorff_px")
 LOWER_IS_BETTER = ("segmentation.hausdorff_px",)

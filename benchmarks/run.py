@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import files, plot
-from evaluation.model import LabelMaps
+from nuclei_metrics.model import LabelMaps
 
 ROOT = Path(__file__).resolve().parents[1]
 PLOT = Path(__file__).with_name("times.svg")

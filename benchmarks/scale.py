@@ -32,14 +32,14 @@ from benchmarks import cache_folder
 from benchmarks.run import CONTENDERS, JOBS, ONE_THREAD, limit_memory, machine, peak_bytes, timed, write_between_markers
 from benchmarks.slides import DRAWN, KINDS, SLIDES, draw_tile, write_slide
 from benchmarks.synthesis import label_map
-from evaluation.model import LabelMaps
 from evaluation.scoring import street as pipeline
+from nuclei_metrics.model import LabelMaps
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = {  # what a stage does, and the functions that do it; what they call belongs to the stage of the callee
     "read: parse JSON": ("evaluation.decoding.json.parse", "evaluation.formats.geojson.decode_polygons"),
     "read: cut, check, make arrays": ("evaluation.scoring.read.read_case",),
-    "outlines to runs": ("evaluation.scoring.read.convert_parts", "evaluation.instances.prepare.convert_parts"),
+    "outlines to runs": ("evaluation.scoring.read.convert_parts", "nuclei_metrics.instances.prepare.convert_parts"),
     "overlap rule": ("evaluation.scoring.read.prepare_reference",),
     "match": ("evaluation.scoring.street.match_case",),
     "measure": ("evaluation.scoring.street.measure_cases",),

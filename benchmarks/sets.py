@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks import cache_folder
 from benchmarks.label_maps import draw_label_maps
 from benchmarks.synthesis import MONUSAC_WEIGHTS, Mistakes, seeded
-from evaluation.model import LabelMaps
+from nuclei_metrics.model import LabelMaps
 
 FORMAT = 1  # to be raised when the sets change, so that no old file is taken for a new one
 SEED = 101

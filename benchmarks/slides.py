@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, perturb, seeded
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.listed_nuclei import write_polygons_json
-from evaluation.model import Outlines
+from nuclei_metrics.model import Outlines
 
 SEED = 808
 DRAWN = 6  # different tiles

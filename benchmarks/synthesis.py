@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.model import Bool, Float64, Int16, Int32, Int64, Outlines
+from nuclei_metrics.model import Bool, Float64, Int16, Int32, Int64, Outlines
 
 ANGLES = 1024  # directions in which an outline may have a vertex
 COSINE = np.round(np.cos(2 * np.pi * np.arange(ANGLES) / ANGLES) * 2**20) / 2**20

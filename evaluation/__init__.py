@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from evaluation.challenge import Challenge
     from evaluation.findings import Finding
     from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
-    from evaluation.instances.outlines import instances_from_outlines
-    from evaluation.instances.runs import instances_from_labels, instances_from_masks
-    from evaluation.model import Case, Instances, LabelMaps
     from evaluation.results import __version__
     from evaluation.scoring.from_arrays import count_label_maps, score_instances
     from evaluation.scoring.score import Result
     from evaluation.scoring.street import check_submission, score_submission
+    from nuclei_metrics.instances.outlines import instances_from_outlines
+    from nuclei_metrics.instances.runs import instances_from_labels, instances_from_masks
+    from nuclei_metrics.model import Case, Instances, LabelMaps
 
 __all__ = [
     "Case",
@@ -69,25 +69,25 @@ __all__ = [
 ]
 
 HOMES = {
-    "Case": "model",
-    "Challenge": "challenge",
-    "ChallengeBroken": "findings.errors",
-    "Comparison": "authoring.compare",
-    "EvaluationError": "findings.errors",
-    "Finding": "findings",
-    "Instances": "model",
-    "LabelMaps": "model",
-    "Result": "scoring.score",
-    "SubmissionRejected": "findings.errors",
-    "__version__": "results",
-    "check_submission": "scoring.street",
-    "compare": "authoring.arrays",
-    "count_label_maps": "scoring.from_arrays",
-    "instances_from_labels": "instances.runs",
-    "instances_from_masks": "instances.runs",
-    "instances_from_outlines": "instances.outlines",
-    "score_instances": "scoring.from_arrays",
-    "score_submission": "scoring.street",
+    "Case": "nuclei_metrics.model",
+    "Challenge": "evaluation.challenge",
+    "ChallengeBroken": "evaluation.findings.errors",
+    "Comparison": "evaluation.authoring.compare",
+    "EvaluationError": "evaluation.findings.errors",
+    "Finding": "evaluation.findings",
+    "Instances": "nuclei_metrics.model",
+    "LabelMaps": "nuclei_metrics.model",
+    "Result": "evaluation.scoring.score",
+    "SubmissionRejected": "evaluation.findings.errors",
+    "__version__": "evaluation.results",
+    "check_submission": "evaluation.scoring.street",
+    "compare": "evaluation.authoring.arrays",
+    "count_label_maps": "evaluation.scoring.from_arrays",
+    "instances_from_labels": "nuclei_metrics.instances.runs",
+    "instances_from_masks": "nuclei_metrics.instances.runs",
+    "instances_from_outlines": "nuclei_metrics.instances.outlines",
+    "score_instances": "evaluation.scoring.from_arrays",
+    "score_submission": "evaluation.scoring.street",
 }
 
 
@@ -97,7 +97,7 @@ if not TYPE_CHECKING:  # else every name that is not there would have the type A
         """Import public names on first use, so that a command pays only for what it needs."""
         if name not in HOMES:
             raise AttributeError(f"module 'evaluation' has no attribute {name!r}")
-        return getattr(import_module(f"evaluation.{HOMES[name]}"), name)
+        return getattr(import_module(HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -12,8 +12,8 @@ import numpy as np
 from evaluation.challenge.rules import RankingRules
 from evaluation.leaderboard.board import build_board
 from evaluation.leaderboard.document import Board
-from evaluation.model import ScoreTable
-from evaluation.ranking.methods import aggregate_units
+from nuclei_metrics.model import ScoreTable
+from nuclei_metrics.ranking.methods import aggregate_units
 
 METHODS = (
     "sum_of_ranks", "mean_of_ranks", "median_of_ranks", "absolute", "aggregate_then_rank", "rank_then_aggregate",

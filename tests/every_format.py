@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge, format_rules
 from evaluation.formats.format import image_bytes
-from evaluation.model import Case
+from nuclei_metrics.model import Case
 
 CASES = (Case("c1", "P1", 20, 30, 0.25, 0), Case("c2", "P1", 20, 30, 0.25, 1), Case("c3", "P2", 20, 30, 0.25, 2))
 CLASSES = ("Epithelial", "Lymphocyte")

@@ -10,7 +10,7 @@ import pytest
 from every_format import challenge_document, write_both, write_files
 
 from evaluation.commands.main import run
-from evaluation.model import Case
+from nuclei_metrics.model import Case
 
 SLIDES = (Case("case_017", "P1", 20, 30, 0.25, 0), Case("case_018", "P2", 20, 30, 0.25, 1))
 

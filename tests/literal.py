@@ -11,8 +11,8 @@ from itertools import combinations, permutations, product
 import numpy as np
 from hypothesis import strategies as st
 
-from evaluation.instances.boundary import boundaries_of_runs, choose_runs, runs_by_instance
-from evaluation.model import Boundaries, Instances, Matches
+from nuclei_metrics.instances.boundary import boundaries_of_runs, choose_runs, runs_by_instance
+from nuclei_metrics.model import Boundaries, Instances, Matches
 
 
 def instance_boundaries(instances: Instances, chosen, *, border) -> Boundaries:

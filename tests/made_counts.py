@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.aggregation import stack_cases, unite
-from evaluation.model import MatchCounts, Units
-from evaluation.model.counts import PredictionList, Score, SharedCounts
+from nuclei_metrics.aggregation import stack_cases, unite
+from nuclei_metrics.model import MatchCounts, Units
+from nuclei_metrics.model.counts import PredictionList, Score, SharedCounts
 
 MEASURES = ("iou", "dice", "hausdorff_px", "hausdorff95_px")
 

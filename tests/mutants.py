@@ -1,6 +1,6 @@
 """Mutants: the program with one small fault each. The tests named beside it must notice every one.
 
-    PYTHONPATH=.:tests python tests/mutants.py [--only TEXT] [--workers 2] [--check]
+    PYTHONPATH=.:library:tests python tests/mutants.py [--only TEXT] [--workers 2] [--check]
 
 Each mutant is made in a copy of the repository, never in the repository itself. A mutant whose old text is not there
 exactly once is an error, too: then the program has changed, and the mutant must follow. ``--check`` looks for that
@@ -25,7 +25,18 @@ from marks import OF_TEST
 from processes import run_in_group
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("evaluation", "tests", "benchmarks", "ground_truth", "docs", "requirements", "pyproject.toml", "README.md")
+COPIED = (
+    "evaluation",
+    "library",
+    "tests",
+    "benchmarks",
+    "ground_truth",
+    "docs",
+    "requirements",
+    "pyproject.toml",
+    "README.md",
+)
+ENGINE = {path.parent.name for path in ROOT.glob("library/nuclei_metrics/*/__init__.py")}
 CPU_SECONDS = 900  # a mutant may never end
 PYTEST = """\
 import sys, pytest
@@ -49,7 +60,7 @@ class Mutant:
 
     @property
     def path(self) -> str:
-        return f"evaluation/{self.file}"
+        return f"{'library/nuclei_metrics' if self.file.split('/')[0] in ENGINE else 'evaluation'}/{self.file}"
 
     def __str__(self) -> str:
         return f"{self.path}: {shown(self.old)} -> {shown(self.new)}"
@@ -481,7 +492,11 @@ def copy_repository(folder: Path) -> Path:
 def run_tests(copy: Path, names: Sequence[str]) -> tuple[int, str]:
     """The exit code of pytest and what it printed."""
     paths = [f"tests/test_{name}.py" for name in names]
-    environment = {**os.environ, "PYTHONPATH": f"{copy}:{copy / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{copy}:{copy / 'library'}:{copy / 'tests'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     fast = () if SLOW & {Path(path).name for path in paths} else ("--fast",)  # which would leave out all of them
     options = ("-x", "-q", *fast, "-p", "no:cacheprovider", "--no-header", "--tb=line")
     command = [sys.executable, "-P", "-c", PYTEST, *options, *paths]

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from every_format import small_document
 
 from evaluation.challenge import Challenge
-from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import instances_from_labels
-from evaluation.metrics import FAMILIES
-from evaluation.model import Case, Instances, Measure, Region
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.score import Result, summarise
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.metrics import FAMILIES
+from nuclei_metrics.model import Case, Instances, Measure, Region
 
 CLASSES = ("lymphocyte", "tumor")  # small letters, capitals
 SPACING_UM = 0.5

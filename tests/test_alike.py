@@ -27,7 +27,6 @@ from benchmarks.gaming import PLANS, made_field
 from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
-from evaluation.instances.runs import dilate_instances, select_instances
 from evaluation.leaderboard.matched_nuclei import (
     Alike,
     MatchedOutlines,
@@ -35,12 +34,13 @@ from evaluation.leaderboard.matched_nuclei import (
     read_matched_nuclei,
     share_of_errors,
 )
-from evaluation.model import Case, Instances
-from evaluation.ranking import stability as common_nuclei
-from evaluation.ranking.stability import compare_on_common, draw_units
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.scoring.match import match_case
 from evaluation.study.tricks import Field, outlines_of_cases, read_field
+from nuclei_metrics.instances.runs import dilate_instances, select_instances
+from nuclei_metrics.model import Case, Instances
+from nuclei_metrics.ranking import stability as common_nuclei
+from nuclei_metrics.ranking.stability import compare_on_common, draw_units
 
 HEAD = "case,rule,outcome,reference_id,reference_class,reference_area_px,prediction_area_px,iou"
 REFERENCE = np.arange(100.0, 200.0)

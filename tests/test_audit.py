@@ -24,15 +24,12 @@ from evaluation import Case, Challenge, ChallengeBroken, score_submission
 from evaluation.challenge.rules import AuditRules
 from evaluation.commands import main as cli
 from evaluation.formats.label_image import write_label_tiff
-from evaluation.instances.runs import instances_from_labels
 from evaluation.leaderboard import ranked_table
 from evaluation.leaderboard.board import build_board, score_and_rank
 from evaluation.leaderboard.rules import load_ranked
 from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.teams import challenge_key, score_teams
-from evaluation.ranking.methods import SCORE_ROUNDING, rank_values
-from evaluation.ranking.stability import undrawn
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
@@ -42,6 +39,9 @@ from evaluation.results.documents import as_json
 from evaluation.scoring.street import score_then
 from evaluation.study.audit import audit_challenge, audit_views, kept_of, plan_audit, rank_view, view_of
 from evaluation.study.variants import Audit, Dimension, audit_csv, audit_document, audit_positions
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.ranking.methods import SCORE_ROUNDING, rank_values
+from nuclei_metrics.ranking.stability import undrawn
 
 SHAPE = (40, 60)
 CASES = {"a": ("P1", 6), "b": ("P1", 3), "c": ("P2", 8), "d": ("P3", 5)}  # group and number of nuclei

@@ -17,12 +17,12 @@ from scipy.ndimage import binary_erosion, distance_transform_edt
 from skimage.metrics import hausdorff_distance
 
 from evaluation import Challenge, score_instances
-from evaluation.instances.boundary import band_overlaps, choose_runs, runs_by_instance
-from evaluation.instances.outlines import contours_of, join_contours
-from evaluation.instances.runs import instances_from_labels
-from evaluation.metrics import surfaces
-from evaluation.metrics.surfaces import SurfaceMeasures, length_within, surface_measures
-from evaluation.model import Boundaries, MatchCounts
+from nuclei_metrics.instances.boundary import band_overlaps, choose_runs, runs_by_instance
+from nuclei_metrics.instances.outlines import contours_of, join_contours
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.metrics import surfaces
+from nuclei_metrics.metrics.surfaces import SurfaceMeasures, length_within, surface_measures
+from nuclei_metrics.model import Boundaries, MatchCounts
 
 # --- boundaries, Hausdorff distances and the search for the nearest ---------------------------------------------------
 

@@ -23,7 +23,7 @@ from evaluation.commands.main import run
 from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
 from evaluation.leaderboard.rules import parse_settings
-from evaluation.model import Case
+from nuclei_metrics.model import Case
 
 THREE_CASES = "case,group,height,width\nb,P2,20,10\na,P1,30,40\n"
 

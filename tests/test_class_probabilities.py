@@ -25,18 +25,19 @@ from hypothesis import strategies as st
 from evaluation.authoring.convert import convert_file
 from evaluation.challenge import Challenge
 from evaluation.decoding import json as bounded_json
+from evaluation.decoding.annotations import Annotations
 from evaluation.findings.errors import InputFault
 from evaluation.formats import annotation_lists, sheet
 from evaluation.formats.geojson import write_geojson
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
-from evaluation.instances.outlines import trace_outlines
-from evaluation.instances.prepare import apply_ignore_region, convert_parts, prepare_reference, resolve_overlaps
-from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.instances.runs import select_instances
-from evaluation.model import Annotations, Case, Counts, Float64, Instances, Outlines, Points, Region
-from evaluation.model.instances import join_instances
 from evaluation.scoring.read import ReadPrediction, read_prediction, read_reference
 from evaluation.submission import find_case_files, open_submission
+from nuclei_metrics.instances.outlines import trace_outlines
+from nuclei_metrics.instances.prepare import apply_ignore_region, convert_parts, prepare_reference, resolve_overlaps
+from nuclei_metrics.instances.rasterise import rasterise_outlines
+from nuclei_metrics.instances.runs import select_instances
+from nuclei_metrics.model import Case, Counts, Float64, Instances, Outlines, Points, Region
+from nuclei_metrics.model.instances import join_instances
 
 CASE = Case("a", "P1", 100, 120, 0.25)
 OTHER = Case("b", "P2", 100, 120, 0.25)

@@ -40,7 +40,7 @@ def evaluation_of_its_own(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own, as people do."""
     command = [sys.executable, *program, *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}:{ROOT / 'tests'}"}
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
@@ -246,7 +246,7 @@ def test_closed_standard_streams_change_nothing(made, tmp_path, closed, workers)
     done = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "evaluation", "score", *map(str, options)],
         capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"},
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, b"")

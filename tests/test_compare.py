@@ -21,9 +21,9 @@ from evaluation.authoring.source import pair_names
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.formats.format import image_bytes
-from evaluation.model.annotations import runs_of, split_labels
 from evaluation.report.skills import COMPARED
 from evaluation.scoring.street import score_submission
+from nuclei_metrics.model.annotations import runs_of, split_labels
 
 SHAPE = (60, 90)
 

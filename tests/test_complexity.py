@@ -38,13 +38,13 @@ from evaluation.challenge import MATCHING_RULES
 from evaluation.challenge.matching_rules import Sides
 from evaluation.decoding import guard
 from evaluation.decoding.json import repeated_key
-from evaluation.instances.prepare import resolve_overlaps
-from evaluation.matching import overlap_table
-from evaluation.matching.rules import match_iou_assignment
-from evaluation.metrics.counts import join_cases
-from evaluation.metrics.overlap import count_objects, count_overlaps
-from evaluation.model import Case, Instances
 from evaluation.scoring.match import match
+from nuclei_metrics.instances.prepare import resolve_overlaps
+from nuclei_metrics.matching import overlap_table
+from nuclei_metrics.matching.rules import match_iou_assignment
+from nuclei_metrics.metrics.counts import join_cases
+from nuclei_metrics.metrics.overlap import count_objects, count_overlaps
+from nuclei_metrics.model import Case, Instances
 
 COUNTED = (
     "add", "append", "argsort", "bincount", "concatenate", "cumsum", "diff", "divmod", "flatnonzero", "isin",

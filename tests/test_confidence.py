@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.claims import coverage, pooled_coverage
-from evaluation.aggregation import units as intervals
-from evaluation.aggregation.units import (
+from nuclei_metrics.aggregation import units as intervals
+from nuclei_metrics.aggregation.units import (
     Bootstrap,
     Column,
     Interval,
@@ -27,8 +27,8 @@ from evaluation.aggregation.units import (
     resample,
     score_samples,
 )
-from evaluation.model import CaseTable, Units
-from evaluation.model.arrays import RandomIntegers
+from nuclei_metrics.model import CaseTable, Units
+from nuclei_metrics.model.arrays import RandomIntegers
 
 STAGES = ("groups", "groups_and_cases")
 METHODS = ("percentile", "bca")

@@ -27,10 +27,10 @@ from evaluation.authoring.convert import TARGETS, convert_challenge, convert_fil
 from evaluation.commands.main import run
 from evaluation.findings.errors import ConversionRefused, WrongUsage
 from evaluation.formats.detect import Detected, detect_format
-from evaluation.model import Case, CaseResult, Instances, Matches, ObjectList
 from evaluation.results.documents import objects_csv
 from evaluation.scoring import rasterise
 from evaluation.scoring.rasterise import label_pages
+from nuclei_metrics.model import Case, CaseResult, Instances, Matches, ObjectList
 
 LABELS = np.zeros((12, 15), np.uint16)
 LABELS[1:5, 1:6], LABELS[6:11, 2:9], LABELS[0:3, 9:14] = 1, 2, 7

@@ -18,11 +18,11 @@ from evaluation.challenge.documents import overlaps_of, preset_names, resolve_pr
 from evaluation.challenge.formats import FormatRules, Overlaps
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.formats import format as formats
-from evaluation.instances.prepare import resolve_overlaps
-from evaluation.metrics import metrics_of
-from evaluation.model import Case, Instances
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
+from nuclei_metrics.instances.prepare import resolve_overlaps
+from nuclei_metrics.metrics import metrics_of
+from nuclei_metrics.model import Case, Instances
 
 FAULTY = "monusac2020_as_published"  # reproduces faults of the published code, on purpose
 # HoVer-Net's second Dice sums over all pairs that touch: of nuclei that overlap each other each has two partners.

@@ -20,10 +20,10 @@ from evaluation.authoring.kit import write_kit
 from evaluation.commands.main import run
 from evaluation.findings import render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
-from evaluation.model import Case
 from evaluation.report.result import ResultDocuments
 from evaluation.report.skills import SKILLS, side_by_side
 from evaluation.scoring.street import check_submission
+from nuclei_metrics.model import Case
 
 CLASSES = ("epithelial", "plasma", "other")
 SIZE = (40, 50)

@@ -20,10 +20,10 @@ from scipy.sparse import csr_array
 
 from evaluation import Challenge, score_submission
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
-from evaluation.metrics import every_nucleus
-from evaluation.model import Units
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.street import check_submission
+from nuclei_metrics.metrics import every_nucleus
+from nuclei_metrics.model import Units
 
 CAP = 3.0
 

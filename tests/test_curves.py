@@ -15,9 +15,9 @@ from pycocotools.cocoeval import Params
 from scipy.sparse import csr_array
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
-from evaluation.metrics import curves, order_statistics
-from evaluation.model import CaseTable, Units
-from evaluation.model.counts import PairSamples, PredictionSamples
+from nuclei_metrics.metrics import curves, order_statistics
+from nuclei_metrics.model import CaseTable, Units
+from nuclei_metrics.model.counts import PairSamples, PredictionSamples
 
 mean_average_precision = partial(curves.mean_average_precision, formula=curves.average_precision)
 EVERY_AREA = (

@@ -27,7 +27,10 @@ MOST_FILES = {  # by hand
     "Adding a metric": 2, "Adding a command": 2, "Adding a finding": 2,
     "Adding a format": 3, "Adding a matching rule": 2,
 }  # fmt: skip
-REGISTRIES = {"evaluation/metrics/__init__.py", "evaluation/commands/main.py"}  # one line in one of them is free
+REGISTRIES = {
+    "library/nuclei_metrics/metrics/__init__.py",
+    "evaluation/commands/main.py",
+}  # one line in one of them is free
 
 
 def blocks_of(heading: str) -> list[tuple[str, str]]:
@@ -53,7 +56,7 @@ def change(root: Path, diff: str) -> tuple[str, int]:
 def run(root: Path, program: str, *arguments: str) -> str:
     """What a program prints in the copy; it must succeed."""
     module = {"python": [], "evaluation": ["-m", "evaluation"], "./test.sh": ["-m", "pytest", "-p", "no:cacheprovider"]}
-    environment = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {"PYTHONPATH": f"{root}:{root / 'library'}", "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, *module[program], *arguments]
     found = subprocess.run(command, cwd=root, env={**os.environ, **environment}, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
@@ -69,7 +72,7 @@ def check_commands(root: Path, text: str) -> None:
 
 
 def copy_of_the_program(folder: Path) -> Path:
-    for name in ("evaluation", "tests", "docs"):
+    for name in ("evaluation", "library", "tests", "docs"):
         ignored = shutil.ignore_patterns("__pycache__", "frozen")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -130,7 +133,7 @@ from evaluation.authoring.kit import write_kit
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken, InputFault
 from evaluation.formats import Request, read_annotations
-from evaluation.model import Case
+from nuclei_metrics.model import Case
 
 RULES = '''
 format_version = 1
@@ -189,8 +192,8 @@ import numpy as np
 from evaluation import Challenge, instances_from_labels
 from evaluation.challenge import MATCHING_RULES
 from evaluation.challenge.matching_rules import Sides
-from evaluation.matching import overlap_table
-from evaluation.model import Case
+from nuclei_metrics.matching import overlap_table
+from nuclei_metrics.model import Case
 
 rule = {"name": "dice", "rule": "dice_above", "threshold": 0.5, "class_aware": False, "ties": "first_pixel"}
 (rule,) = Challenge.from_preset("monusac2020", name="n", matching={"rules": [rule]}).matching.rules

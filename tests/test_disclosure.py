@@ -24,7 +24,7 @@ from evaluation.commands import main as cli
 from evaluation.commands import options
 from evaluation.findings import Finding, quote, render_findings, render_summary
 from evaluation.findings.errors import redact, redact_findings
-from evaluation.model import Instances
+from nuclei_metrics.model import Instances
 
 SIZE = 120
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage")

@@ -15,13 +15,13 @@ from literal import images, instances_of, masks_of, points_of
 
 from evaluation import Challenge
 from evaluation.findings import render_findings
-from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import dilate_instances, empty_region, erode_instances, select_instances
-from evaluation.matching.table import count_copies, duplicates_among, find_twins
-from evaluation.model import Case, Instances
-from evaluation.model.instances import join_instances
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.match import SeenNuclei, hardly_meant, match_case, own_duplicates, see_nuclei
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.instances.runs import dilate_instances, empty_region, erode_instances, select_instances
+from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins
+from nuclei_metrics.model import Case, Instances
+from nuclei_metrics.model.instances import join_instances
 
 SHAPE = 60, 70
 
@@ -216,7 +216,7 @@ def test_nuclei_without_twins_cost_nothing_more(monkeypatch: pytest.MonkeyPatch)
     def refuse(*arguments: Any, **options: Any) -> None:
         raise AssertionError("compared")
 
-    monkeypatch.setattr("evaluation.matching.table.overlap_table", refuse)
+    monkeypatch.setattr("nuclei_metrics.matching.table.overlap_table", refuse)
     assert [len(side) for side in find_twins(squares(*APART))] == [0, 0]
     with pytest.raises(AssertionError, match="compared"):
         find_twins(squares((5, 5), (12, 12)))

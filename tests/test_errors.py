@@ -15,11 +15,11 @@ from scipy.io import loadmat, savemat
 
 import evaluation
 from evaluation.authoring.convert import convert_file
-from evaluation.instances.runs import instances_from_labels
-from evaluation.matching import match_iou_above, overlap_table
-from evaluation.matching.rules import match_best_iou_any_overlap
-from evaluation.metrics.counts import KINDS, ErrorKinds, sort_errors
-from evaluation.model import Instances, Matches
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.matching import match_iou_above, overlap_table
+from nuclei_metrics.matching.rules import match_best_iou_any_overlap
+from nuclei_metrics.metrics.counts import KINDS, ErrorKinds, sort_errors
+from nuclei_metrics.model import Instances, Matches
 
 NO_PAIRS = Matches(*np.empty((2, 0), np.int32), *np.empty((2, 0), np.int64))
 Side = tuple[np.ndarray, list[int]]  # masks and classes

@@ -24,7 +24,7 @@ from findings import Bench
 from formats.annotation_xml import aperio, layer, region
 
 from evaluation.findings import CODES_DOCUMENT, FILE, Finding, catalogue, codes_document, entry, fault, render, texts
-from evaluation.model import Case
+from nuclei_metrics.model import Case
 
 ROOT = Path(__file__).resolve().parents[1]
 

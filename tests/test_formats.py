@@ -20,8 +20,8 @@ from evaluation.decoding import csv as bounded_csv
 from evaluation.decoding import json as bounded_json
 from evaluation.decoding import streams
 from evaluation.decoding import xml as bounded_xml
-from evaluation.model import ClassTable
 from evaluation.scoring.street import check_submission
+from nuclei_metrics.model import ClassTable
 
 TABLES: dict[str, Table] = {
     module.name: imported.TABLE

@@ -37,7 +37,6 @@ from benchmarks.gaming import (
     rankings_of_copies,
 )
 from evaluation.challenge import Challenge, preset_names
-from evaluation.model import Instances
 from evaluation.report.html import page_html
 from evaluation.report.page import Table, Text
 from evaluation.report.studies import tricks_page
@@ -55,6 +54,7 @@ from evaluation.study.tricks import (
     trick_cases,
     tricks_verdict,
 )
+from nuclei_metrics.model import Instances
 
 SMALL = Plan("a small one", 4, 2, (2, 9), (5, 4, 1, 1), 1.2, 120, 1)
 BY_NAME = {trick.name: trick for trick in TRICKS}

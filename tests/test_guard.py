@@ -461,7 +461,7 @@ def test_lower_limits_of_the_machine_are_no_fault_of_a_submission(tmp_path, kind
     done = subprocess.run(
         [sys.executable, "-m", "evaluation", "score", "--challenge", challenge, "--submission", submission,
          "--output", tmp_path / "out", "--workers", "1", "--quiet"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"},
         preexec_fn=lambda: resource.setrlimit(kind, (most, most)),
         capture_output=True,
         text=True,
@@ -514,7 +514,7 @@ def test_decoders_end_with_a_parent_that_is_killed():
         "print(pid, open(f'/proc/{pid}/task/{pid}/children').read().split()[0], flush=True)\n"
         "time.sleep(100)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}:{ROOT / 'tests'}"}
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
     assert parent.stdout is not None
     children = parent.stdout.readline().split()
@@ -583,7 +583,7 @@ if sys.argv[2] == "without cleaning up":
 @pytest.mark.parametrize("end", ["", "without cleaning up", "killed", "killed with its group"])
 def test_no_file_is_left_behind(end, tmp_path):
     run = [sys.executable, "-c", NIFTI_IN_ANOTHER_PROCESS, str(tmp_path), end]
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    path = os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")])
     subprocess.run(run, env=os.environ | {"PYTHONPATH": path}, check=not end, start_new_session=True)
     deadline = time.monotonic() + 60
     while list(tmp_path.iterdir()) and time.monotonic() < deadline:

@@ -17,7 +17,7 @@ from evaluation.challenge import preset_names
 from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.model import Case
+from nuclei_metrics.model import Case
 
 MADE = (
     Case("c1", "P1", 20, 30, 0.25, 0, stratum="one", area_mm2=0.02),

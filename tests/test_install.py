@@ -113,7 +113,8 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder / "venv", symlinks=True)
     (site,) = (folder / "venv").glob("lib/python*/site-packages")
-    (site / "evaluation").symlink_to(PACKAGE)
+    for package in (PACKAGE, ROOT / "library" / "nuclei_metrics"):
+        (site / package.name).symlink_to(package)
     (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "venv" / "bin" / "python"
 
@@ -137,7 +138,7 @@ def test_programs_that_use_the_public_names_are_type_checked(elsewhere: Path) ->
 
 def test_the_command_that_the_line_of_a_missing_library_names_brings_it(tmp_path: Path) -> None:
     """From the index of this machine, into an environment of a copy of the repository."""
-    for name in ("evaluate.sh", "setup", "requirements", "evaluation"):
+    for name in ("evaluate.sh", "setup", "requirements", "evaluation", "library"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, tmp_path / name)
     ring = struct.pack(">8h", 0, 6, 6, 0, 0, 0, 6, 6)

@@ -26,19 +26,20 @@ from evaluation.decoding.label_array import label_components
 from evaluation.findings.errors import InputFault
 from evaluation.formats.format import Request
 from evaluation.formats.label_image import read_label_image
-from evaluation.instances.runs import (
-    SHAPES,
+from evaluation.scoring.from_arrays import score_instances
+from evaluation.scoring.shapes import SHAPES, measure_shapes
+from evaluation.scoring.street import score_submission
+from nuclei_metrics.instances.runs import (
     dilate_instances,
     erode_instances,
     instances_from_label_image,
     instances_from_labels,
     majority_classes,
-    measure_shapes,
     shift_instances,
 )
-from evaluation.model import Case, ClassTable, Instances
-from evaluation.model import arrays as model_arrays
-from evaluation.model.annotations import (
+from nuclei_metrics.model import Case, ClassTable, Instances
+from nuclei_metrics.model import arrays as model_arrays
+from nuclei_metrics.model.annotations import (
     TooManyRuns,
     count_regions,
     count_tops,
@@ -47,9 +48,7 @@ from evaluation.model.annotations import (
     runs_of_bands,
     split_labels,
 )
-from evaluation.model.instances import join_instances
-from evaluation.scoring.from_arrays import score_instances
-from evaluation.scoring.street import score_submission
+from nuclei_metrics.model.instances import join_instances
 
 # --- label maps become runs -------------------------------------------------------------------------------------------
 

@@ -13,9 +13,9 @@ from every_format import challenge_document, write_files
 
 from evaluation.challenge import Challenge, LimitRules
 from evaluation.findings import render_findings
-from evaluation.model import Case
 from evaluation.submission import CaseFile, Layout, find_case_files, open_submission
 from evaluation.submission.jobs import classes_by_slug
+from nuclei_metrics.model import Case
 
 CASES = [Case("a", "P1", 20, 30), Case("b", "P2", 20, 30)]
 NUCLEUS = [{"name": "nucleus"}]

@@ -31,10 +31,10 @@ from evaluation.leaderboard.board import board_of_challenge, rank_result
 from evaluation.leaderboard.document import leaderboard_document, leaderboard_json
 from evaluation.leaderboard.rules import load_ranked, phase_settings, phase_titles
 from evaluation.leaderboard.team_scores import TeamScores, as_columns, plan_columns, values_of_groups
-from evaluation.metrics import metrics_of
 from evaluation.results.documents import MetricsFile, as_json
 from evaluation.scoring.score import without_place
 from evaluation.scoring.street import score_then
+from nuclei_metrics.metrics import metrics_of
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = (

@@ -19,7 +19,6 @@ from evaluation.leaderboard.board import rank_scores
 from evaluation.leaderboard.document import PAIRS_UP_TO, leaderboard_document, leaderboard_json
 from evaluation.leaderboard.rules import load_ranked
 from evaluation.leaderboard.score_csv import ScoresInFile
-from evaluation.model import ScoreTable
 from evaluation.report.figures import difference_figure
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
@@ -27,6 +26,7 @@ from evaluation.report.page import Cell, Figure, Page, Table, Text
 from evaluation.report.skills import read_results
 from evaluation.results.documents import as_json
 from evaluation.scoring.street import score_submission
+from nuclei_metrics.model import ScoreTable
 
 NAN = float("nan")
 HOSTILE = ["<img src=x onerror=alert(1)>", "<b>bold</b>", "</script><script>alert(2)</script>", "%{x} & 'quoted'\n"]

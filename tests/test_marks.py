@@ -20,6 +20,7 @@ from processes import run_in_group
 from benchmarks import files, run
 
 HERE = Path(__file__).parent
+PACKAGES = ("evaluation", "library/nuclei_metrics")
 
 
 def test_what_is_marked_is_there_and_marked_once() -> None:
@@ -47,7 +48,8 @@ def test_a_mutant_that_cannot_be_made_is_told():
 def test_no_two_mutants_are_equal_and_the_rooms_that_score_rank_and_show_have_some():
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
     assert all(mutant.old != mutant.new for mutant in MUTANTS)
-    rooms = {path.parent.name for path in HERE.parent.glob("evaluation/*/__init__.py")} - {"authoring"}
+    rooms = {path.parent.name for package in PACKAGES for path in HERE.parent.glob(f"{package}/*/__init__.py")}
+    rooms -= {"authoring"}
     assert {mutant.file.partition("/")[0] for mutant in MUTANTS} == rooms
 
 

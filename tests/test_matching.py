@@ -40,11 +40,14 @@ from benchmarks.label_maps import draw_label_maps
 from benchmarks.synthesis import Mistakes, seeded
 from evaluation.challenge import MATCHING_RULES, Challenge
 from evaluation.challenge.matching_rules import Sides
-from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
-from evaluation.instances.runs import instances_from_labels
-from evaluation.matching import match_iou_above, overlap_table, rules
-from evaluation.matching import table as table_module
-from evaluation.matching.rules import (
+from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.scoring.from_arrays import count_label_maps
+from evaluation.scoring.match import match
+from nuclei_metrics.errors import TooManyPairs
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.matching import match_iou_above, overlap_table, rules
+from nuclei_metrics.matching import table as table_module
+from nuclei_metrics.matching.rules import (
     best_assignment,
     boundary_boxes,
     match_centroid_assignment,
@@ -54,9 +57,7 @@ from evaluation.matching.rules import (
     match_confidence_first_iou_many,
     match_iou_above_many,
 )
-from evaluation.model import Boundaries, Case, Instances, LabelMaps, Matches, arrays
-from evaluation.scoring.from_arrays import count_label_maps
-from evaluation.scoring.match import match
+from nuclei_metrics.model import Boundaries, Case, Instances, LabelMaps, Matches, arrays
 
 # --- the overlap table ------------------------------------------------------------------------------------------------
 

@@ -18,11 +18,11 @@ from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken
 from evaluation.leaderboard.board import score_and_rank
 from evaluation.leaderboard.document import leaderboard_document
-from evaluation.metrics import Metric, metrics_of
-from evaluation.metrics.metric import Variant
-from evaluation.metrics.segmentation import quantile_sizes
-from evaluation.model import MetricChoice, Scores, Units
 from evaluation.scoring.score import check_columns
+from nuclei_metrics.metrics import Metric, metrics_of
+from nuclei_metrics.metrics.metric import Variant
+from nuclei_metrics.metrics.segmentation import quantile_sizes
+from nuclei_metrics.model import MetricChoice, Scores, Units
 
 # --- single metrics of a family ---------------------------------------------------------------------------------------
 

@@ -13,9 +13,7 @@ from situations import WHAT_WHEN, says
 
 from evaluation.challenge.definition import explain_rule, rule_names
 from evaluation.commands.main import run
-from evaluation.metrics import FAMILIES
-from evaluation.metrics.metric import STANDARD_RANGE, Empty
-from evaluation.metrics.pages import (
+from evaluation.findings.metric_pages import (
     DOCUMENT,
     definitions,
     docstring,
@@ -34,6 +32,8 @@ from evaluation.metrics.pages import (
     word_text,
     words_of,
 )
+from nuclei_metrics.metrics import FAMILIES
+from nuclei_metrics.metrics.metric import STANDARD_RANGE, Empty
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = list(metrics_by_page())
@@ -236,7 +236,11 @@ def test_explain_starts_quickly_because_it_imports_neither_scipy_nor_pydantic() 
         "import sys; from evaluation.commands.main import run; run(['explain', 'panoptic.pq']); print([*sys.modules])"
     )
     found = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     imported = set(re.findall(r"'(\w+)'", found.stdout.splitlines()[-1]))
     assert "numpy" in imported

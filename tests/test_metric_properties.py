@@ -19,17 +19,17 @@ from literal import instances_of, sides
 from pictures import METRICS, score_all
 from situations import SITUATIONS
 
-from evaluation.aggregation import unite
 from evaluation.challenge import Challenge
-from evaluation.instances.prepare import PreparedReference
-from evaluation.metrics import FAMILIES, Metric, metrics_of
-from evaluation.metrics.metric import Effect
-from evaluation.model import UNDEFINED_REASONS, Case, Instances, Measure, Region, Scores, Units
-from evaluation.model.counts import Score
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.score import case_table
+from nuclei_metrics.aggregation import unite
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.metrics import FAMILIES, Metric, metrics_of
+from nuclei_metrics.metrics.metric import Effect
+from nuclei_metrics.model import UNDEFINED_REASONS, Case, Instances, Measure, Region, Scores, Units
+from nuclei_metrics.model.counts import Score
 
 CLASSES = ("a", "b", "c")
 RULE = {"name": "first", "rule": "iou_above", "threshold": 0.5}

@@ -19,19 +19,19 @@ from scipy.sparse import csr_array
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, cohen_kappa_score, f1_score, matthews_corrcoef
 
 from evaluation import Challenge, score_instances
-from evaluation.aggregation import mean_of_units, penalise
-from evaluation.aggregation.units import PenalisedScores
 from evaluation.challenge.documents import LONGEST_SIDE_PX, MOST_PIXELS, read_cases
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.instances.runs import instances_from_labels
-from evaluation.matching import match_iou_above, overlap_table
-from evaluation.matching.rules import match_best_iou_centroid_inside, match_centroid_closest_first
-from evaluation.metrics import classification, count_matches, detection, every_nucleus, metrics_of, segmentation
-from evaluation.metrics.counts import overlap_measures, shape_measures
-from evaluation.metrics.curves import average_precision
-from evaluation.metrics.every_nucleus import HALF, ONE, join_halves
-from evaluation.model import CaseTable, Instances, MetricChoice, Scores, Units, um_to_px
-from evaluation.model.counts import PairSamples, PredictionSamples, Score
+from nuclei_metrics.aggregation import mean_of_units, penalise
+from nuclei_metrics.aggregation.units import PenalisedScores
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.matching import match_iou_above, overlap_table
+from nuclei_metrics.matching.rules import match_best_iou_centroid_inside, match_centroid_closest_first
+from nuclei_metrics.metrics import classification, count_matches, detection, every_nucleus, metrics_of, segmentation
+from nuclei_metrics.metrics.counts import overlap_measures, shape_measures
+from nuclei_metrics.metrics.curves import average_precision
+from nuclei_metrics.metrics.every_nucleus import HALF, ONE, join_halves
+from nuclei_metrics.model import CaseTable, Instances, MetricChoice, Scores, Units, um_to_px
+from nuclei_metrics.model.counts import PairSamples, PredictionSamples, Score
 
 CLASSES = ("a", "b", "c")
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from literal import centroid_pixel, instances_of, masks_of, points_of
 from skimage.draw import polygon
 
-from evaluation.instances.prepare import apply_ignore_region, highest_on_each, prepare_reference, resolve_overlaps
-from evaluation.instances.runs import join_regions, union_region
-from evaluation.model import Instances, Outlines, Region, arrays
+from nuclei_metrics.instances.prepare import apply_ignore_region, highest_on_each, prepare_reference, resolve_overlaps
+from nuclei_metrics.instances.runs import join_regions, union_region
+from nuclei_metrics.model import Instances, Outlines, Region, arrays
 
 RULES = ["keep", "last", "first", "smallest", "class_order", "ignore"]
 SCOPES = ["image", "class"]

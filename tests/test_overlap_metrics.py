@@ -17,18 +17,24 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from sklearn.metrics import f1_score
 
-from evaluation.findings.errors import TooManyPairs
-from evaluation.instances.boundary import band_overlaps, boundaries_of_runs, choose_runs, join_runs, runs_by_instance
-from evaluation.instances.runs import instances_from_labels
-from evaluation.matching.rules import match_iou_above_many, match_iou_assignment
-from evaluation.matching.table import overlap_table
-from evaluation.metrics import overlap
-from evaluation.metrics.counts import JoinedCases, join_cases
-from evaluation.metrics.detection import count_threshold_nuclei, count_threshold_pairs
-from evaluation.metrics.metric import of_outlines
-from evaluation.metrics.overlap import count_objects, count_overlaps, hausdorff_squared, shapes_of
-from evaluation.model import CaseTable, Instances, Matches, Units
-from evaluation.model.counts import Unions
+from nuclei_metrics.errors import TooManyPairs
+from nuclei_metrics.instances.boundary import (
+    band_overlaps,
+    boundaries_of_runs,
+    choose_runs,
+    join_runs,
+    runs_by_instance,
+)
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.matching.rules import match_iou_above_many, match_iou_assignment
+from nuclei_metrics.matching.table import overlap_table
+from nuclei_metrics.metrics import overlap
+from nuclei_metrics.metrics.counts import JoinedCases, join_cases
+from nuclei_metrics.metrics.detection import count_threshold_nuclei, count_threshold_pairs
+from nuclei_metrics.metrics.metric import of_outlines
+from nuclei_metrics.metrics.overlap import count_objects, count_overlaps, hausdorff_squared, shapes_of
+from nuclei_metrics.model import CaseTable, Instances, Matches, Units
+from nuclei_metrics.model.counts import Unions
 
 SCORES = {
     "aji": overlap.aggregated_jaccard,
@@ -492,9 +498,9 @@ def test_the_median_of_units_needs_no_scipy_sparse() -> None:
     program = """
 import sys
 import numpy as np
-from evaluation.metrics.order_statistics import median_of_units
-from evaluation.model.counts import Unions
-from evaluation.model import Units
+from nuclei_metrics.metrics.order_statistics import median_of_units
+from nuclei_metrics.model.counts import Unions
+from nuclei_metrics.model import Units
 
 units = Units(None, Unions(np.array([0, 1, 1]), np.array([0, 2, 3]), 2))
 print(median_of_units(np.array([1.0, 5.0, 2.0]), np.array([0, 0, 1]), units).tolist(), "scipy.sparse" in sys.modules)

@@ -28,10 +28,6 @@ from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
-from evaluation.instances.prepare import PreparedReference, prepare_reference
-from evaluation.instances.runs import instances_from_labels
-from evaluation.metrics.counts import KINDS
-from evaluation.model import Case, Instances, Points
 from evaluation.report.pictures import (
     STATE_COLOURS,
     WINDOW_PX,
@@ -48,6 +44,10 @@ from evaluation.report.pictures import (
 )
 from evaluation.scoring.match import match_case
 from evaluation.scoring.score import Result
+from nuclei_metrics.instances.prepare import PreparedReference, prepare_reference
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.metrics.counts import KINDS
+from nuclei_metrics.model import Case, Instances, Points
 
 CLASSES = ("small", "LARGE")
 IOU = {"rule": "iou_above", "threshold": 0.5}

@@ -24,15 +24,15 @@ from evaluation import (
     score_instances,
     score_submission,
 )
-from evaluation.instances.prepare import PreparedReference, apply_ignore_region, prepare_reference
-from evaluation.instances.runs import union_region
-from evaluation.model import Instances, LabelMaps, Outlines, Region
-from evaluation.model.instances import join_instances
 from evaluation.results.documents import as_json
 from evaluation.scoring import measure as measuring
 from evaluation.scoring import street as pipeline
 from evaluation.scoring.from_arrays import count_label_maps
 from evaluation.scoring.match import match_case
+from nuclei_metrics.instances.prepare import PreparedReference, apply_ignore_region, prepare_reference
+from nuclei_metrics.instances.runs import union_region
+from nuclei_metrics.model import Instances, LabelMaps, Outlines, Region
+from nuclei_metrics.model.instances import join_instances
 
 
 def challenge(**rules) -> Challenge:

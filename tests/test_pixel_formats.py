@@ -52,9 +52,9 @@ from evaluation.findings.errors import InputFault
 from evaluation.formats import read_annotations, read_collection
 from evaluation.formats.detect import find_image
 from evaluation.formats.label_image import restore_nuclei
-from evaluation.instances.runs import instances_from_label_image
-from evaluation.model import Case, LabelImage
-from evaluation.model.annotations import runs_of
+from nuclei_metrics.instances.runs import instances_from_label_image
+from nuclei_metrics.model import Case, LabelImage
+from nuclei_metrics.model.annotations import runs_of
 
 SCIPY = sorted((Path(scipy.io.__file__).parent / "matlab" / "tests" / "data").glob("*.mat"))
 SCIPY_HAS_ITS_FILES = pytest.mark.skipif(not SCIPY, reason="this build of scipy comes without its test data")

@@ -44,8 +44,8 @@ from benchmarks.synthesis import Mistakes, seeded
 from evaluation import Challenge, Result, instances_from_labels, score_instances
 from evaluation.challenge.matching_rules import InFileOrder, Sides
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.matching import overlap_table
-from evaluation.model import Case
+from nuclei_metrics.matching import overlap_table
+from nuclei_metrics.model import Case
 
 SIZE = (150, 170)
 ROUNDED = 5.1e-7  # metrics.json has six decimals

@@ -123,7 +123,11 @@ def test_a_lost_scheduler_is_one_sentence_and_the_same_command_goes_on(own_demo:
     log = ["--log", tmp_path / "log"]
     mark = tmp_path / "mark"
     held = [sys.executable, HELD, "noting", mark, *command[3:], "--workers", "1"]  # few are under way with the third
-    quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    quiet = {
+        "stderr": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "env": {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"},
+    }
     called = {**quiet, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(scheduler, **quiet) as first, subprocess.Popen(worker, **quiet) as left:
         with subprocess.Popen([*held, "--output", tmp_path / "out", *log], **called) as call:
@@ -188,7 +192,7 @@ def test_a_finding_is_wrapped_at_the_width_of_a_terminal_and_is_one_line_elsewhe
 def on_a_terminal(command: list[object], columns: int) -> tuple[int, str]:
     """The exit code of a command, and what it writes to a terminal of this width on stderr."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
     program = [sys.executable, "-m", "evaluation", *map(str, command)]
     with subprocess.Popen(program, stderr=theirs, stdout=subprocess.DEVNULL, env=environment) as call:
         os.close(theirs)
@@ -257,7 +261,7 @@ raise SystemExit(run_watched(program))
 
 
 def test_a_signal_that_comes_where_python_drops_exceptions_ends_the_program() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
     call = subprocess.run([sys.executable, "-c", DROPS_EXCEPTIONS], env=environment, stderr=subprocess.PIPE, text=True)
     assert (call.returncode, call.stderr) == (143, "Interrupted; no results were written.\n")
 
@@ -277,7 +281,7 @@ def test_a_leaderboard_that_is_stopped_says_what_it_keeps(name, moment, demo, tm
     options = ["--challenge", demo.challenge, "--submissions", teams, "--output", tmp_path / "out"]
     mark = tmp_path / "mark"
     command = [sys.executable, HELD, "noting", mark, "leaderboard", *options, "--workers", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
     with subprocess.Popen(
         [*map(str, command)], env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True
     ) as call:

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 from evaluation import Challenge, Result, instances_from_labels, score_instances, score_submission
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.model import Instances
+from nuclei_metrics.model import Instances
 
 # --- faults of a published ranking: what they do to files, and where they do nothing ----------------------------------
 

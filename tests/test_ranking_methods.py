@@ -22,9 +22,9 @@ from boards import METHODS, published_pq, published_pq_by_patient, score_table
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evaluation.model import Aggregate, Missing, RankingMethod, ScoreTable, Ties
-from evaluation.ranking.methods import aggregate_units, needs_units, positions_of, rank_teams, unit_values
-from evaluation.ranking.significance import compare_teams
+from nuclei_metrics.model import Aggregate, Missing, RankingMethod, ScoreTable, Ties
+from nuclei_metrics.ranking.methods import aggregate_units, needs_units, positions_of, rank_teams, unit_values
+from nuclei_metrics.ranking.significance import compare_teams
 
 OF_COLUMNS = tuple(method for method in METHODS if not needs_units(method))
 TIES = get_args(Ties)

@@ -21,10 +21,17 @@ from sklearn.metrics import roc_auc_score
 
 from evaluation.challenge.rules import RankingRules
 from evaluation.leaderboard.ranked_table import apply_method, sample_ranker
-from evaluation.metrics import order_statistics
-from evaluation.metrics.order_statistics import Blocks, median_of_units, rank, tie_numbers, weighted_auroc, write_out
-from evaluation.model import Float64, Missing, ScoreTable, Ties, Units
-from evaluation.ranking.methods import (
+from nuclei_metrics.metrics import order_statistics
+from nuclei_metrics.metrics.order_statistics import (
+    Blocks,
+    median_of_units,
+    rank,
+    tie_numbers,
+    weighted_auroc,
+    write_out,
+)
+from nuclei_metrics.model import Float64, Missing, ScoreTable, Ties, Units
+from nuclei_metrics.ranking.methods import (
     SCORE_ROUNDING,
     keep_complete_units,
     lock_pairs,

@@ -17,13 +17,15 @@ from literal import images, instances_of, masks_of, points_of
 from skimage.draw import polygon
 from skimage.measure import label
 
+from evaluation.decoding.annotations import library_faults
 from evaluation.findings.errors import InputFault
-from evaluation.instances import rasterise
-from evaluation.instances.outlines import trace_outlines
-from evaluation.instances.prepare import prepare_reference
-from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.instances.runs import instances_from_labels
-from evaluation.model import Instances, Outlines
+from evaluation.scoring.read import count_self_intersecting
+from nuclei_metrics.instances import rasterise
+from nuclei_metrics.instances.outlines import trace_outlines
+from nuclei_metrics.instances.prepare import prepare_reference
+from nuclei_metrics.instances.rasterise import rasterise_outlines
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.model import Instances, Outlines
 
 AS_IS = {"vertices": "exact", "origin": "pixel_centre", "vanished": "drop"}
 AS_THEY_ARE = {**AS_IS, "overlap": "keep", "overlap_scope": "image"}
@@ -194,7 +196,7 @@ def test_a_vanished_outline_is_dropped_or_gets_its_nearest_pixel_if_that_is_in_t
 
 def test_vanished_outlines_are_refused_by_name_and_number():
     outlines = outlines_of([[(0, 0), (2, 0), (0, 2)], THIN, []])
-    with pytest.raises(InputFault) as fault:
+    with pytest.raises(InputFault) as fault, library_faults():
         rasterise_outlines(outlines, (4, 5), **{**AS_IS, "vanished": "error"}, where="'a.xml'")
     assert str(fault.value).startswith("[vanished-outline] 'a.xml', outline '1/1' and 1 more: no pixel centre inside;")
 
@@ -217,7 +219,7 @@ def test_an_outline_of_a_billion_pixels_costs_what_is_inside_the_image():
 
 def test_outlines_that_cross_endless_rows_are_refused():
     zigzag = [(i, 3e4 * (i % 2)) for i in range(12_000)]
-    with pytest.raises(InputFault, match="too-complex-outlines"):
+    with pytest.raises(InputFault, match="too-complex-outlines"), library_faults():
         rasterise_outlines(outlines_of([zigzag]), (30_000, 12_000), **AS_IS)
 
 
@@ -249,7 +251,7 @@ def test_vertices_outside_are_those_left_of_above_or_not_before_the_far_edges():
 def test_self_intersections_are_counted_only_if_asked_for():
     outlines = outlines_of([[(0, 0), (6, 4), (6, 0), (0, 4)], [(0, 0), (3, 0), (0, 3)], [(0, 0), (1, 1)], []])
     assert report_of(outlines, (7, 9)).outlines_self_intersecting is None
-    assert report_of(outlines, (7, 9), with_geometry_report=True).outlines_self_intersecting == 1
+    assert report_of(outlines, (7, 9), count_crossed=count_self_intersecting).outlines_self_intersecting == 1
 
 
 @pytest.mark.parametrize("name, facts", [
@@ -262,7 +264,7 @@ def test_self_intersections_are_counted_only_if_asked_for():
     ("monuseg/TCGA-2Z-A9J9-01A-01-TS1.xml.gz", {"vertices_outside": 49, "outlines_outside": 5}),
 ])  # fmt: skip
 def test_the_report_holds_the_measured_facts(shared_data, name, facts):
-    report = report_of(read(shared_data, name), REAL[name], with_geometry_report=True)
+    report = report_of(read(shared_data, name), REAL[name], count_crossed=count_self_intersecting)
     assert {key: getattr(report, key) for key in facts} == facts
 
 

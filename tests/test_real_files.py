@@ -23,8 +23,8 @@ from formats.pixels import TWO, mat_7_3, mat_file
 from literal import masks_of
 from PIL import Image
 
-from evaluation.instances.runs import instances_from_label_image
-from evaluation.model import Case, ClassTable
+from nuclei_metrics.instances.runs import instances_from_label_image
+from nuclei_metrics.model import Case, ClassTable
 
 # --- Data Science Bowl 2018 -------------------------------------------------------------------------------------------
 

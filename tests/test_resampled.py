@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from pictures import nuclei
 
 from evaluation import Challenge
-from evaluation.aggregation.units import resample
 from evaluation.challenge.rules import Floor, RankingRules
 from evaluation.leaderboard.board import board_of_challenge
 from evaluation.leaderboard.document import leaderboard_document
@@ -38,9 +37,12 @@ from evaluation.leaderboard.team_scores import (
     team_of_documents,
     values_of_units,
 )
-from evaluation.model import Instances
-from evaluation.ranking import stability
-from evaluation.ranking.stability import (
+from evaluation.scoring.from_arrays import score_instances
+from evaluation.scoring.score import Result
+from nuclei_metrics.aggregation.units import resample
+from nuclei_metrics.model import Instances
+from nuclei_metrics.ranking import stability
+from nuclei_metrics.ranking.stability import (
     SMALL,
     bootstrap_ranks,
     draw_units,
@@ -51,8 +53,6 @@ from evaluation.ranking.stability import (
     sample_medians,
     sample_weights,
 )
-from evaluation.scoring.from_arrays import score_instances
-from evaluation.scoring.score import Result
 
 Image = tuple[Instances, Instances | None]
 SIZES = (1, 3, 1, 2, 1, 4)  # images of each patient

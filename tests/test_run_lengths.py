@@ -14,8 +14,8 @@ from evaluation.findings import catalogue
 from evaluation.findings.errors import InputFault
 from evaluation.formats import run_lengths
 from evaluation.formats.run_lengths import instances_of_codes, runs_of_counts, runs_of_pairs
-from evaluation.model import Instances
-from evaluation.model.arrays import merge_runs, outside
+from nuclei_metrics.model import Instances
+from nuclei_metrics.model.arrays import merge_runs, outside
 
 MASKS = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=3, max_dims=3, max_side=9), elements=st.integers(0, 1))
 

@@ -27,12 +27,12 @@ from evaluation.challenge import Challenge, LimitRules
 from evaluation.decoding import json as bounded_json
 from evaluation.decoding.json import read_records
 from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected
-from evaluation.instances import rasterise
-from evaluation.model import Instances, LabelMaps, arrays
-from evaluation.model.arrays import distinct, row_bands
 from evaluation.results import documents as csv_files
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
+from nuclei_metrics.instances import rasterise
+from nuclei_metrics.model import Instances, LabelMaps, arrays
+from nuclei_metrics.model.arrays import distinct, row_bands
 
 SMALL = Slide(rows=2, columns=3, tile_px=240, nuclei=30)
 IN_PIECES = (  # what is done at once, far below what a slide of this size has

@@ -26,17 +26,6 @@ from evaluation.authoring.init import initialise_challenge
 from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import MatchingRules, rule_from
 from evaluation.commands.main import run
-from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import (
-    dilate_instances,
-    double_instances,
-    erode_instances,
-    halve_instances,
-    instances_from_labels,
-    shared_px,
-    shift_instances,
-)
-from evaluation.model import Case, Instances, Region
 from evaluation.report.html import page_html
 from evaluation.report.page import Table
 from evaluation.report.studies import sensitivity_page
@@ -57,6 +46,17 @@ from evaluation.study.sensitivity import (
     study_sensitivity,
     summarise_studies,
 )
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.instances.runs import (
+    dilate_instances,
+    double_instances,
+    erode_instances,
+    halve_instances,
+    instances_from_labels,
+    shared_px,
+    shift_instances,
+)
+from nuclei_metrics.model import Case, Instances, Region
 
 NOTHING = Region(np.empty(0, np.int64), np.empty(0, np.int64))
 RULES = {"rule": "iou_above", "class_aware": False, "ties": "first_pixel"}

@@ -27,8 +27,8 @@ from scipy.stats import (
 from test_ranking_methods import read_task
 
 from benchmarks.claims import any_difference
-from evaluation.ranking.differences import behind, wins_in_samples
-from evaluation.ranking.significance import (
+from nuclei_metrics.ranking.differences import behind, wins_in_samples
+from nuclei_metrics.ranking.significance import (
     PairwiseTest,
     compare_teams,
     critical_difference,
@@ -39,7 +39,7 @@ from evaluation.ranking.significance import (
     rank_differences,
     rank_sums,
 )
-from evaluation.ranking.stability import draw_units
+from nuclei_metrics.ranking.stability import draw_units
 
 TESTS = ("friedman_nemenyi", "wilcoxon_holm", "wilcoxon_one_sided")
 NAN = math.nan
@@ -65,7 +65,7 @@ def compare(values, test="friedman_nemenyi", higher_is_better=True, level=0.05) 
 def approximately(values, **settings) -> PairwiseTest:
     """As above, by chi-square and the range of normal values also where there are few units."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evaluation.ranking.significance.rank_sums", lambda doubled, draws: None)
+        patch.setattr("nuclei_metrics.ranking.significance.rank_sums", lambda doubled, draws: None)
         return compare(values, **settings)
 
 
@@ -567,7 +567,7 @@ def test_pairs_are_compared_with_the_widest_range_in_all_orders(values):
 def test_draws_agree_with_the_exact_distribution(monkeypatch):
     doubled = doubled_ranks(np.random.default_rng(4).integers(0, 6, (12, 4)))
     exact = rank_sums(doubled)
-    monkeypatch.setattr("evaluation.ranking.significance.SUMS", 0)
+    monkeypatch.setattr("nuclei_metrics.ranking.significance.SUMS", 0)
     drawn = rank_sums(doubled, draws=40_000)
     assert (exact.how, drawn.how) == ("exact", "monte_carlo")
     widths = np.unique(exact.width)
@@ -659,7 +659,7 @@ def test_wilcoxon_without_single_units_is_that_of_the_others():
 def test_what_is_not_kept_is_worked_out_again(monkeypatch):
     values, weights = made(5, 80), next(draw_units(80, samples=20, seed=4, at_once=20))
     kept = wins_in_samples(values, higher_is_better=True, test="wilcoxon_holm", level=0.05)(weights)
-    monkeypatch.setattr("evaluation.ranking.differences.BYTES_KEPT", 0)
+    monkeypatch.setattr("nuclei_metrics.ranking.differences.BYTES_KEPT", 0)
     again = wins_in_samples(values, higher_is_better=True, test="wilcoxon_holm", level=0.05)(weights)
     assert (kept == again).all()
 

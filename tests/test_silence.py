@@ -20,7 +20,6 @@ from pictures import nuclei, read_drawings
 from scipy.io import loadmat, savemat
 
 from evaluation import Challenge
-from evaluation.aggregation.units import is_empty
 from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingRules
@@ -31,12 +30,13 @@ from evaluation.leaderboard.ranked_table import compare_columns, rank_table
 from evaluation.leaderboard.rules import gameable_ranking, phase_settings
 from evaluation.leaderboard.score_csv import ScoresInFile
 from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
-from evaluation.model import Instances, ScoreTable
-from evaluation.ranking.methods import select_teams
-from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.report.leaderboard import verdict_section
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.score import Result, check_columns
+from nuclei_metrics.aggregation.units import is_empty
+from nuclei_metrics.model import Instances, ScoreTable
+from nuclei_metrics.ranking.methods import select_teams
+from nuclei_metrics.ranking.stability import sample_means, sample_weights
 
 # --- floors -----------------------------------------------------------------------------------------------------------
 

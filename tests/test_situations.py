@@ -8,9 +8,9 @@ import pytest
 from pictures import CLASSES, score_all, score_pictures
 from situations import COLUMNS, LIKE_BOTH_EMPTY, SITUATIONS, WHAT_WHEN, number, says
 
-from evaluation.metrics import FAMILIES, metrics_of
-from evaluation.model import UNDEFINED_REASONS, MetricScores
 from evaluation.scoring.score import Result
+from nuclei_metrics.metrics import FAMILIES, metrics_of
+from nuclei_metrics.model import UNDEFINED_REASONS, MetricScores
 
 
 @cache

@@ -18,9 +18,9 @@ from benchmarks.claims import BOARDS, any_difference_in_columns, board_document,
 from evaluation.leaderboard.document import leaderboard_document
 from evaluation.leaderboard.rules import stored_tricks
 from evaluation.leaderboard.verdict import share_text, verdict_sentences, why_no_samples
-from evaluation.ranking.differences import VERDICTS, across_columns, paired_differences
-from evaluation.ranking.significance import compare_teams
 from evaluation.study.tricks import tricks_verdict
+from nuclei_metrics.ranking.differences import VERDICTS, across_columns, paired_differences
+from nuclei_metrics.ranking.significance import compare_teams
 
 RANDOM = np.random.default_rng(12)
 

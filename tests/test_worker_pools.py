@@ -129,7 +129,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return start(pool)
 
     monkeypatch.setattr(ProcessPool, "start", counting)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")]))
     return widths
 
 
@@ -223,7 +223,7 @@ def test_a_call_that_is_killed_half_way_leaves_nobody_behind_and_the_next_one_go
     mark = tmp_path / "mark"
     command = [sys.executable, HELD, "noting", mark, "leaderboard", *options, "--workers", "2"]
     command += ["--log", tmp_path / "log"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}"}
     with subprocess.Popen([*map(str, command)], env=environment, start_new_session=True) as call:
         try:
             wait_for(mark, call)
@@ -347,7 +347,7 @@ def import_nothing(*task: object) -> None:
 def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A scheduler and three worker processes, each with a nanny that starts it again."""
     patch = pytest.MonkeyPatch()
-    patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
+    patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")]))
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0") as found,
@@ -401,7 +401,7 @@ PYTHON = re.findall(r"```python\n(.*?)```", (ROOT / "docs/scale.md").read_text()
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: re.findall(r"(?:from|import) (\w+)", block)[-1])
 def test_python_examples_of_the_page_run(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'library'}")
     exec(compile(block, "docs/scale.md", "exec"), {"__name__": "__main__"})
 
 

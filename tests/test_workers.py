@@ -20,6 +20,7 @@ from every_format import small_document, write_files, write_rules
 from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
+from evaluation.decoding.annotations import Annotations
 from evaluation.execution import executors, workers
 from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left
 from evaluation.execution.pool import CASE_BYTES, ProcessPool, can_fork
@@ -40,7 +41,6 @@ from evaluation.execution.workers import (
 )
 from evaluation.findings.errors import WorkerDied, WorkersLost, WrongUsage, refused
 from evaluation.formats.format import image_bytes
-from evaluation.model import Annotations, CaseResult, Outlines
 from evaluation.scoring import read as module
 from evaluation.scoring import street
 from evaluation.scoring.match import MatchedCase
@@ -48,6 +48,7 @@ from evaluation.scoring.read import SharedCases, Store, file_states, kept_refere
 from evaluation.scoring.receive import memory_needs, receive_submission
 from evaluation.scoring.street import score_submission
 from evaluation.submission import CaseFile, open_submission
+from nuclei_metrics.model import CaseResult, Outlines
 
 ROOT = Path(__file__).resolve().parents[1]
 MB, GB = 10**6, 10**9
@@ -127,7 +128,7 @@ def run(command, *, data_bytes: int | None = None) -> subprocess.CompletedProces
 
     return subprocess.run(
         [str(part) for part in command],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OPENBLAS_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}:{ROOT / 'tests'}", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -256,7 +257,7 @@ def outcomes_of(function, arguments, pool):
 @pytest.fixture
 def importable(monkeypatch):
     """Workers find the modules of the tests."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "library"), str(ROOT / "tests")]))
 
 
 def test_outcomes_come_in_order_and_progress_is_told_whoever_works():

@@ -28,10 +28,10 @@ from evaluation.formats.geojson import write_geojson
 from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import write_counts_csv
-from evaluation.instances.prepare import instances_from_points
-from evaluation.instances.rasterise import rasterise_outlines
-from evaluation.instances.runs import instances_from_label_image, instances_from_labels
-from evaluation.model import Case, ClassTable, Instances, LabelImage, Outlines, Points
+from nuclei_metrics.instances.prepare import instances_from_points
+from nuclei_metrics.instances.rasterise import rasterise_outlines
+from nuclei_metrics.instances.runs import instances_from_label_image, instances_from_labels
+from nuclei_metrics.model import Case, ClassTable, Instances, LabelImage, Outlines, Points
 
 CLASSES = ClassTable(("tumour", "stroma", "immune"), {"tumour": 1, "stroma": 2, "immune": 3}, {10: 1, 20: 2, 30: 3})
 NUMBERS = [10, 20, 30]

@@ -27,7 +27,9 @@ from evaluation.challenge.documents import resolve_preset
 from evaluation.decoding.label_array import find_binary_mask, label_components, values_of_masks
 from evaluation.execution.workers import check_workers
 from evaluation.findings import Finding, counted, fault, listed
-from evaluation.instances.runs import (
+from evaluation.scoring.from_arrays import score_instances
+from evaluation.study.hints import IMAGES_TRIED, TriedImage, classes_hint, hints_about
+from nuclei_metrics.instances.runs import (
     EXACT_UP_TO,
     are_records,
     as_array,
@@ -40,10 +42,8 @@ from evaluation.instances.runs import (
     union_region,
     whole_labels,
 )
-from evaluation.model import Instances, LabelRuns, Region
-from evaluation.model.annotations import runs_of
-from evaluation.scoring.from_arrays import score_instances
-from evaluation.study.hints import IMAGES_TRIED, TriedImage, classes_hint, hints_about
+from nuclei_metrics.model import Instances, LabelRuns, Region
+from nuclei_metrics.model.annotations import runs_of
 
 PATH_TYPES = (str, PathLike)
 SEVERAL = 4  # nuclei, each with a class of its own: no class map

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from evaluation import model
 from evaluation.authoring import look as looked
 from evaluation.authoring.look import UNKNOWN_YX, look_at_file, whole_values
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.documents import parse_toml
 from evaluation.challenge.formats import FORMATS, dotted, faults_of, keys_of_formats
+from evaluation.decoding.annotations import Annotations, library_faults
 from evaluation.decoding.pixels import CLASS_NAMES, ID_NAMES, read_image, suffix_of
 from evaluation.decoding.streams import damage_told, plain_chunks
 from evaluation.findings import Finding, counted, fault, quote
@@ -36,14 +36,15 @@ from evaluation.formats.geojson import write_geojson
 from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
 from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
 from evaluation.formats.tables import COLUMN_PREFIX
-from evaluation.instances.outlines import trace_outlines
-from evaluation.instances.prepare import convert_parts, resolve_overlaps
-from evaluation.instances.rasterise import placed_vertices
-from evaluation.model import Annotations, Case, ClassTable, Instances, Int16, LabelImage, OriginRule, Outlines, Part
 from evaluation.results.files import all_or_none
 from evaluation.scoring import read as reading
 from evaluation.scoring.read import Side
 from evaluation.scoring.receive import CaseContent, receive_submission
+from nuclei_metrics import model
+from nuclei_metrics.instances.outlines import trace_outlines
+from nuclei_metrics.instances.prepare import convert_parts, resolve_overlaps
+from nuclei_metrics.instances.rasterise import placed_vertices
+from nuclei_metrics.model import Case, ClassTable, Instances, Int16, LabelImage, OriginRule, Outlines, Part
 
 Target = Literal["geojson", "label_tiff", "nary_mat", "platform"]
 TARGETS: dict[Target, str] = {"geojson": ".geojson", "label_tiff": ".tif", "nary_mat": ".mat", "platform": ".json"}
@@ -130,7 +131,8 @@ class Writer:
             class_id, number = self.named(outlines.class_id), len(outlines)
             moved = replace(outlines, points_xy=points + SHIFT[self.origin], class_id=class_id)
             return Encoded(self.encode_outlines(moved, place), number, number, (*annotations.findings, *lost))
-        converted = convert_parts(parts, case.shape_yx, **rules, where=place)
+        with library_faults():
+            converted = convert_parts(parts, case.shape_yx, **rules, where=place)
         instances = replace(converted.instances, class_id=self.named(converted.instances.class_id))
         nuclei, written_nuclei = converted.scored_before + converted.ignored_before, len(instances)
         outside = reading.outside_image(max(converted.outside, nuclei - written_nuclei), nuclei, case, place)

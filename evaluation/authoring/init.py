@@ -23,11 +23,11 @@ from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFa
 from evaluation.formats import Request
 from evaluation.formats.detect import COCO_FORMATS, find_image, list_images
 from evaluation.leaderboard.rules import gameable_ranking
-from evaluation.model import OF_STRATA
 from evaluation.results.files import write_atomically
 from evaluation.study.sensitivity import study_sensitivity
 from evaluation.submission.by_pattern import compile_pattern
 from evaluation.submission.jobs import JOBS_FILE
+from nuclei_metrics.model import OF_STRATA
 
 REFERENCE = "reference"
 PLACES = ("files", "class_map", "class_table")

@@ -15,13 +15,13 @@ from evaluation.challenge.formats import filled
 from evaluation.challenge.rules import RankingColumn
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import WrongUsage
+from evaluation.findings.metric_pages import page_of, summary
 from evaluation.formats import format_of
 from evaluation.formats.format import Example
 from evaluation.formats.label_image import example_companion
-from evaluation.metrics.pages import page_of, summary
-from evaluation.model import Case
 from evaluation.results import __version__
 from evaluation.results.files import write_atomically
+from nuclei_metrics.model import Case
 
 GUIDE_FILE = "GUIDE.md"
 EXAMPLE_FOLDER = "example_submission"

@@ -23,6 +23,7 @@ from evaluation.authoring.pieces import COLOURED, VOLUMES, Files, remedy, unfold
 from evaluation.authoring.source import Size, Source, SourceCase, SourceFile, bare_parts
 from evaluation.challenge import FormatRules, LimitRules
 from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
+from evaluation.decoding.annotations import Annotations
 from evaluation.decoding.label_array import values_of_masks
 from evaluation.decoding.mat_file import MatFile
 from evaluation.decoding.pixels import TISSUE_SUFFIXES, read_image, read_image_size, suffix_of
@@ -47,9 +48,9 @@ from evaluation.formats.detect import (
 from evaluation.formats.imports import READERS, is_store, kind_of
 from evaluation.formats.label_image import read_class_table
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS
-from evaluation.model import Annotations, Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 from evaluation.submission.by_pattern import NOTE, PLATFORM_LISTS
 from evaluation.submission.files import FolderFiles
+from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
 
 SUFFIX_OF_FORMAT = {
     **dict.fromkeys(("aperio_xml", "asap_xml"), ".xml"),

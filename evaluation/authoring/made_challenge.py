@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.aggregation.units import FEWEST_GROUPS
 from evaluation.authoring import source as sides
 from evaluation.authoring.source import ARRAY_FORMATS, NAMELESS, Pairing, Size, Source, SourceCase
 from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
@@ -24,6 +23,7 @@ from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import WrongUsage
 from evaluation.results.files import write_atomically
 from evaluation.study.hints import hint_about_size
+from nuclei_metrics.aggregation.units import FEWEST_GROUPS
 
 IGNORED = "ambiguous"  # the class that the preset does not score
 IMAGESCOPE_UNNAMED = "description"  # ImageScope's name of a class that was given none, as in MoNuSeg's files

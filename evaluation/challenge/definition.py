@@ -51,8 +51,8 @@ from evaluation.challenge.rules import (
 )
 from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.metrics import unknown_metrics
-from evaluation.model import Case, ClassTable, MetricChoice, um_to_px
+from nuclei_metrics.metrics import unknown_metrics
+from nuclei_metrics.model import Case, ClassTable, MetricChoice, um_to_px
 
 MAX_CLASSES = 1000
 NO_SCORE: Mapping[str, Any] = {  # what changes no score; and the ranking
@@ -445,7 +445,7 @@ def explain_rule(word: str) -> str:
     wanted = word.strip("[]").casefold().rpartition(".")[2].replace(" ", "_").replace("-", "_")
     parts = []
     if wanted in MATCHING_RULES:
-        from evaluation.matching import rules  # only now: scipy takes its time
+        from nuclei_metrics.matching import rules  # only now: scipy takes its time
 
         text = cleandoc(getattr(rules, f"match_{wanted}").__doc__ or "").partition("\n\n>>>")[0].replace("``", "`")
         parts.append(f"# {wanted}, a matching rule\n\n{text}\n\nThis rule: docs/matching.md#{wanted}")

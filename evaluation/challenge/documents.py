@@ -16,7 +16,7 @@ from typing import Any
 from evaluation.challenge.formats import FORMATS, Overlaps, keys_of_formats
 from evaluation.findings import Finding, did_you_mean, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
-from evaluation.model import Case
+from nuclei_metrics.model import Case
 
 CHALLENGE_FILE = "challenge.toml"
 CASES_FILE = "cases.csv"

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
 from evaluation.findings import Finding, fault, quote
-from evaluation.model import Case, OriginRule, VanishedRule, VerticesRule
+from nuclei_metrics.model import Case, OriginRule, VanishedRule, VerticesRule
 
 
 class RuleFault(ValueError):

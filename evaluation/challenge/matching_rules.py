@@ -1,7 +1,7 @@
 """The matching rules of challenge.toml, a record each: its parameters, its call and its words.
 
-The algorithms are in ``evaluation.matching``, a file each, which is imported when a rule is first applied: scipy takes
-half a second, and most commands match nothing. ``docs/development.md`` says how to add a rule.
+The algorithms are in ``nuclei_metrics.matching``, a file each, which is imported when a rule is first applied: scipy
+takes half a second, and most commands match nothing. ``docs/development.md`` says how to add a rule.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_a
 from pydantic import Field, model_validator
 
 from evaluation.challenge.formats import SIX_DECIMALS, Rules, Threshold, check_distinct, contradiction
-from evaluation.model import BorderRule, Case, Instances, Matches, OverlapTable, um_to_px
+from nuclei_metrics.model import BorderRule, Case, Instances, Matches, OverlapTable, um_to_px
 
 PublishedFault = Literal["reference_index", "unopened_masks", "file_order"]
 COUNTED = "counted"  # stands for the name of a matching rule where nuclei are counted and never paired
@@ -70,7 +70,7 @@ class MatchingRule(Rules):
 
     @property
     def algorithm(self) -> str:
-        """The function of ``evaluation.matching.rules`` that finds the pairs, without its ``match_``."""
+        """The function of ``nuclei_metrics.matching.rules`` that finds the pairs, without its ``match_``."""
         return self.rule
 
     def arguments(self, sides: Sides) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class MatchingRule(Rules):
 
     def match(self, sides: Sides) -> Matches:
         """The pairs of a case."""
-        from evaluation.matching import rules
+        from nuclei_metrics.matching import rules
 
         matches: Matches = getattr(rules, f"match_{self.algorithm}")(**self.arguments(sides))
         return matches
@@ -187,9 +187,10 @@ class CentroidClosestFirst(RadiusRule):
 class InFileOrder(CentroidClosestFirst):
     """The published fault ``file_order``, which replaces the rule that is written: see ``keep_faults``."""
 
-    @property
-    def algorithm(self) -> str:
-        return "in_file_order"
+    def match(self, sides: Sides) -> Matches:
+        from evaluation.challenge.file_order import match_in_file_order
+
+        return match_in_file_order(**{key: value for key, value in self.arguments(sides).items() if key != "border"})
 
 
 class CentroidAssignment(RadiusRule):

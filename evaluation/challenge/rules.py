@@ -26,8 +26,8 @@ from evaluation.challenge.formats import (
 )
 from evaluation.challenge.matching_rules import AnyMatchingRule
 from evaluation.findings import fault, listed
-from evaluation.metrics import FAMILIES
-from evaluation.model import (
+from nuclei_metrics.metrics import FAMILIES
+from nuclei_metrics.model import (
     WITH_FRACTION,
     Aggregate,
     AggregationUnit,

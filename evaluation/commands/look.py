@@ -12,7 +12,7 @@ from evaluation.findings import catalogue, code_index, code_page, codes_document
 from evaluation.findings.errors import ChallengeBroken, ReferenceBroken, WrongUsage
 
 if TYPE_CHECKING:
-    from evaluation.model import OriginRule, OverlapRule
+    from nuclei_metrics.model import OriginRule, OverlapRule
 
 
 MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
@@ -31,7 +31,7 @@ def check_classes(_: click.Context, __: click.Parameter, names: str | None) -> s
 
 def families_in(_: click.Context, __: click.Parameter, names: str | None) -> list[str]:
     """Families of metrics, with commas between them. Raises BadParameter."""
-    from evaluation.metrics import FAMILIES
+    from nuclei_metrics.metrics import FAMILIES
 
     families = [name.strip() for name in (names or "").split(",") if name.strip()]
     for family in families:
@@ -287,7 +287,7 @@ def finding_text(word: str | None) -> str:
     wanted = (word or "").strip("[] ")
     if wanted.lower() in catalogue():
         return code_page(wanted.lower())
-    from evaluation.metrics import pages as metric_pages  # only now: it takes a while to import
+    from evaluation.findings import metric_pages  # only now: it takes a while to import
 
     if word is None:
         return f"{code_index()}\n\n{metric_pages.terminal_index()}"
@@ -309,7 +309,7 @@ def finding_text(word: str | None) -> str:
 def documents() -> dict[str, str]:
     """The files of docs/ that are written by the program, by name."""
     from evaluation.challenge import presets_document
-    from evaluation.metrics import pages as metric_pages
+    from evaluation.findings import metric_pages
 
     return {"findings.md": codes_document(), "metrics.md": metric_pages.document(), "presets.md": presets_document()}
 

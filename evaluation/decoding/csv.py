@@ -18,7 +18,7 @@ import numpy as np
 from evaluation.decoding.streams import BYTE_ORDER_MARK, stream_size
 from evaluation.findings import FAULTS_NAMED, Finding, did_you_mean, fault, with_rest
 from evaluation.findings.errors import InputFault, refused
-from evaluation.model import Bool, Float64, Int64
+from nuclei_metrics.model import Bool, Float64, Int64
 
 COLUMNS_LIMIT = 1000
 CSV_CHUNK_BYTES = 1 << 22

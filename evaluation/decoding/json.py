@@ -27,7 +27,7 @@ import orjson
 from evaluation.challenge import LimitRules
 from evaluation.decoding.streams import BYTE_ORDER_MARK, plain_chunks
 from evaluation.findings.errors import refused
-from evaluation.model import Int64
+from nuclei_metrics.model import Int64
 
 PIECE_BYTES = 1 << 20
 GUESSED_BYTES = 1 << 18  # so little stays in the cache of a core

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from evaluation.decoding.streams import check_bytes
 from evaluation.findings import Finding, fault
 from evaluation.findings.errors import InputFault, refused
-from evaluation.model import LabelRuns
-from evaluation.model.annotations import count_regions, count_tops, present_labels, runs_of, split_labels
-from evaluation.model.arrays import RUNS_AT_ONCE, Integers, distinct
+from nuclei_metrics.model import LabelRuns
+from nuclei_metrics.model.annotations import count_regions, count_tops, present_labels, runs_of, split_labels
+from nuclei_metrics.model.arrays import RUNS_AT_ONCE, Integers, distinct
 
 LARGEST_LABEL = 2**63 - 1
 SPACING_TOLERANCE = 0.01
@@ -204,7 +204,7 @@ def find_binary_mask(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     The same if there are a few labels and most of them have many separate regions, as classes have. Legal, since an
     instance may have several parts, but hardly ever meant.
 
-    >>> from evaluation.model.annotations import runs_of
+    >>> from nuclei_metrics.model.annotations import runs_of
     >>> find_binary_mask(runs_of(np.array([[1, 0, 1]])), where="'a.npy'")[0].code
     'binary-mask'
     >>> find_binary_mask(runs_of(np.array([[1, 0, 2]])), where="'a.npy'")
@@ -237,7 +237,7 @@ def values_of_masks(images: Iterable[LabelRuns]) -> set[int]:
     A value that may stand for what is not annotated (``find_void``) is none of these. Nothing is looked at behind the
     first image that has labels.
 
-    >>> from evaluation.model.annotations import runs_of
+    >>> from nuclei_metrics.model.annotations import runs_of
     >>> one, two = runs_of(np.array([[255, 0, 255]])), runs_of(np.array([[1, 0, 2]]))
     >>> values_of_masks([one, one]), values_of_masks([one, two]), values_of_masks([])
     ({255}, set(), set())
@@ -264,7 +264,7 @@ def find_void(labels: LabelRuns, *, where: str) -> tuple[Finding, ...]:
     It is the largest number of 8, 16 or 32 bits, more than twice the next label, and the largest of the image's type;
     or the other labels leave no gap.
 
-    >>> from evaluation.model.annotations import runs_of
+    >>> from nuclei_metrics.model.annotations import runs_of
     >>> find_void(runs_of(np.array([[1, 2, 0, 255]])), where="'a.npy'")[0].code
     'not-annotated'
     >>> find_void(runs_of(np.array([[3, 0, 255]])), where="'a.npy'")

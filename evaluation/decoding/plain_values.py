@@ -1,6 +1,6 @@
 """What a child process answers, as bytes that only ever become plain values.
 
-Tuples, mappings, texts, numbers, arrays of numbers and the records of ``evaluation.model`` that readers return. Not
+Tuples, mappings, texts, numbers, arrays of numbers and the records of ``nuclei_metrics.model`` that readers return. Not
 pickle: whoever took over the child could run code in the parent with it. A record has the arrays that its class
 describes, or is refused: whatever comes behind it may rely on that.
 """
@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.decoding.annotations import Annotations
 from evaluation.findings import Finding
-from evaluation.model import Annotations, Counts, Instances, LabelImage, LabelRuns, Outlines, Points
+from nuclei_metrics.model import Counts, Instances, LabelImage, LabelRuns, Outlines, Points
 
 RECORDS = {
     record.__name__: record

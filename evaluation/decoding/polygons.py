@@ -18,7 +18,7 @@ import numpy as np
 import orjson
 
 from evaluation.decoding.json import repeated_key
-from evaluation.model import Bool, Float64, Int64
+from nuclei_metrics.model import Bool, Float64, Int64
 
 COORDINATES = b'"coordinates":'
 ESCAPED_LETTER = re.compile(rb"\\u00[67]")  # there are other ways to write "coordinates"

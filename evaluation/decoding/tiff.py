@@ -23,7 +23,7 @@ import numpy.typing as npt
 from evaluation.decoding.label_array import Pixels, check_dtype
 from evaluation.decoding.streams import CutOff, Damaged, Plain, check_bytes
 from evaluation.findings.errors import InputFault, refused
-from evaluation.model import Int64
+from nuclei_metrics.model import Int64
 
 NONE, LZW, DEFLATE, OLD_DEFLATE, PACKBITS, LZMA, ZSTD = 1, 5, 8, 32946, 32773, 34925, 50000
 STOP_SILENTLY = (LZW, LZMA)  # where there is no room for more

@@ -22,7 +22,7 @@ from evaluation.decoding.csv import IN_NUMBERS, numbers_of
 from evaluation.decoding.streams import CHUNK_BYTES, COORDINATE_LIMIT, check_number, gathered, plain_chunks
 from evaluation.findings import FAULTS_NAMED
 from evaluation.findings.errors import refused
-from evaluation.model import Float64
+from nuclei_metrics.model import Float64
 
 DEPTH_LIMIT = 64  # open elements; expat keeps each of them
 NAMES_LIMIT = 1000  # different names of elements and attributes; expat keeps them all

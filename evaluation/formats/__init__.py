@@ -19,12 +19,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from evaluation.decoding.annotations import Annotations, Collection
 from evaluation.decoding.guard import Bounds, bounds_of, broke_off, decode
 from evaluation.decoding.streams import damage_told
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.formats.format import CasesOnDemand, Request
-from evaluation.model import Annotations, Case, Collection, Counts, Instances, LabelImage, LabelRuns
+from nuclei_metrics.model import Case, Counts, Instances, LabelImage, LabelRuns
 
 __all__ = [
     "Format",

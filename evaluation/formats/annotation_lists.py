@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.decoding.annotations import Annotations
 from evaluation.decoding.polygons import Polygons, Ring
 from evaluation.decoding.streams import check_number
 from evaluation.findings import listed, quote
 from evaluation.formats.format import Request, are_coordinates, outlines_of_rings, to_px
 from evaluation.formats.sheet import NUMBERS, UNKNOWN, Sheet, check_size, json_of, keys_of_classes, numbers_in
-from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines, Points
+from nuclei_metrics.model import Bool, Case, Float64, Int64, Outlines, Points
 
 NUCLEI_AT_ONCE = 1 << 12
 CLASS_PROBABILITIES = "class_probabilities"  # the key of an object with a number for each class

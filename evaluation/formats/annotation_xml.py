@@ -20,14 +20,15 @@ import numpy as np
 import shapely
 
 from evaluation.challenge.formats import AsapXmlRules
+from evaluation.decoding.annotations import Annotations
 from evaluation.decoding.streams import check_number
 from evaluation.decoding.xml import MISSING, Dialect, Vertices, read_elements
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
 from evaluation.formats.format import Example, Request, outlines_of_rings
 from evaluation.formats.sheet import SKIPPED, UNKNOWN, Sheet, class_of_names
-from evaluation.model import Annotations, Bool, Case, Float64, Int64, Outlines, Points
-from evaluation.model.arrays import expand
+from nuclei_metrics.model import Bool, Case, Float64, Int64, Outlines, Points
+from nuclei_metrics.model.arrays import expand
 
 
 class Regions(Sheet):
@@ -144,7 +145,7 @@ def read_aperio_xml(stream: BinaryIO, request: Request, case: Case) -> Annotatio
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
-    >>> from evaluation.model import ClassTable
+    >>> from nuclei_metrics.model import ClassTable
     >>> text = b'<Annotations><Annotation Id="7"><Attributes><Attribute Name="Epithelial"/></Attributes><Regions>'
     >>> text += b'<Region Id="3"><Vertices><Vertex X="1" Y="2"/><Vertex X="5" Y="2"/><Vertex X="1" Y="6.5"/></Vertices>'
     >>> text += b'</Region></Regions></Annotation></Annotations>'
@@ -302,7 +303,7 @@ def read_asap_xml(stream: BinaryIO, request: Request[AsapXmlRules], case: Case) 
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
-    >>> from evaluation.model import ClassTable
+    >>> from nuclei_metrics.model import ClassTable
     >>> text = b'<ASAP_Annotations><Annotations><Annotation Name="a" Type="Dot" PartOfGroup="monocytes"><Coordinates>'
     >>> text += b'<Coordinate Order="0" X="7.5" Y="2" /></Coordinates></Annotation></Annotations></ASAP_Annotations>'
     >>> rules = format_rules(format="asap_xml", files="{case}.xml", shape="point", origin="pixel_corner")

@@ -30,6 +30,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.decoding.annotations import Annotations, Collection
 from evaluation.decoding.label_array import check_dtype, check_integers, check_labels, check_shape, find_binary_mask
 from evaluation.decoding.mat_file import MatFile, Variable, read_mat_labels
 from evaluation.decoding.pixels import read_npy_header
@@ -38,8 +39,8 @@ from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import label_image
 from evaluation.formats.format import CasesOnDemand, Example, Request, noting, npy_bytes
-from evaluation.model import Annotations, Case, Collection, Int16, Int64, LabelImage, LabelRuns
-from evaluation.model.annotations import present_labels, runs_of
+from nuclei_metrics.model import Case, Int16, Int64, LabelImage, LabelRuns
+from nuclei_metrics.model.annotations import present_labels, runs_of
 
 NPY_WORDS = "a NumPy file"
 

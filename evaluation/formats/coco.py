@@ -31,6 +31,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import orjson
 
+from evaluation.decoding.annotations import Annotations, Collection
 from evaluation.decoding.json import read_records
 from evaluation.decoding.label_array import rows_and_columns
 from evaluation.decoding.streams import check_number
@@ -40,8 +41,8 @@ from evaluation.formats.annotation_lists import ListSheet
 from evaluation.formats.format import Example, Request, are_coordinates, noting, outlines_of_rings, part_of
 from evaluation.formats.run_lengths import CodeRuns, instances_of_codes, join_parts, runs_of_counts
 from evaluation.formats.sheet import NUMBERS, SKIPPED, UNKNOWN, FileFaults, json_of, numbers_in
-from evaluation.model import Annotations, Case, Collection, Float64, Int64, Part, Points
-from evaluation.model.arrays import expand
+from nuclei_metrics.model import Case, Float64, Int64, Part, Points
+from nuclei_metrics.model.arrays import expand
 
 NO_CASE = -1
 CaseOfImage = Callable[[str], Case | None]
@@ -388,7 +389,7 @@ def read_coco_json(stream: BinaryIO, request: Request, case: Case) -> Annotation
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
-    >>> from evaluation.model import ClassTable
+    >>> from nuclei_metrics.model import ClassTable
     >>> rules = format_rules(format="coco_json", files="{case}.json", vertices="exact", origin="pixel_corner",
     ...                     vanished="drop")
     >>> request = Request(where="'a.json'", name="a.json", rules=rules, classes=ClassTable(("plasma",), {"plasma": 1}),
@@ -572,7 +573,7 @@ def read_midog_json(stream: BinaryIO, request: Request, case: Case) -> Annotatio
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
-    >>> from evaluation.model import ClassTable
+    >>> from nuclei_metrics.model import ClassTable
     >>> request = Request(where="'a.json'", name="a.json", limits=LimitRules(), classes=ClassTable(("cell",), {}),
     ...                   rules=format_rules(format="midog_json", files="{case}.json", origin="pixel_corner"))
     >>> text = b'{"annotations": [{"image_id": 1, "bbox": [10, 20, 15, 40]}]}'

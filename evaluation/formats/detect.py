@@ -46,7 +46,7 @@ from evaluation.formats.tables import (
     other_table,
     point_columns,
 )
-from evaluation.model import Case
+from nuclei_metrics.model import Case
 
 IMAGE_MAGICS = (PNG_MAGIC, *TIFF_MAGICS, *MHA_MAGICS, ZIP_MAGIC, EMPTY_ZIP_MAGIC)
 MATLAB_MAGIC = b"MATLAB"

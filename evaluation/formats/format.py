@@ -20,10 +20,11 @@ import numpy.typing as npt
 from typing_extensions import TypeVar
 
 from evaluation.challenge import FormatRules, LimitRules
+from evaluation.decoding.annotations import Annotations
 from evaluation.decoding.streams import COORDINATE_LIMIT
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
-from evaluation.model import Annotations, Bool, Case, ClassTable, Float64, Instances, Int64, Outlines, Points, um_to_px
+from nuclei_metrics.model import Bool, Case, ClassTable, Float64, Instances, Int64, Outlines, Points, um_to_px
 
 # --- What a reader has to know besides the bytes. ---------------------------------------------------------------------
 
@@ -169,7 +170,7 @@ class Example(Generic[RulesT]):
 
     def instances(self, case: Case, class_name: str | None = None) -> Instances:
         """Give the nuclei of a case; those of one class if its file holds one class."""
-        from evaluation.instances.runs import select_instances
+        from nuclei_metrics.instances.runs import select_instances
 
         everything = example_instances(case, len(self.names))
         if class_name is None:
@@ -196,7 +197,7 @@ class Example(Generic[RulesT]):
 
     def outlines(self, case: Case, class_name: str | None = None) -> Outlines:
         """Give outlines that cover exactly the pixels, on the grid of the rules."""
-        from evaluation.instances.outlines import trace_outlines
+        from nuclei_metrics.instances.outlines import trace_outlines
 
         traced = trace_outlines(self.instances(case, class_name))
         shift = 0.5 if self.rules.value("origin") == "pixel_centre" else 0.0

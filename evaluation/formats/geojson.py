@@ -22,6 +22,7 @@ import orjson
 import shapely
 
 from evaluation.challenge.formats import FeatureRules, GeojsonRules
+from evaluation.decoding.annotations import Annotations
 from evaluation.decoding.json import RecordText, Unproven, read_records, resting_collector
 from evaluation.decoding.polygons import DEPTH, Feature, Polygons, Ring, decode_polygons
 from evaluation.findings import quote
@@ -29,7 +30,7 @@ from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.annotation_lists import NucleusLists, names_and_probabilities, root_words
 from evaluation.formats.format import Example, Request
 from evaluation.formats.sheet import SKIPPED, UNKNOWN, class_of_name, json_of
-from evaluation.model import Annotations, Case, Float64, Int64, Outlines
+from nuclei_metrics.model import Case, Float64, Int64, Outlines
 
 FEATURES = "features"
 PARTS_OF_A_NUCLEUS = 10  # more of them are hardly ever one nucleus

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from evaluation.challenge.formats import ColourMapRules, LabelImageRules
 from evaluation.decoding import label_array
+from evaluation.decoding.annotations import Annotations
 from evaluation.decoding.csv import Categories, categories, read_table
 from evaluation.decoding.json import read_json
 from evaluation.decoding.mat_file import read_mat_labels
@@ -27,9 +28,9 @@ from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.format import Example, Request, csv_bytes, image_bytes, mat_bytes, noting, tiff_bytes
 from evaluation.formats.sheet import SKIPPED, Sheet
 from evaluation.formats.tables import CLASS_COLUMNS, ID_COLUMNS, rows_limit
-from evaluation.model import Annotations, Bool, Case, ClassTable, Instances, Int16, Int32, Int64, LabelImage, LabelRuns
-from evaluation.model.annotations import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
-from evaluation.model.arrays import Integers
+from nuclei_metrics.model import Bool, Case, ClassTable, Instances, Int16, Int32, Int64, LabelImage, LabelRuns
+from nuclei_metrics.model.annotations import TooManyRuns, present_labels, runs_of, runs_of_bands, split_labels
+from nuclei_metrics.model.arrays import Integers
 
 VALUES_NAMED = 8
 MAX_CLASS_VALUE = 32767
@@ -271,7 +272,7 @@ def read_class_table(stream: BinaryIO, request: Request, where: str) -> dict[int
 
     >>> import io
     >>> from evaluation.challenge import LimitRules, format_rules
-    >>> from evaluation.model import ClassTable
+    >>> from nuclei_metrics.model import ClassTable
     >>> rules = format_rules(format="label_image", files="{case}.png", class_table="{case}.csv")
     >>> classes = ClassTable(("tumour", "stroma"), {"tumour": 1, "stroma": 2})
     >>> request = Request(where="'a.png'", name="a.png", rules=rules, classes=classes, limits=LimitRules())

@@ -40,6 +40,7 @@ import numpy as np
 import orjson
 
 from evaluation.challenge.formats import ContoursJsonRules, YoloTxtRules
+from evaluation.decoding.annotations import Annotations
 from evaluation.decoding.csv import numbers_of
 from evaluation.decoding.json import Records, read_records, resting_collector
 from evaluation.decoding.polygons import Ring
@@ -55,7 +56,7 @@ from evaluation.formats.annotation_lists import (
 )
 from evaluation.formats.format import Example, Request
 from evaluation.formats.sheet import SKIPPED, UNKNOWN, class_of_text, json_of
-from evaluation.model import Annotations, Case, Float64, Outlines, Points
+from nuclei_metrics.model import Case, Float64, Outlines, Points
 
 VERSION = {"major": 1, "minor": 0}
 PLANE = 0.5

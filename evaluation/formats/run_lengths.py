@@ -25,13 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.challenge.formats import RleCsvRules
+from evaluation.decoding.annotations import Annotations, Collection
 from evaluation.decoding.csv import numbers_of
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import tables
 from evaluation.formats.format import Example, Request, csv_bytes, noting, part_of
-from evaluation.model import Annotations, Bool, Case, Collection, Instances, Int32, Int64
-from evaluation.model.arrays import expand, merge_runs, outside
+from nuclei_metrics.model import Bool, Case, Instances, Int32, Int64
+from nuclei_metrics.model.arrays import expand, merge_runs, outside
 
 PixelOrder = Literal["row", "column"]
 Place = Callable[[int], str]

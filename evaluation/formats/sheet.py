@@ -21,7 +21,7 @@ from evaluation.decoding.csv import count_rest
 from evaluation.findings import EXAMPLES_SHOWN, FAULTS_NAMED, Finding, fault, with_rest
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.format import Request
-from evaluation.model import Bool, ClassTable, Float64, Int16, Int64
+from nuclei_metrics.model import Bool, ClassTable, Float64, Int16, Int64
 
 AS_JSON = json.JSONEncoder(ensure_ascii=False)
 SKIPPED, UNKNOWN = -32768, -32767  # no class ids: a name of what is no nucleus, and one that is no class

@@ -24,13 +24,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from evaluation.challenge.formats import NuclsCsvRules, PointsCsvRules
+from evaluation.decoding.annotations import Annotations, Collection
 from evaluation.decoding.csv import Table, count_rest, numbers_of, read_table
 from evaluation.decoding.streams import check_number
 from evaluation.findings import Finding, fault, for_each, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats.format import Example, Request, are_coordinates, csv_bytes, outlines_of_rings, part_of, to_px
 from evaluation.formats.sheet import SKIPPED, Sheet, check_size, keys_of_classes
-from evaluation.model import Annotations, Bool, Case, Collection, Counts, Float64, Int64, Points
+from nuclei_metrics.model import Bool, Case, Counts, Float64, Int64, Points
 
 # The headers that every CSV reader takes, the likeliest first; upper and lower case are the same.
 CASE_COLUMNS = ("case", "image_id", "ImageId", "image", "id")

@@ -27,12 +27,12 @@ from evaluation.leaderboard.score_csv import ScoresInFile, UnitKind, metrics_in,
 from evaluation.leaderboard.stored import RESULTS, Unranked, read_board, read_metrics, score_or_nan
 from evaluation.leaderboard.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
 from evaluation.leaderboard.teams import Note, ResultFolder, score_teams
-from evaluation.model import ScoreTable
-from evaluation.ranking.differences import across_columns
-from evaluation.ranking.methods import BY_MATRIX, has_replaced, needs_units, select_teams
 from evaluation.results.documents import ABSENT, Ranks, identity, number, software
 from evaluation.results.files import write_atomically
 from evaluation.scoring.score import UNRANKED, Result, rank_paths, without_place
+from nuclei_metrics.model import ScoreTable
+from nuclei_metrics.ranking.differences import across_columns
+from nuclei_metrics.ranking.methods import BY_MATRIX, has_replaced, needs_units, select_teams
 
 EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
 EARLIER_LIMIT = 10_000

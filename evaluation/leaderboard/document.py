@@ -14,12 +14,12 @@ from evaluation.findings import SUMMARY_LIMIT
 from evaluation.leaderboard import ranked_table
 from evaluation.leaderboard.matched_nuclei import Alike, CommonNuclei
 from evaluation.leaderboard.verdict import verdict_sentences
-from evaluation.model import Float64, RankingMethod, ScoreTable
-from evaluation.ranking.differences import VERDICTS, Differences
-from evaluation.ranking.methods import Ranking, find_gaps, needs_units
-from evaluation.ranking.significance import PairwiseTest
-from evaluation.ranking.stability import Stability, kendall_tau
 from evaluation.results.documents import ABSENT, PValue, as_json, csv_table, encoded
+from nuclei_metrics.model import Float64, RankingMethod, ScoreTable
+from nuclei_metrics.ranking.differences import VERDICTS, Differences
+from nuclei_metrics.ranking.methods import Ranking, find_gaps, needs_units
+from nuclei_metrics.ranking.significance import PairwiseTest
+from nuclei_metrics.ranking.stability import Stability, kendall_tau
 
 PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
 VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit

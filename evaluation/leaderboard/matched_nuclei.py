@@ -28,11 +28,11 @@ from evaluation.findings import percent, quote, render_summary
 from evaluation.findings.errors import InputFault, refused
 from evaluation.leaderboard.stored import read_objects, rows_with
 from evaluation.leaderboard.team_scores import groups_of
-from evaluation.metrics.segmentation import is_distance
-from evaluation.model import Bool, Float64, Int64
-from evaluation.model.counts import MEASURES
-from evaluation.ranking.stability import COMMON_SHARE, FEWEST_COMMON, CommonPairs, compare_on_common
 from evaluation.results.documents import number
+from nuclei_metrics.metrics.segmentation import is_distance
+from nuclei_metrics.model import Bool, Float64, Int64
+from nuclei_metrics.model.counts import MEASURES
+from nuclei_metrics.ranking.stability import COMMON_SHARE, FEWEST_COMMON, CommonPairs, compare_on_common
 
 NUCLEUS = ("case", "reference_class", "reference_id", "reference_area_px")
 

@@ -12,10 +12,16 @@ import numpy.typing as npt
 
 from evaluation.challenge.rules import RankingRules
 from evaluation.execution.workers import Progress
-from evaluation.model import Bool, Float64, Int64, RankingMethod, ScoreTable
-from evaluation.ranking import methods, stability
-from evaluation.ranking.differences import BETTER, Differences, better_in_samples, paired_differences, wins_in_samples
-from evaluation.ranking.significance import PairwiseTest, compare_teams, ex_aequo_positions
+from nuclei_metrics.model import Bool, Float64, Int64, RankingMethod, ScoreTable
+from nuclei_metrics.ranking import methods, stability
+from nuclei_metrics.ranking.differences import (
+    BETTER,
+    Differences,
+    better_in_samples,
+    paired_differences,
+    wins_in_samples,
+)
+from nuclei_metrics.ranking.significance import PairwiseTest, compare_teams, ex_aequo_positions
 
 DIFFERENCES_UP_TO = 50  # teams, of which all pairs are compared; of more those with the first one
 SAME = 2e-6  # up to here numbers differ that were made from values with six decimals

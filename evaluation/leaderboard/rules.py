@@ -21,9 +21,9 @@ from evaluation.findings import Finding, counted, fault, listed, quote
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
 from evaluation.leaderboard.team_scores import as_columns, plan_columns
 from evaluation.leaderboard.verdict import short_titles
-from evaluation.ranking.methods import needs_units
 from evaluation.results.documents import encoded
 from evaluation.scoring.score import better_by_name, check_columns, wrong_directions
+from nuclei_metrics.ranking.methods import needs_units
 
 COLUMN = re.compile(r"(.+):(ascending|descending)(?::(\d*\.?\d+(?:[eE][+-]?\d+)?))?")  # a metric may hold colons
 

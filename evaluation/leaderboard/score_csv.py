@@ -24,11 +24,11 @@ from evaluation.decoding.csv import Table, numbers_of, read_table
 from evaluation.findings import FAULTS_NAMED, Finding, counted, did_you_mean, fault, listed, quote, with_rest
 from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
 from evaluation.leaderboard.team_scores import TeamScores
-from evaluation.model import OF_STRATA, WORST_GROUP, Bool, Float64, Gaps, Int64, MissingValues, ScoreTable
-from evaluation.ranking.methods import Settled, needs_units, settle_gaps
-from evaluation.ranking.stability import sample_means, sample_weights
 from evaluation.results.documents import LARGEST_SCORE
 from evaluation.scoring.score import worst_by_name
+from nuclei_metrics.model import OF_STRATA, WORST_GROUP, Bool, Float64, Gaps, Int64, MissingValues, ScoreTable
+from nuclei_metrics.ranking.methods import Settled, needs_units, settle_gaps
+from nuclei_metrics.ranking.stability import sample_means, sample_weights
 
 BYTES_LIMIT = 2_000_000_000
 ROWS_LIMIT = 20_000_000

@@ -19,8 +19,8 @@ from evaluation.decoding.csv import Table, read_table
 from evaluation.decoding.json import check_keys, read_json, read_whole_text, resting_collector
 from evaluation.findings import quote
 from evaluation.findings.errors import refused
-from evaluation.model import Bool
 from evaluation.results.documents import DetailsFile, LeaderboardFile, MetricsFile
+from nuclei_metrics.model import Bool
 
 KEY_FILE, RESULTS = "key.json", "results"
 RESULT_FILES = ("metrics.json", "details.json", "objects.csv")

@@ -17,22 +17,22 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from evaluation.aggregation import penalise, unite
-from evaluation.aggregation.units import Column, Samples, group_units, measure_sums, score_samples
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import Floor, RankingColumn, RankingRules
 from evaluation.decoding.csv import numbers_of
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.leaderboard.stored import all_metrics, read_objects, rows_with, score_or_nan, value_at
-from evaluation.metrics import Metric, metrics_of
-from evaluation.model import OF_STRATA, UNDEFINED_REASONS, Case, Float64, Int16, Int64, Scores, ScoreTable, Units
-from evaluation.model.annotations import STRATUM_MEAN, AggregationUnit
-from evaluation.model.counts import CaseTable, PairSamples, PredictionSamples, Unions
-from evaluation.ranking.methods import needs_units
-from evaluation.ranking.stability import at_once, sample_weights
 from evaluation.results.documents import LARGEST_SCORE
 from evaluation.scoring.score import UNIT_OF_MEAN, Result, aggregations_of, penalised
+from nuclei_metrics.aggregation import penalise, unite
+from nuclei_metrics.aggregation.units import Column, Samples, group_units, measure_sums, score_samples
+from nuclei_metrics.metrics import Metric, metrics_of
+from nuclei_metrics.model import OF_STRATA, UNDEFINED_REASONS, Case, Float64, Int16, Int64, Scores, ScoreTable, Units
+from nuclei_metrics.model.annotations import STRATUM_MEAN, AggregationUnit
+from nuclei_metrics.model.counts import CaseTable, PairSamples, PredictionSamples, Unions
+from nuclei_metrics.ranking.methods import needs_units
+from nuclei_metrics.ranking.stability import at_once, sample_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)

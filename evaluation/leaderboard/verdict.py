@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.findings import counted, percent, quote
-from evaluation.ranking.differences import FEWEST_UNITS
+from nuclei_metrics.ranking.differences import FEWEST_UNITS
 
 Document = Mapping[str, Any]
 

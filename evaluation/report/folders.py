@@ -28,7 +28,6 @@ from evaluation.leaderboard.stored import (
 )
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.verdict import metric_title
-from evaluation.model import Int64
 from evaluation.report import submission
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
@@ -42,6 +41,7 @@ from evaluation.report.tables import table_of
 from evaluation.results.documents import StudyFile, published_metrics
 from evaluation.results.files import write_atomically
 from evaluation.study.error_costs import error_costs
+from nuclei_metrics.model import Int64
 
 LAST_COLUMN = "prediction_area_px"  # before those of the measures
 OTHER_DOCUMENTS: Mapping[str, Callable[[Mapping[str, Any]], Page]] = {

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from evaluation.findings import counted
 from evaluation.leaderboard.verdict import metric_title
-from evaluation.model import Float64, Int64
 from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Block, Dot, Figure, Section, Series, Table, Text, Value, Widget
 from evaluation.report.pictures import Scene
 from evaluation.report.result import ResultDocuments
 from evaluation.report.tables import in_percent, table_of
+from nuclei_metrics.model import Float64, Int64
 
 SIZE_BINS = 10
 OUTCOMES = ("matched", "missed", "spurious")

@@ -22,10 +22,6 @@ from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
 from evaluation.formats.format import tiff_bytes
 from evaluation.formats.geojson import closed_rings, nucleus_parts
-from evaluation.instances.outlines import trace_outlines
-from evaluation.instances.runs import select_instances
-from evaluation.metrics.counts import KINDS, RIGHT, WRONG_CLASS, ErrorKinds
-from evaluation.model import Bool, Case, Instances, Int64, Region
 from evaluation.report.tissue import Tissue, open_tissue
 from evaluation.results.files import write_atomically
 from evaluation.scoring.match import MatchedCase
@@ -35,6 +31,10 @@ from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
 from evaluation.study.error_costs import CaseErrors, count_error_kinds, sort_case
 from evaluation.submission import SubmissionFiles
+from nuclei_metrics.instances.outlines import trace_outlines
+from nuclei_metrics.instances.runs import select_instances
+from nuclei_metrics.metrics.counts import KINDS, RIGHT, WRONG_CLASS, ErrorKinds
+from nuclei_metrics.model import Bool, Case, Instances, Int64, Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ def outline_texts(instances: Instances, chosen: Bool) -> list[str]:
     A ring is "x y" and the lengths of its sides, but for the last, in turn to the right and down; rings are joined by
     ";". A point has no sides, and one half pixel more.
 
-    >>> from evaluation.instances.runs import instances_from_labels
+    >>> from nuclei_metrics.instances.runs import instances_from_labels
     >>> outline_texts(instances_from_labels(np.array([[0, 5, 5], [0, 5, 0]])), np.array([True]))
     ['1 0 2 1 -1 1 -1']
     """

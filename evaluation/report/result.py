@@ -10,8 +10,8 @@ from typing import Any
 from evaluation.challenge import COUNTED
 from evaluation.leaderboard.stored import value_at
 from evaluation.leaderboard.verdict import Document
-from evaluation.metrics import FAMILIES
 from evaluation.report.tables import leaves_of
+from nuclei_metrics.metrics import FAMILIES
 
 WORDS_OF_AGGREGATIONS: Mapping[str, str] = {
     "group_mean": "mean over patients",

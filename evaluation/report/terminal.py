@@ -11,9 +11,9 @@ from rich.table import Table as Grid
 from rich.text import Text as Words
 
 from evaluation.findings import counted
-from evaluation.model import RasterisationReport
 from evaluation.report.page import Block, Figure, Page, Section, Table, Text, Tiles, Tone, Widget
 from evaluation.report.tables import name_ends, shown_cell, shown_value, table_of, visible
+from nuclei_metrics.model import RasterisationReport
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -26,9 +26,10 @@ from typing_extensions import TypeAliasType
 from evaluation.challenge import COUNTED, Challenge
 from evaluation.decoding.confinement import missing_here
 from evaluation.findings import Finding, render_findings
-from evaluation.metrics import metrics_of
-from evaluation.metrics.every_nucleus import coverage_curve
-from evaluation.model import (
+from evaluation.results import __version__
+from nuclei_metrics.metrics import metrics_of
+from nuclei_metrics.metrics.every_nucleus import coverage_curve
+from nuclei_metrics.model import (
     CaseResult,
     Float64,
     Int32,
@@ -40,9 +41,8 @@ from evaluation.model import (
     ObjectList,
     UnitScores,
 )
-from evaluation.model.arrays import blocks
-from evaluation.model.counts import UNDEFINED_REASONS
-from evaluation.results import __version__
+from nuclei_metrics.model.arrays import blocks
+from nuclei_metrics.model.counts import UNDEFINED_REASONS
 
 DECIMALS = 6
 Ranks = Mapping[tuple[str, ...], tuple[float | None, str | None]]  # a number, or None and the reason, by its path

@@ -14,17 +14,17 @@ from evaluation.challenge import Challenge, RuleFault, is_safe_name
 from evaluation.challenge.documents import LARGEST, LONGEST_SIDE_PX, MOST_PIXELS, SMALLEST
 from evaluation.findings import fault, quote
 from evaluation.findings.errors import SubmissionRejected
-from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import checked_class_ids, empty_region, instances_from_labels, whole_labels
-from evaluation.matching import match_iou_above, overlap_table
-from evaluation.matching.table import compare_label_maps
-from evaluation.metrics import count_matches
-from evaluation.metrics.counts import overlap_measures
-from evaluation.model import Case, Float64, Instances, LabelMaps, MatchCounts, Matches, OverlapTable, Region
 from evaluation.scoring.match import match_case, own_duplicates, see_nuclei
 from evaluation.scoring.measure import measure_cases, measure_outlines, outlined_image
 from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import Result, check_columns, summarise
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.instances.runs import checked_class_ids, empty_region, instances_from_labels, whole_labels
+from nuclei_metrics.matching import match_iou_above, overlap_table
+from nuclei_metrics.matching.table import compare_label_maps
+from nuclei_metrics.metrics import count_matches
+from nuclei_metrics.metrics.counts import overlap_measures
+from nuclei_metrics.model import Case, Float64, Instances, LabelMaps, MatchCounts, Matches, OverlapTable, Region
 
 
 def score_instances(

@@ -10,15 +10,16 @@ import numpy as np
 from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import InFileOrder, MatchingRule, RadiusRule, Sides
 from evaluation.findings import Finding, fault, quote
-from evaluation.findings.errors import ChallengeBroken, InputFault, TooManyPairs
-from evaluation.instances import prepare
-from evaluation.instances.runs import cover_depth, select_instances
-from evaluation.matching.rules import match_iou_above
-from evaluation.matching.table import count_copies, duplicates_among, find_twins, overlap_table
-from evaluation.metrics.counts import class_counts
-from evaluation.model import Bool, Case, Instances, Int64, Matches, OverlapTable
-from evaluation.model.arrays import distinct
-from evaluation.model.instances import join_instances
+from evaluation.findings.errors import ChallengeBroken, InputFault
+from nuclei_metrics.errors import TooManyPairs
+from nuclei_metrics.instances import prepare
+from nuclei_metrics.instances.runs import cover_depth, select_instances
+from nuclei_metrics.matching.rules import match_iou_above
+from nuclei_metrics.matching.table import count_copies, duplicates_among, find_twins, overlap_table
+from nuclei_metrics.metrics.counts import class_counts
+from nuclei_metrics.model import Bool, Case, Instances, Int64, Matches, OverlapTable
+from nuclei_metrics.model.arrays import distinct
+from nuclei_metrics.model.instances import join_instances
 
 MANY = 20  # nuclei that do not lie in one corner by chance
 LOOKED_AT = 64  # shared rows, or close points, for each run or point: a nucleus that is there 64 times is counted

@@ -12,21 +12,30 @@ import numpy.typing as npt
 
 from evaluation.challenge import COUNTED, Challenge
 from evaluation.findings import quote
-from evaluation.findings.errors import TooManyPairs, refused
-from evaluation.instances import boundary
-from evaluation.instances.outlines import contours_of, join_contours
-from evaluation.instances.runs import measure_shapes
-from evaluation.matching.rules import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
-from evaluation.metrics.counts import JoinedCases, count_matches, join_cases, overlap_measures, shape_measures
-from evaluation.metrics.detection import count_errors, count_threshold_nuclei, count_threshold_pairs
-from evaluation.metrics.overlap import count_objects, count_overlaps
-from evaluation.metrics.segmentation import Range, count_sizes, has_size, hits_by_size
-from evaluation.metrics.surfaces import SurfaceMeasures, length_within, surface_measures
-from evaluation.model.annotations import BorderRule, Case
-from evaluation.model.arrays import Bool, Float64, Int64, distinct
-from evaluation.model.counts import CaseResult, MatchCounts, Matches, Measure, ObjectList, PredictionList, SharedCounts
-from evaluation.model.instances import Instances
+from evaluation.findings.errors import refused
 from evaluation.scoring.match import MatchedCase
+from evaluation.scoring.shapes import measure_shapes
+from nuclei_metrics.errors import TooManyPairs
+from nuclei_metrics.instances import boundary
+from nuclei_metrics.instances.outlines import contours_of, join_contours
+from nuclei_metrics.matching.rules import match_confidence_first_iou_many, match_iou_above_many, match_iou_assignment
+from nuclei_metrics.metrics.counts import JoinedCases, count_matches, join_cases, overlap_measures, shape_measures
+from nuclei_metrics.metrics.detection import count_errors, count_threshold_nuclei, count_threshold_pairs
+from nuclei_metrics.metrics.overlap import count_objects, count_overlaps
+from nuclei_metrics.metrics.segmentation import Range, count_sizes, has_size, hits_by_size
+from nuclei_metrics.metrics.surfaces import SurfaceMeasures, length_within, surface_measures
+from nuclei_metrics.model.annotations import BorderRule, Case
+from nuclei_metrics.model.arrays import Bool, Float64, Int64, distinct
+from nuclei_metrics.model.counts import (
+    CaseResult,
+    MatchCounts,
+    Matches,
+    Measure,
+    ObjectList,
+    PredictionList,
+    SharedCounts,
+)
+from nuclei_metrics.model.instances import Instances
 
 OUTLINES_AT_ONCE = 2048  # whose boundaries are held together; they stay in the cache
 INSTANCES_AT_ONCE = 4096  # of cases that are counted together

@@ -11,18 +11,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evaluation.challenge import Challenge
+from evaluation.decoding.annotations import Annotations
 from evaluation.execution.workers import Job, Progress, Work, run_job
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
-from evaluation.instances.prepare import PreparedReference
-from evaluation.matching.table import find_twins
-from evaluation.metrics.segmentation import quantile_sizes
-from evaluation.model import Annotations, Case, Instances, Int64, RasterisationReport
-from evaluation.model.arrays import distinct, expand
 from evaluation.results.documents import as_json, csv_table, identity
 from evaluation.results.files import write_atomically
 from evaluation.scoring.read import read_reference, read_shared_reference
 from evaluation.scoring.receive import memory_needs
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.matching.table import find_twins
+from nuclei_metrics.metrics.segmentation import quantile_sizes
+from nuclei_metrics.model import Case, Instances, Int64, RasterisationReport
+from nuclei_metrics.model.arrays import distinct, expand
 
 Made = TypeVar("Made")
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.formats import filled
+from evaluation.decoding.annotations import Annotations, Collection, library_faults
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault, refused
 from evaluation.formats import (
@@ -28,23 +29,13 @@ from evaluation.formats import (
     read_collection,
     read_collection_guarded,
 )
-from evaluation.instances.prepare import PreparedReference, convert_parts, prepare_reference
-from evaluation.instances.runs import empty_region, instances_from_label_image, select_instances
-from evaluation.model.annotations import (
-    Annotations,
-    Case,
-    ClassTable,
-    Collection,
-    Counts,
-    LabelImage,
-    Outlines,
-    Part,
-    Points,
-)
-from evaluation.model.arrays import Int64
-from evaluation.model.instances import Instances, join_instances
 from evaluation.scoring.match import SeenNuclei, see_nuclei
 from evaluation.submission import CaseFile, SubmissionFiles
+from nuclei_metrics.instances.prepare import PreparedReference, convert_parts, prepare_reference
+from nuclei_metrics.instances.runs import empty_region, instances_from_label_image, select_instances
+from nuclei_metrics.model.annotations import Case, ClassTable, Counts, LabelImage, Outlines, Part, Points
+from nuclei_metrics.model.arrays import Int64, distinct
+from nuclei_metrics.model.instances import Instances, join_instances
 
 SUFFIX_LIBRARIES = {".tif": "imagecodecs", ".tiff": "imagecodecs", ".png": "imagecodecs", ".mat": "scipy.io"}
 # Read by scipy.io, HDF5 and SimpleITK.
@@ -286,7 +277,8 @@ def read_prediction(
     where = f"case {quote(case.name)}"
     check_class_probabilities(content_read.parts, where)
     parts = in_image(content_read.parts, case, side.rules)
-    converted = convert_parts(parts, case.shape_yx, **how_drawn(side.rules), where=where)
+    with library_faults():
+        converted = convert_parts(parts, case.shape_yx, **how_drawn(side.rules), where=where)
     check_instances(converted.instances, side.limits, where)
     nuclei = converted.scored_before + converted.ignored_before
     outside = max(converted.outside, nuclei - len(converted.instances))  # outlines may have got their nearest pixel
@@ -323,20 +315,34 @@ def read_reference(
     parts = in_image(content.parts, case, rules)
     if "reference_index" in challenge.matching.published_faults:
         parts = [numbered(part) if isinstance(part, Outlines) else part for part in parts]
-    prepared = prepare_reference(
-        parts,
-        case.shape_yx,
-        overlap=rules.overlap,
-        overlap_scope=rules.overlap_scope,
-        **how_drawn(rules),
-        ignore_policy=rules.ignore.policy,
-        ignore_fraction=rules.ignore.fraction,
-        with_geometry_report=with_geometry_report,
-        where=where,
-    )
+    with library_faults():
+        prepared = prepare_reference(
+            parts,
+            case.shape_yx,
+            overlap=rules.overlap,
+            overlap_scope=rules.overlap_scope,
+            **how_drawn(rules),
+            ignore_policy=rules.ignore.policy,
+            ignore_fraction=rules.ignore.fraction,
+            count_crossed=count_self_intersecting if with_geometry_report else None,
+            where=where,
+        )
     check_instances(prepared.instances, side.limits, where)
     lying_outside = outside_image(prepared.outside, prepared.annotations, case, f"reference of {where}")
     return replace(prepared, findings=(*content.findings, *lying_outside))
+
+
+def count_self_intersecting(outlines: Outlines) -> int:
+    """Outlines of which a ring crosses or touches itself (``shapely.is_simple``); fewer than three vertices cannot."""
+    count = np.diff(outlines.ring_start)
+    chosen = count >= 3
+    if not chosen.any():
+        return 0
+    points = outlines.points_xy[np.repeat(chosen, count)]
+    import shapely  # slow to import, and only the report of a rasterisation needs it
+
+    rings = shapely.linearrings(points, indices=np.repeat(np.arange(chosen.sum()), count[chosen]))
+    return len(distinct(outlines.ring_instance[chosen][~shapely.is_simple(rings)]))
 
 
 def how_drawn(rules: FormatRules) -> dict[str, Any]:

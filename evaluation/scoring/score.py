@@ -14,32 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from evaluation.aggregation import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
-from evaluation.aggregation.units import PenalisedScores
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.findings import Finding, did_you_mean, fault, listed
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.metrics import FAMILIES, METRIC_FAMILIES, Metric, metrics_of
-from evaluation.model.annotations import (
-    AGGREGATIONS,
-    OF_STRATA,
-    STRATUM_MEAN,
-    WORST_GROUP,
-    WORST_STRATUM,
-    AggregationUnit,
-)
-from evaluation.model.arrays import Float64
-from evaluation.model.counts import (
-    Better,
-    CaseResult,
-    CaseTable,
-    Interval,
-    MetricScores,
-    SharedCounts,
-    Units,
-    UnitScores,
-)
 from evaluation.results.documents import (
     Ranks,
     as_json,
@@ -49,6 +27,28 @@ from evaluation.results.documents import (
     published_metrics,
 )
 from evaluation.results.files import write_together
+from nuclei_metrics.aggregation import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
+from nuclei_metrics.aggregation.units import PenalisedScores
+from nuclei_metrics.metrics import FAMILIES, METRIC_FAMILIES, Metric, metrics_of
+from nuclei_metrics.model.annotations import (
+    AGGREGATIONS,
+    OF_STRATA,
+    STRATUM_MEAN,
+    WORST_GROUP,
+    WORST_STRATUM,
+    AggregationUnit,
+)
+from nuclei_metrics.model.arrays import Float64
+from nuclei_metrics.model.counts import (
+    Better,
+    CaseResult,
+    CaseTable,
+    Interval,
+    MetricScores,
+    SharedCounts,
+    Units,
+    UnitScores,
+)
 
 if TYPE_CHECKING:
     import pandas

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from evaluation.challenge import Challenge
+from evaluation.decoding.annotations import Annotations
 from evaluation.execution.workers import Job, Progress, Work, run_job
 from evaluation.findings import Finding, fault, wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
-from evaluation.model import Annotations, Case, CaseResult, Instances
 from evaluation.scoring import receive
 from evaluation.scoring.match import MatchedCase, SeenNuclei, hardly_meant, match_case, own_duplicates
 from evaluation.scoring.measure import measure_cases
@@ -43,6 +43,7 @@ from evaluation.scoring.read import (
 )
 from evaluation.scoring.score import Result, check_columns, summarise
 from evaluation.submission import SubmissionFiles
+from nuclei_metrics.model import Case, CaseResult, Instances
 
 NO_NUCLEI = {wording_of("left-out", of)[1] for of in ("region", "crowd")}  # what is expected in their place
 Finished = TypeVar("Finished")

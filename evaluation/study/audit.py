@@ -30,13 +30,13 @@ from evaluation.leaderboard.rules import gameable_ranking, load_ranked, parse_se
 from evaluation.leaderboard.score_csv import UnitKind, aggregation_of, read_rows, table_of_rows, without_teams
 from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.teams import Kept, Note, TeamOutcome, score_teams
-from evaluation.metrics import class_aware_matching, metrics_of
-from evaluation.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues, RankingMethod, ScoreTable
-from evaluation.ranking.methods import keep_complete_units
-from evaluation.ranking.significance import PairwiseTest
 from evaluation.results.documents import as_json
 from evaluation.scoring.score import UNIT_OF_MEAN, Result
 from evaluation.study.variants import Audit, Dimension, audit_positions
+from nuclei_metrics.metrics import class_aware_matching, metrics_of
+from nuclei_metrics.model import AGGREGATIONS, WITH_FRACTION, Float64, MissingValues, RankingMethod, ScoreTable
+from nuclei_metrics.ranking.methods import keep_complete_units
+from nuclei_metrics.ranking.significance import PairwiseTest
 
 TABLES_UP_TO = 1_000  # of scores, each ranked by every method
 WEIGHT_FACTORS = (0.0, 0.5, 2.0)  # of the weight of each column

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.aggregation import mean_of_units, stack_cases, unite
 from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import Sides
 from evaluation.findings.errors import ChallengeBroken, InputFault
-from evaluation.metrics import metrics_of
-from evaluation.metrics.counts import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS, ErrorKinds, sort_errors
-from evaluation.model import AGGREGATIONS, Case, CaseTable, Int64, MatchCounts
 from evaluation.results.documents import rounded
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.score import penalised
+from nuclei_metrics.aggregation import mean_of_units, stack_cases, unite
+from nuclei_metrics.metrics import metrics_of
+from nuclei_metrics.metrics.counts import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS, ErrorKinds, sort_errors
+from nuclei_metrics.model import AGGREGATIONS, Case, CaseTable, Int64, MatchCounts
 
 OUTLINES = ("iou", "dice")  # the measures of the headline scores
 HEADLINES = (

@@ -17,19 +17,20 @@ import scipy
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.matching_rules import RadiusRule
+from evaluation.decoding.annotations import Annotations, library_faults
 from evaluation.decoding.label_array import CLASSES_AT_MOST
 from evaluation.findings import Finding, fault, listed, percent
 from evaluation.findings.errors import InputFault
-from evaluation.instances.prepare import convert_parts
-from evaluation.instances.rasterise import placed_vertices
-from evaluation.instances.runs import instances_from_labels, select_instances
-from evaluation.matching import match_iou_above, overlap_table
-from evaluation.matching.rules import match_centroid_closest_first
-from evaluation.model import Annotations, Float64, Instances, OriginRule, Outlines, Part, Points, VerticesRule
-from evaluation.model.arrays import expand
 from evaluation.scoring.read import in_image, read_case, read_reference, read_shared_reference, submission_side
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.score import Result
+from nuclei_metrics.instances.prepare import convert_parts
+from nuclei_metrics.instances.rasterise import placed_vertices
+from nuclei_metrics.instances.runs import instances_from_labels, select_instances
+from nuclei_metrics.matching import match_iou_above, overlap_table
+from nuclei_metrics.matching.rules import match_centroid_closest_first
+from nuclei_metrics.model import Float64, Instances, OriginRule, Outlines, Part, Points, VerticesRule
+from nuclei_metrics.model.arrays import expand
 
 Size = tuple[int, int]
 
@@ -85,7 +86,8 @@ class TriedImage:
 
     def converted(self, parts: Sequence[Part], vertices: VerticesRule, origin: OriginRule) -> Instances:
         rules: dict[str, Any] = {"vertices": vertices, "origin": origin, "vanished": "drop", "where": self.name}
-        return convert_parts(parts, self.own_yx or self.shape_yx, **rules).instances
+        with library_faults():
+            return convert_parts(parts, self.own_yx or self.shape_yx, **rules).instances
 
 
 @dataclass(frozen=True, slots=True)

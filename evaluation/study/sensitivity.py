@@ -20,20 +20,21 @@ import scipy
 
 from evaluation.challenge import AnyMatchingRule, Challenge
 from evaluation.challenge.matching_rules import IouAbove, MatchingRules, Sides
+from evaluation.decoding.annotations import Annotations
 from evaluation.execution.workers import Progress, run_job
 from evaluation.findings import Finding, counted, fault, percent, quote
 from evaluation.findings.errors import InputFault, WrongUsage
-from evaluation.instances import runs
-from evaluation.instances.prepare import PreparedReference, apply_ignore_region
-from evaluation.matching import overlap_table
-from evaluation.metrics.counts import overlap_measures
-from evaluation.model import Annotations, Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
-from evaluation.model.arrays import concatenated
 from evaluation.results import __version__
 from evaluation.results.documents import DECIMALS, encoded, identity, rounded_list
 from evaluation.scoring.measure import measure_outlines, outlined_image
 from evaluation.scoring.rasterise import of_every_case
 from evaluation.scoring.read import read_reference
+from nuclei_metrics.instances import runs
+from nuclei_metrics.instances.prepare import PreparedReference, apply_ignore_region
+from nuclei_metrics.matching import overlap_table
+from nuclei_metrics.metrics.counts import overlap_measures
+from nuclei_metrics.model import Bool, BorderRule, Case, Float64, Instances, Int16, Int64, Matches
+from nuclei_metrics.model.arrays import concatenated
 
 PERTURBATIONS: Mapping[str, str] = {  # in words that follow "nuclei"
     "eroded_1": "eroded by 1 px",

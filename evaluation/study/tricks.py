@@ -20,19 +20,11 @@ import scipy
 from evaluation.challenge import Challenge
 from evaluation.findings import fault, render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
-from evaluation.instances import runs
-from evaluation.instances.prepare import PreparedReference
-from evaluation.instances.runs import instances_from_labels
 from evaluation.leaderboard import ranked_table, team_scores
 from evaluation.leaderboard.matched_nuclei import Alike, MatchedOutlines, compare_outlines
 from evaluation.leaderboard.rules import against_tricks, gameable_ranking, load_ranked, ranking_of
 from evaluation.leaderboard.teams import find_teams
 from evaluation.leaderboard.verdict import names_of
-from evaluation.matching import overlap_table
-from evaluation.model import Bool, Case, CaseResult, Float64, Instances, Int64
-from evaluation.model.arrays import merge_runs
-from evaluation.model.instances import join_instances
-from evaluation.ranking.methods import needs_units
 from evaluation.results import __version__
 from evaluation.results.documents import encoded, identity
 from evaluation.scoring.match import MatchedCase, match_case
@@ -41,6 +33,14 @@ from evaluation.scoring.rasterise import with_sizes_of
 from evaluation.scoring.score import summarise
 from evaluation.scoring.street import read_submission
 from evaluation.study.sensitivity import neighbour_distances
+from nuclei_metrics.instances import runs
+from nuclei_metrics.instances.prepare import PreparedReference
+from nuclei_metrics.instances.runs import instances_from_labels
+from nuclei_metrics.matching import overlap_table
+from nuclei_metrics.model import Bool, Case, CaseResult, Float64, Instances, Int64
+from nuclei_metrics.model.arrays import merge_runs
+from nuclei_metrics.model.instances import join_instances
+from nuclei_metrics.ranking.methods import needs_units
 
 LOSS = 0.005  # of pooled F1, or of the pooled class score: a submission that lost more is worse
 JUDGED = ("detection.f1.pooled", "detection.macro_f1.pooled")

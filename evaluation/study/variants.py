@@ -19,11 +19,11 @@ import numpy.typing as npt
 from evaluation.findings import counted, quote
 from evaluation.leaderboard.stored import Unranked
 from evaluation.leaderboard.verdict import NAMED_UP_TO, in_words, names_of
-from evaluation.model import Bool, Float64, Int64
-from evaluation.model.arrays import blocks
-from evaluation.ranking.stability import find_first, unranked_last
 from evaluation.results import __version__
 from evaluation.results.documents import csv_table, encoded, number
+from nuclei_metrics.model import Bool, Float64, Int64
+from nuclei_metrics.model.arrays import blocks
+from nuclei_metrics.ranking.stability import find_first, unranked_last
 
 VARIANTS_AT_ONCE = 4096
 

@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 
 from evaluation.challenge import Challenge
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
-from evaluation.model import Case
 from evaluation.submission.files import PLATFORM_CSV, ROOT, CaseFile, Layout
+from nuclei_metrics.model import Case
 
 PLATFORM_LISTS = ("predictions.json", "inputs.json")
 

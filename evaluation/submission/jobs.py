@@ -16,10 +16,10 @@ from evaluation.challenge import Challenge
 from evaluation.decoding.json import read_json
 from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, refused
-from evaluation.model import Case
 from evaluation.submission import by_pattern
 from evaluation.submission.by_pattern import composed, missing_case, wrapping_folders
 from evaluation.submission.files import CaseFile, Layout, SubmissionFiles, what_is_unsafe
+from nuclei_metrics.model import Case
 
 JOBS_FILE = "predictions.json"
 JOB_SUFFIXES = (".mha", ".tif", ".tiff")

@@ -1,6 +1,6 @@
 """Prove an image: run it as the platform does, and compare everything it says and writes with what it must.
 
-    PYTHONPATH=.:tests python -m container.prove podman localhost/nuclei-evaluation:test [--renew] [--whole-corpus]
+    PYTHONPATH=.:library:tests python -m container.prove podman localhost/nuclei-evaluation:test [--renew] …
 
 Prints a line for each check, and at last one for all. ``--renew`` writes the expected last lines of stderr anew
 (tests/container/expected.json; review them as a diff). The expected metrics.json are what this machine's Python writes.

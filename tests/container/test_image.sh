@@ -42,6 +42,6 @@ if [[ -n $before && $before != "$("$engine" image inspect --format '{{.Id}}' "$I
 fi
 
 cd "$root"
-PYTHONPATH="$root:$root/tests" PYTHONSAFEPATH=1 "$python" -m container.prove "$engine" "$IMAGE" "$@" ||
+PYTHONPATH="$root:$root/library:$root/tests" PYTHONSAFEPATH=1 "$python" -m container.prove "$engine" "$IMAGE" "$@" ||
   failed "see the lines above."
 echo "The image was tested under the platform's limits, and passed."

@@ -20,12 +20,13 @@ from literal import masks_of
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.challenge.formats import FORMATS
+from evaluation.decoding.annotations import Annotations, Collection
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from evaluation.formats import Request, begin_annotations, read_annotations, read_collection
 from evaluation.formats.format import image_bytes
-from evaluation.instances.runs import instances_from_label_image
-from evaluation.model import Annotations, Case, ClassTable, Collection, LabelImage, LabelRuns
+from nuclei_metrics.instances.runs import instances_from_label_image
+from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns
 
 RULES = {"vertices": "exact", "vanished": "drop", "origin": "pixel_centre", "units": "px"}  # of formats that have them
 CRASHING = (".mat", ".nii", ".nii.gz", ".nrrd")  # scipy.io, HDF5 and SimpleITK do not survive every file

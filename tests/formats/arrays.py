@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.model import Case, ClassTable
 from formats import Table
 from formats.pixels import npy_file
+from nuclei_metrics.model import Case, ClassTable
 
 SHAPE = (5, 7)
 CASES = {f"key_{name}": Case(name, "P", *SHAPE, index=index) for name, index in (("c", 2), ("a", 0), ("b", 1))}

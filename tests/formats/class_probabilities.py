@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from evaluation.model import ClassTable
 from formats import Table
 from formats.json_outlines import GEOJSON, PATH, feature, point, points, polygon, polygons
 from formats.json_outlines import POINTS as GEOJSON_POINTS
 from formats.tables import NUCLS, POINTS, SHARED, TWO
+from nuclei_metrics.model import ClassTable
 
 CSV = POINTS | {"classes": TWO}
 NAMELESS = {"classes": ClassTable(("Tumour", "Stroma"), {"tumour": 1, "stroma": 2, "": 1})}

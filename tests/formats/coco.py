@@ -9,8 +9,8 @@ from typing import Any
 
 from pycocotools import mask as coco_mask
 
-from evaluation.model import Case, ClassTable
 from formats import Table
+from nuclei_metrics.model import Case, ClassTable
 
 CLASSES = ClassTable(
     ("plasma", "Tumour"), {"plasma": 1, "tumour": 2, "smear": -1}, skipped=frozenset({"region of interest"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.model import ClassTable
 from formats import Table
+from nuclei_metrics.model import ClassTable
 
 CLASSES = ClassTable(("tumour", "stroma"), {"tumour": 1, "stroma": 2}, {5: 1, 2: 2}, frozenset({"region"}))
 CONTOUR = [[3, 2], [3, 6], [8, 6], [8, 2]]  # of 6 x 5 px, as OpenCV's CHAIN_APPROX_SIMPLE gives it

@@ -15,7 +15,7 @@ import scipy.io
 import SimpleITK
 import tifffile
 
-from evaluation.model import ClassTable
+from nuclei_metrics.model import ClassTable
 
 SHAPE = (20, 31)
 LABELS = np.zeros(SHAPE, np.int32)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluation.model import Case, ClassTable
 from formats import Table
+from nuclei_metrics.model import Case, ClassTable
 
 WIDE = Case("a", "P1", 3, 5)  # 3 rows of 5 px
 CASES = {"a": WIDE, "b": Case("b", "P2", 4, 2)}

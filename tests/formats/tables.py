@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from evaluation.formats.tables import CASE_COLUMNS, CLASS_COLUMNS
-from evaluation.model import Case, ClassTable
 from formats import Table
+from nuclei_metrics.model import Case, ClassTable
 
 CASES = {"a": Case("a", "P1", 20, 30, 0.25, 1), "b": Case("b", "P2", 20, 30, 0.5, 0)}
 TWO = ClassTable(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluation.model import ClassTable
 from formats import Table
+from nuclei_metrics.model import ClassTable
 
 CLASSES = ClassTable(("tumour", "stroma"), {"tumour": 1, "stroma": 2}, {0: 1, 3: 2})
 ONE = {"classes": {"nucleus": 1}, "class_values": None}

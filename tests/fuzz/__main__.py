@@ -1,6 +1,6 @@
 """Fuzz every reader: mutated examples must be read, or refused with findings, within the limits of time and memory.
 
-    PYTHONPATH=.:tests python -m fuzz --inputs 20000 [--kind "geojson outlines"] [--seed 0] [--workers 2]
+    PYTHONPATH=.:library:tests python -m fuzz --inputs 20000 [--kind "geojson outlines"] [--seed 0] [--workers 2]
 
 Inputs depend on kind, seed and number only. One that does something else is written to ``fuzz-failures/``.
 """

@@ -1,6 +1,6 @@
 """Check hostile submissions one after the other, within limits of processor time and memory.
 
-    PYTHONPATH=.:tests python -m hostile.run [--part 0/2] [--name TEXT] [--show]
+    PYTHONPATH=.:library:tests python -m hostile.run [--part 0/2] [--name TEXT] [--show]
 
 Prints one line of JSON for each submission when it begins, and one when it ends.
 """

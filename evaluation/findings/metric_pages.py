@@ -1,0 +1,371 @@
+"""The words of the metrics: what ``evaluation explain PATH`` prints, and docs/metrics.md.
+
+They lie in pages/, a file a family with a section a page, and are read when somebody asks. A section has what the
+docstring of the formula does not say, a worked example that a test scores, and the sources. What a record declares is
+written from the record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import cache, partial
+from importlib import resources
+from inspect import cleandoc
+from typing import Any
+
+from nuclei_metrics.metrics import METRIC_FAMILIES
+from nuclei_metrics.metrics.metric import Effect, Metric
+from nuclei_metrics.model import AGGREGATIONS, OF_STRATA, UNDEFINED_REASONS, WORST_GROUP
+
+DOCUMENT = "docs/metrics.md"
+EFFECTS: Mapping[Effect, str] = {
+    "worse": "make it worse, or leave it as it is",
+    "none": "change nothing",
+    "either": "may make it worse or better",
+}
+BETTER = {"higher": "higher", "lower": "lower", "one": "nearer to 1"}
+SIDES = ("both sides empty", "prediction empty", "reference empty", "nothing matched")
+HOW_DRAWN = (
+    "Reference on the left, prediction on the right; every letter is a nucleus, small ones lymphocytes, "
+    "capitals tumor cells."
+)
+
+
+@cache
+def metrics_by_page() -> Mapping[str, list[Metric]]:
+    """The metrics of every page."""
+    pages: dict[str, list[Metric]] = {}
+    for family in METRIC_FAMILIES.values():
+        for metric in family:
+            pages.setdefault(metric.page, []).append(metric)
+    return pages
+
+
+def pages_of(family: str) -> list[str]:
+    return [page for page, metrics in metrics_by_page().items() if metrics[0].family == family]
+
+
+def page_of(name: str) -> str | None:
+    """The page of a metric by its name or by a path of metrics.json, with or without aggregation; None if none has it.
+
+    >>> page_of("panoptic.per_class.Lymphocyte.pq.group_mean"), page_of("thresholds.f1_iou50_95"), page_of("pq")
+    ('panoptic.per_class.pq', 'thresholds.f1_range', None)
+    """
+    if name in metrics_by_page():
+        return name
+    path = general_path(name.split("."))
+    return next((page for page, metrics in metrics_by_page().items() for m in metrics if m.path == path), None)
+
+
+def general_path(keys: Sequence[str]) -> tuple[str, ...]:
+    """A path with placeholders for what a challenge chooses, without matching rule and aggregation."""
+    keys = list(keys[2:] if keys[0] == "alternatives" else keys)
+    if keys and keys[-1] in (*AGGREGATIONS, *OF_STRATA, WORST_GROUP):
+        keys.pop()
+    for index, key in enumerate(keys[:-1]):
+        if key in ("per_class", "grouped"):
+            keys[index + 1] = "<class>" if key == "per_class" else "<grouping>"
+    if keys[:1] == ["sizes"] and len(keys) > 2:
+        keys[1] = "<size>"
+    if keys:
+        keys[-1] = re.sub(r"_at_[0-9_e+]+_per_(image|mm2)$", "_at_<rate>", keys[-1])
+        keys[-1] = re.sub(r"_iou(\d+)(?:_(\d+))?((?:_\d+)*)$", general_thresholds, keys[-1])
+    return tuple(keys)
+
+
+def general_thresholds(match: re.Match[str]) -> str:
+    """iou72_5 is one threshold, 0.725; iou50_75 are several."""
+    first, second, more = match.groups()
+    return "_iou<thresholds>" if more or (second and int(second) > int(first)) else "_iou<threshold>"
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """The words of a page, and its worked example.
+
+    words       what it is, in place of the docstring of its formula; where a page has several metrics, before theirs
+    picture     the reference on the left and the prediction on the right, an empty line before the next image; every
+                letter is a nucleus, small ones lymphocytes, capitals tumor cells
+    confidence  of the predicted nuclei, by their letters
+    by_hand     how the number comes about
+    path, gives where the number stands in metrics.json, and the number, six decimals
+    sources     names in sources.md
+    """
+
+    words: str
+    picture: str
+    confidence: Mapping[str, float]
+    by_hand: str
+    path: str
+    gives: float
+    sources: tuple[str, ...]
+
+
+SECTION = re.compile(
+    r"(?P<words>.*?)```text\n(?P<picture>.*?)\n```\n\n(?:Confidence: (?P<confidence>[^\n]*)\.\n\n)?(?P<by_hand>.*)\n\n"
+    r"`(?P<path>\S+)` is (?P<gives>\S+)\.\n\nSources: (?P<sources>.*)\.\s*",
+    re.DOTALL,
+)
+
+
+def page_text(file: str) -> str:
+    return resources.files("evaluation.findings").joinpath("pages", f"{file}.md").read_text("utf-8")
+
+
+@cache
+def words_of(family: str) -> tuple[str, str, Mapping[str, PageSection]]:
+    """The title of a family, what all of its pages say, and the section of each page."""
+    head, *sections = page_text(family).split("\n## ")
+    title, _, text = head.removeprefix(f"# {family}: ").partition("\n\n")
+    pages = (section.partition("\n") for section in sections)
+    return title, text.strip(), {page: section_of(content) for page, _, content in pages}
+
+
+def section_of(text: str) -> PageSection:
+    match = SECTION.fullmatch(text.lstrip())
+    if match is None:
+        raise ValueError(f"{text!r} is no section with an example and sources")
+    confidence = (entry.split(" ") for entry in (match["confidence"] or "").split(", ") if entry)
+    return PageSection(
+        words=match["words"].strip(),
+        picture=match["picture"],
+        confidence={letter: float(value) for letter, value in confidence},
+        by_hand=match["by_hand"].strip(),
+        path=match["path"],
+        gives=float(match["gives"]),
+        sources=tuple(" ".join(match["sources"].split()).split(", ")),
+    )
+
+
+def section(page: str) -> PageSection:
+    return words_of(metrics_by_page()[page][0].family)[2][page]
+
+
+@cache
+def sources() -> Mapping[str, str]:
+    """The literature, by the names that sections call it by."""
+    return dict(re.findall(r"^- ([^:]+): (.+)$", page_text("sources"), re.MULTILINE))
+
+
+def docstring(metric: Metric) -> str:
+    """What the formula of a metric says of itself; of a formula that is handed to another one, what both say."""
+    function: Any = metric.evaluate
+    parts: list[Any] = []
+    while isinstance(function, partial):
+        parts += [function.keywords["formula"]] if "formula" in function.keywords else []
+        function = function.func
+    return "\n\n".join(cleandoc(part.__doc__ or "") for part in (*parts, function))
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+def terminal_page(page: str) -> str:
+    """What ``evaluation explain PATH`` prints."""
+    title, text, _ = words_of(metrics_by_page()[page][0].family)
+    stop = "" if title.endswith("?") else "."
+    family = f"Family {metrics_by_page()[page][0].family}. {title}{stop} {text}"
+    cited = "\n".join(f"- {sources()[name]}" for name in section(page).sources)
+    return "\n\n".join(
+        [
+            f"# {page}",
+            definitions(page),
+            family,
+            "\n".join(f"{name:34}{value}" for name, value in properties(metrics_by_page()[page]).items()),
+            f"## Worked example\n\n{HOW_DRAWN}",
+            example_text(page),
+            f"## Sources\n\n{cited}",
+            f"This page: {DOCUMENT}#{anchor(page)}",
+        ]
+    )
+
+
+def terminal_index() -> str:
+    """The pages with the first sentence of each, family by family; the end of ``evaluation explain``."""
+    width = max(map(len, metrics_by_page())) + 2
+    return "\n\n".join(
+        "\n".join([f"Metrics: {family}", *summaries(pages_of(family), width)]) for family in METRIC_FAMILIES
+    )
+
+
+def summaries(pages: Sequence[str], width: int = 0) -> list[str]:
+    """A line for each page with its first sentence."""
+    width = width or max(map(len, pages)) + 2
+    return [f"  {page:{width}}{summary(page)}" for page in pages]
+
+
+def word_text(word: str) -> str:
+    """What a word of the field stands for, whatever its case: a family, metrics, or readings; empty if nothing.
+
+    A word of one metric gives its page; of several, a line for each, and what papers mean by it.
+    """
+    wanted = plain_word(word)
+    family = next((name for name in METRIC_FAMILIES if plain_word(name) == wanted), None)
+    pages = pages_of(family) if family else [page for page in metrics_by_page() if wanted in words_of_page(page)]
+    rows = [(kind, cells) for kind, cells in rows_of_names() if wanted in map(plain_word, cells[0].split(", "))]
+    if len(pages) == 1 and not rows:
+        return terminal_page(pages[0])
+    parts = ["# {}: {}\n\n{}".format(family, *words_of(family))] if family else []
+    if rows:
+        readings = "\n".join(
+            f"- {what}{''.join(f' ({source})' for source in who)}: {path}" for _, (_, what, *who, path) in rows
+        )
+        parts.append(f"# {word} in papers\n\n{readings}\n\nThis list: {DOCUMENT}#{anchor(rows[0][0])}")
+    if pages:
+        parts.append("\n".join(["Pages that 'evaluation explain' prints:", *summaries(pages)]))
+    return "\n\n".join(parts)
+
+
+def known_words() -> list[str]:
+    """All words that ``word_text`` knows."""
+    of_pages = [page.rpartition(".")[2] for page in metrics_by_page()]
+    of_papers = [without_tags(name) for _, cells in rows_of_names() for name in cells[0].split(", ")]
+    return [*METRIC_FAMILIES, *dict.fromkeys([*of_pages, *of_papers])]
+
+
+def words_of_page(page: str) -> set[str]:
+    """The name of a metric as a word: ``hausdorff_px`` and ``hausdorff`` of segmentation.hausdorff_px."""
+    name = page.rpartition(".")[2]
+    return {
+        plain_word(name),
+        plain_word(re.sub("_(px|um)$", "", name)),
+        plain_word(re.sub("_(at|range)$", "", name)),
+        plain_word(page),
+    }
+
+
+@cache
+def rows_of_names() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The rows of the tables of names in papers: the heading of the table, and the cells."""
+    rows, heading = [], ""
+    for line in page_text("names").splitlines():
+        if line.startswith("#"):
+            heading = line.strip("# ")
+        elif line.startswith("| ") and not line.startswith(("| ---", "| in papers")):
+            rows.append((heading, tuple(without_tags(cell) for cell in line.strip("| ").split(" | "))))
+    return tuple(rows)
+
+
+def without_tags(text: str) -> str:
+    """
+    >>> without_tags("F1<sub>agg</sub><sup>0.5</sup>")
+    'F1agg0.5'
+    """
+    return re.sub("</?su[bp]>", "", text)
+
+
+def plain_word(word: str) -> str:
+    """Strip a word of case, spaces and signs, which papers write as they like; the plus of AJI+ stays.
+
+    >>> plain_word("AP@0.5"), plain_word("mPQ+"), plain_word("F_d")
+    ('ap05', 'mpq+', 'fd')
+    """
+    return re.sub(r"[^\w+]|_", "", word.casefold())
+
+
+def document() -> str:
+    """docs/metrics.md: what is measured, the names in papers, then family by family the section of each page."""
+    parts = [page_text("overview").strip(), page_text("names").strip()]
+    for family in METRIC_FAMILIES:
+        title, text, _ = words_of(family)
+        parts += [f"## {family}: {title[0].lower()}{title[1:]}", text]
+        for page in pages_of(family):
+            of_page = "; ".join(f"{name}: {value}" for name, value in properties(metrics_by_page()[page]).items())
+            cited = f"Sources: {', '.join(section(page).sources)}."
+            declared = f"{of_page[0].upper()}{of_page[1:]}."
+            parts += [f"### {page}", definitions(page), declared, example_text(page), cited]
+    return "\n\n".join([*parts, page_text("sources").strip().replace("# Sources", "## Sources")]) + "\n"
+
+
+def anchor(heading: str) -> str:
+    """The anchor that GitHub and GitLab give a heading.
+
+    >>> anchor("panoptic.per_class.pq"), anchor("detection: were the nuclei found?")
+    ('panopticper_classpq', 'detection-were-the-nuclei-found')
+    """
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def definitions(page: str) -> str:
+    """The paths of a page, and what each is."""
+    words, metrics = section(page).words, metrics_by_page()[page]
+    paths: dict[str, list[str]] = {}
+    for metric in metrics:
+        paths.setdefault(docstring(metric).replace("``", "`"), []).append(f"`{'.'.join(metric.path)}`")
+    if words and len(paths) == 1:
+        paths = {words: next(iter(paths.values()))}
+        words = ""
+    parts = [f"{', '.join(names)}\n\n{text}" for text, names in paths.items()]
+    return "\n\n".join([words, *parts] if words else parts)
+
+
+def summary(page: str) -> str:
+    """The first sentence, of the first two paragraphs where the first one is a formula only."""
+    text = section(page).words or docstring(metrics_by_page()[page][0])
+    paragraphs = text.split("\n\n")[: 2 if page.startswith("thresholds.") else 1]
+    sentences = [re.match(r".*?\.(?=\s|$)", " ".join(paragraph.split())) for paragraph in paragraphs]
+    return " ".join(sentence[0] for sentence in sentences if sentence).replace("``", "`")
+
+
+def example_text(page: str) -> str:
+    example = section(page)
+    confidence = ", ".join(f"{letter} {value:g}" for letter, value in example.confidence.items())
+    parts = (
+        f"```text\n{example.picture}\n```",
+        confidence and f"Confidence: {confidence}.",
+        example.by_hand,
+        f"`{example.path}` is {example.gives:g}.",
+    )
+    return "\n\n".join(filter(None, parts))
+
+
+def properties(metrics: Sequence[Metric]) -> Mapping[str, str]:
+    """What the records of a page declare."""
+    first = metrics[0]
+    same = [f"`{'.'.join(metric.path)}`" for metric in metrics if metric.symmetric]
+    swap = "changes nothing" if len(same) == len(metrics) else "changes it"
+    if 0 < len(same) < len(metrics):
+        swap = f"changes nothing in {', '.join(same)}, but changes the others"
+    return {
+        "range": f"{bound(first.lowest)} to {first.limit or bound(first.highest)}",
+        "better": BETTER[first.better],
+        "unit": first.unit or "none",
+        **{side: value_text(value) for side, value in zip(SIDES, astuple(first.empty), strict=True)},
+        "points instead of outlines": "undefined: `points-only`" if first.outlines else "the same",
+        "one more false negative would": EFFECTS[first.missed],
+        "one more false positive would": EFFECTS[first.spurious],
+        "swapping reference and prediction": swap,
+        "a case that was not submitted": cost_of_missing(first),
+    }
+
+
+def value_text(value: str | float | None) -> str:
+    """Say in words what a metric is where there is nothing to compare."""
+    if value is None:
+        return "what the formula gives"
+    return f"undefined: `{value}`" if value in UNDEFINED_REASONS else str(value)
+
+
+def bound(value: float | str | None) -> str:
+    """Write the end of a range of values, or the worst value, which may be the diagonal of the image."""
+    if isinstance(value, str):
+        return f"the diagonal of the image, {value[-2:]}"
+    return f"{value:g}".replace("inf", "∞").replace("-", "−")
+
+
+def cost_of_missing(metric: Metric) -> str:
+    """What a missing case costs, in words."""
+    scored = "is scored as if nothing had been found in it"
+    if metric.worst is None and not metric.limit:
+        return f"{scored}; there is no worst value to penalise"
+    worst = metric.limit or bound(metric.worst)
+    if metric.counts_missed:
+        return f"{scored}; a unit that is undefined for it has {worst}"
+    return (
+        f"penalised: (1 − m/n) value + (m/n) worst with m of the n cases of a unit missing; the worst value is {worst}"
+    )

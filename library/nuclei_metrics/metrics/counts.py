@@ -1,0 +1,422 @@
+"""What most metrics start from: what was found, missed and spurious, from the matches of a case to sums of units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nuclei_metrics.metrics.metric import OF_POINTS, Reasons, code, why_undefined
+from nuclei_metrics.model.annotations import ClassPresence
+from nuclei_metrics.model.arrays import Bool, Float64, Int32, Int64
+from nuclei_metrics.model.counts import MatchCounts, Matches, OverlapTable, PredictionList, Scores, Units
+from nuclei_metrics.model.instances import Instances, join_instances
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hits:
+    """True positives, false positives and false negatives of each unit, int64 (B,).
+
+    undefined  why a score that needs a true positive, or one side, has no value there, int8 (B,)
+    """
+
+    tp: Int64
+    fp: Int64
+    fn: Int64
+    undefined: Reasons
+
+    @property
+    def references(self) -> Int64:
+        return self.tp + self.fn
+
+    @property
+    def all_nuclei(self) -> Int64:
+        """True positives, false positives and false negatives; 0 where both sides are empty."""
+        return self.tp + self.fp + self.fn
+
+
+def hits(units: Units, class_id: int = 0) -> Hits:
+    """The counts of all nuclei with their classes ignored (0), or of one class; made once for all metrics.
+
+    Of a class: a matched pair is a true positive if both sides have the class. A pair with two classes is a false
+    positive of one and a false negative of the other.
+    """
+    name = f"hits/{class_id}"
+    if name not in units.cache:
+        confusion = units.sum("confusion")
+        if class_id:
+            tp = confusion[:, class_id, class_id]
+            fp, fn = confusion[:, :, class_id].sum(axis=1) - tp, confusion[:, class_id].sum(axis=1) - tp
+        else:
+            tp = confusion[:, 1:, 1:].sum(axis=(1, 2))
+            fp, fn = confusion[:, 0].sum(axis=1), confusion[:, :, 0].sum(axis=1)
+        units.cache[name] = np.stack([tp, fp, fn])
+        units.cache[f"{name}/undefined"] = why_undefined(tp + fn, tp + fp)
+    tp, fp, fn = units.cache[name]
+    return Hits(tp, fp, fn, units.cache[f"{name}/undefined"])
+
+
+def class_ids(units: Units) -> range:
+    return range(1, units.sum("confusion").shape[1])
+
+
+def if_present(units: Units, score: Scores, present: ClassPresence, class_id: int = 0) -> Scores:
+    """A score of a class, or of all (0), that counts only where the class occurs.
+
+    present   "either": as it is, since a class that is in neither side has no score; "reference": undefined
+              "no-reference" where the reference has no nucleus of the class, so that predictions of it cost nothing
+    """
+    if present == "either":
+        return score
+    absent = (hits(units, class_id).references == 0) & (score.reason == 0)
+    return Scores(np.where(absent, np.nan, score.value), np.where(absent, code("no-reference"), score.reason))
+
+
+def matched(units: Units) -> Int64:
+    """Confusion matrix of the matched pairs, (B, C, C): rows reference, columns prediction."""
+    matrix: Int64 = units.sum("confusion")[:, 1:, 1:]
+    return matrix
+
+
+# --- measure ----------------------------------------------------------------------------------------------------------
+
+# From matches to counts: everything that scores are made of, measured once.
+
+NOTHING: Mapping[str, Float64] = {}
+
+
+def count_matches(
+    reference: Instances,
+    prediction: Instances,
+    matches: Matches,
+    *,
+    classes: int,
+    measures: Mapping[str, Float64] = NOTHING,
+    missing: bool = False,
+    spacing_um: float | None = None,
+    areas: bool = False,
+) -> MatchCounts:
+    """Counts of one case, with what was measured on its pairs.
+
+    If the instances of a side are points, measures of outlines are left out.
+
+    classes     C; every instance has a class id of 1…C, else ValueError
+    measures    by name, of each matched pair (see ``overlap_measures`` and ``shape_measures``)
+    missing     the case was not submitted (``prediction`` is empty)
+    spacing_um  size of a pixel, or None
+    areas       whether the area of the reference nucleus of each pair is wanted
+    """
+    pair_class = np.stack(
+        [reference.class_id[matches.reference_index], prediction.class_id[matches.prediction_index]], axis=1
+    )
+    total_reference = class_counts(reference, classes)
+    total_prediction = class_counts(prediction, classes)
+    confusion = np.zeros((classes + 1, classes + 1), np.int64)
+    np.add.at(confusion, (pair_class[:, 0], pair_class[:, 1]), 1)
+    confusion[0, 1:] = total_prediction - confusion[1:, 1:].sum(axis=0)
+    confusion[1:, 0] = total_reference - confusion[1:, 1:].sum(axis=1)
+    outlines = reference.point_yx is None and prediction.point_yx is None
+    found_class = np.zeros(len(prediction), np.int16)
+    found_class[matches.prediction_index] = pair_class[:, 0]
+    class_probability = prediction.class_probability
+    probability = prediction.probability
+    if probability is None and len(prediction) == 0:
+        probability = np.empty(0, np.float64)
+    return MatchCounts(
+        confusion=confusion,
+        pair_class=pair_class,
+        measures={name: values for name, values in measures.items() if outlines or name in OF_POINTS},
+        pair_probability=None if class_probability is None else class_probability[matches.prediction_index],
+        pair_area_px=reference.areas_px()[matches.reference_index] if areas else None,
+        predictions=PredictionList(prediction.class_id, found_class, probability),
+        missing=missing,
+        diagonal_px=float(np.hypot(reference.shape_yx[0] - 1, reference.shape_yx[1] - 1)),
+        spacing_um=spacing_um,
+        outlines=outlines,
+    )
+
+
+def overlap_measures(matches: Matches) -> dict[str, Float64]:
+    """IoU, ``I / U``, and Dice, ``2 I / (A + B) = 2 I / (U + I)``, of each matched pair, float64 (T,)."""
+    intersection, union = matches.intersection_px, matches.union_px
+    with np.errstate(invalid="ignore"):
+        return {"iou": intersection / union, "dice": 2 * intersection / (union + intersection)}
+
+
+def shape_measures(reference: Instances, prediction: Instances, matches: Matches) -> dict[str, Float64]:
+    """Of each matched pair, float64 (T,): area_ratio, ``B / A``, and centroid_distance_px, which points have too."""
+    left, right = matches.reference_index, matches.prediction_index
+    offset_yx = reference.centroids_yx()[left] - prediction.centroids_yx()[right]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "area_ratio": prediction.areas_px()[right] / reference.areas_px()[left],
+            "centroid_distance_px": np.hypot(*offset_yx.T),
+        }
+
+
+def class_counts(instances: Instances, classes: int) -> Int64:
+    """Number of instances of each class, int64 (C,)."""
+    if len(instances) and not 1 <= instances.class_id.min() <= instances.class_id.max() <= classes:
+        raise ValueError(f"class ids are {instances.class_id.min()} to {instances.class_id.max()}, not 1 to {classes}")
+    return np.bincount(instances.class_id, minlength=classes + 1)[1:].astype(np.int64)
+
+
+# --- joined -----------------------------------------------------------------------------------------------------------
+
+# Several cases as one image: what is counted in a hundred small images then costs no more than in a large one.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinedCases:
+    """K cases below each other. Instances and pairs are numbered through, case by case; points lose their positions.
+
+    reference, prediction, table   of all cases
+    reference_rank, prediction_rank   int64 (N,) and (M,): ``Instances.position_rank``; it decides ties
+    shapes_yx                      (H, W) px of each case, int64 (K, 2)
+    reference_bound, prediction_bound   int64 (K + 1,): instances of case k are those from ``bound[k]`` to
+                                        ``bound[k + 1]``
+    """
+
+    reference: Instances
+    prediction: Instances
+    table: OverlapTable
+    reference_rank: Int64
+    prediction_rank: Int64
+    shapes_yx: Int64
+    reference_bound: Int64
+    prediction_bound: Int64
+
+    def __len__(self) -> int:
+        return len(self.shapes_yx)
+
+    def reference_case(self) -> Int64:
+        """The case of each reference instance, int64 (N,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.reference_bound))
+
+    def prediction_case(self) -> Int64:
+        """The case of each predicted instance, int64 (M,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.prediction_bound))
+
+    def pair_bound(self) -> Int64:
+        """Where the pairs of each case begin in the table, and where the last ones end, int64 (K + 1,)."""
+        return np.searchsorted(self.table.reference_index, self.reference_bound)
+
+
+def join_cases(cases: Sequence[tuple[Instances, Instances, OverlapTable]]) -> JoinedCases:
+    """Reference, prediction and overlap table of each case as one image; at least one.
+
+    The order of pixels inside a case stays, so ties are decided as before.
+
+    >>> one = Instances((1, 2), np.array([1]), np.arange(1), np.array([1]), np.array([2]), np.array([0]))
+    >>> table = OverlapTable(np.array([0]), np.array([0]), np.array([1]), np.array([1]), np.array([1]))
+    >>> joined = join_cases([(one, one, table)] * 3)
+    >>> joined.reference.run_start.tolist(), joined.table.prediction_index.tolist()
+    ([1, 3, 5], [0, 1, 2])
+    """
+    references, predictions, tables = zip(*cases, strict=True)
+    bounds = [np.cumsum([0, *(len(of_case) for of_case in side)]) for side in (references, predictions)]
+    table = OverlapTable(
+        numbered_through([of_case.reference_index for of_case in tables], bounds[0]),
+        numbered_through([of_case.prediction_index for of_case in tables], bounds[1]),
+        np.concatenate([of_case.intersection_px for of_case in tables]),
+        np.concatenate([of_case.reference_area_px for of_case in tables]),
+        np.concatenate([of_case.prediction_area_px for of_case in tables]),
+    )
+    reference, prediction = join_images(references), join_images(predictions)
+    ranks = reference.position_rank(), prediction.position_rank()
+    shapes_yx = np.array([reference.shape_yx for reference in references], np.int64)
+    return JoinedCases(reference, prediction, table, *ranks, shapes_yx, *bounds)
+
+
+def join_images(images: Sequence[Instances]) -> Instances:
+    """The instances of several images as those of one image, in which they lie below each other."""
+    if len(images) == 1:
+        return images[0]
+    heights, widths = np.array([image.shape_yx for image in images], np.int64).T
+    width, tops = int(widths.max()), np.cumsum(heights) - heights
+    moved = [
+        image.run_start // max(image.shape_yx[1], 1) * (width - image.shape_yx[1]) + top * width
+        for image, top in zip(images, tops.tolist(), strict=True)
+    ]
+    shape_yx = int(heights.sum()), width
+    return join_instances(
+        [
+            replace(image, run_start=image.run_start + by, run_stop=image.run_stop + by, point_yx=None)
+            for image, by in zip(images, moved, strict=True)
+        ],
+        shape_yx,
+    )
+
+
+def numbered_through(indices: Sequence[npt.NDArray[Any]], bounds: Int64) -> npt.NDArray[Any]:
+    """Turn indices of instances in their case into indices in all joined cases."""
+    return np.concatenate([index + index.dtype.type(first) for index, first in zip(indices, bounds, strict=False)])
+
+
+def sum_cases(values: npt.NDArray[Any], bound: Int64) -> Int64:
+    """Sums of whole numbers, those of case k from ``bound[k]`` to ``bound[k + 1]``; int64 (K,)."""
+    return np.diff(np.concatenate([[0], np.cumsum(values, dtype=np.int64)])[bound])
+
+
+def best_rows(index: Int32, partner_index: Int32, value: npt.NDArray[Any], partner_rank: Int64) -> Int64:
+    """For each instance in ``index``, in their order, the row with the largest value.
+
+    Ties: the partner that comes first by ``partner_rank``.
+    """
+    number = np.bincount(index)
+    best = np.empty(len(number), np.int64)
+    best[index] = np.arange(len(index))  # the only row, if there is one
+    rivals = np.flatnonzero(number[index] > 1)
+    who = index[rivals]
+    order = np.lexsort((partner_rank[partner_index[rivals]], -value[rivals], who))
+    first = order[np.append(True, who[order[1:]] != who[order[:-1]])[: len(order)]]
+    best[who[first]] = rivals[first]
+    return best[number > 0]
+
+
+# --- the kinds of errors ----------------------------------------------------------------------------------------------
+
+
+# What is wrong with each nucleus of a case: every nucleus has exactly one kind.
+# After TIDE (Bolya et al., ECCV 2020). Splits and merges are pieces in the sense of Coelho, Shariff, Murphy (ISBI
+# 2009). docs/report.md says it in words.
+
+
+KINDS = ("right", "missed", "spurious", "wrong_class", "poor_outline", "split", "merged")
+RIGHT, MISSED, SPURIOUS, WRONG_CLASS, POOR_OUTLINE, SPLIT, MERGED = range(len(KINDS))
+SHARE_DIVISOR = 10  # nuclei have to do with each other if they share one tenth
+
+Codes = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ErrorKinds:
+    """The kind of every nucleus of a case under one matching rule: indices into ``KINDS``.
+
+    reference   int8 (N,), never SPURIOUS
+    prediction  int8 (M,), never MISSED
+    """
+
+    reference: Codes
+    prediction: Codes
+
+
+def sort_errors(
+    reference: Instances,
+    prediction: Instances,
+    table: OverlapTable,
+    matches: Matches,
+    *,
+    misnamed: Matches | None = None,
+) -> ErrorKinds:
+    """Sort every nucleus of a case into exactly one kind, in this order.
+
+    1. Matched pairs: ``right`` if their classes are equal, else ``wrong_class``.
+    2. ``misnamed``, of a class-aware rule: the pairs of the same rule with the classes ignored. Those that were not
+       matched but for their classes are ``wrong_class``.
+    3. ``split``: the pieces of a nucleus that are nobody's match, and the nucleus if it has none. Pieces are two or
+       more predictions, each with more than half of its pixels in the nucleus and on a tenth of it at least, that share
+       more than half of it in all. A nucleus with a match counts if the match is one of its pieces.
+    4. ``merged``: the same with the sides swapped.
+    5. ``poor_outline``: pairs of what is left, one to one, the highest IoU first, that have an IoU of 1/10 or more.
+    6. ``missed`` and ``spurious``: the rest.
+
+    Points overlap nothing, so 3 to 5 find nothing there. Ties are decided by ``Instances.position_order``.
+
+    >>> row = Instances((1, 6), np.array([1, 1]), np.arange(2), np.array([0, 3]), np.array([3, 5]), np.array([0, 1]))
+    >>> one = Instances((1, 6), np.array([1]), np.arange(1), np.array([0]), np.array([6]), np.array([0]))
+    >>> table = OverlapTable(np.array([0, 1]), np.array([0, 0]), np.array([3, 2]), np.array([3, 2]), np.array([6]))
+    >>> nothing = Matches(*np.empty((4, 0), np.int64))
+    >>> found = sort_errors(row, one, table, nothing)
+    >>> [KINDS[code] for code in found.reference], [KINDS[code] for code in found.prediction]
+    (['merged', 'merged'], ['merged'])
+    """
+    kinds = np.full(len(reference), MISSED, np.int8), np.full(len(prediction), SPURIOUS, np.int8)
+    partner = np.full(len(reference), -1, np.int64)  # the prediction that found it
+    for pairs in (matches, misnamed):
+        if pairs is None:
+            continue
+        left, right = pairs.reference_index, pairs.prediction_index
+        equal = reference.class_id[left] == prediction.class_id[right]
+        if pairs is misnamed:
+            chosen = np.flatnonzero(~equal & (kinds[0][left] == MISSED) & (kinds[1][right] == SPURIOUS))
+            left, right, equal = left[chosen], right[chosen], equal[chosen]
+        kinds[0][left] = kinds[1][right] = np.where(equal, RIGHT, WRONG_CLASS)
+        partner[left] = right
+    if len(table.reference_index) == 0:
+        return ErrorKinds(*kinds)
+    areas = table.reference_area_px, table.prediction_area_px
+    ranks = reference.position_rank(), prediction.position_rank()
+    index = table.reference_index, table.prediction_index
+    is_pair = partner[index[0]] == index[1]
+    for kind, whole, piece in ((SPLIT, 0, 1), (MERGED, 1, 0)):
+        free = kinds[whole] == (MISSED, SPURIOUS)[whole], kinds[piece] == (MISSED, SPURIOUS)[piece]
+        rows = rows_of_pieces(
+            index[whole], index[piece], table.intersection_px, areas[whole], areas[piece], *free, is_pair, ranks[whole]
+        )
+        for side, is_free in ((whole, free[0]), (piece, free[1])):
+            nuclei = index[side][rows]
+            kinds[side][nuclei[is_free[nuclei]]] = kind
+    poor = rows_of_poor_outlines(table, kinds[0] == MISSED, kinds[1] == SPURIOUS, *ranks)
+    kinds[0][index[0][poor]] = kinds[1][index[1][poor]] = POOR_OUTLINE
+    return ErrorKinds(*kinds)
+
+
+def rows_of_pieces(
+    whole: Int32,
+    piece: Int32,
+    shared_px: Int64,
+    whole_area_px: Int64,
+    piece_area_px: Int64,
+    whole_is_free: Bool,
+    piece_is_free: Bool,
+    is_pair: Bool,
+    whole_rank: Int64,
+) -> Int64:
+    """The rows of the overlap table in which a nucleus of one side is covered in pieces by those of the other.
+
+    whole, piece, shared_px, is_pair   of each row; ``is_pair``: the two found each other
+    whole_area_px, whole_is_free, …    of each nucleus; free: it has no kind yet
+    """
+    rows = np.flatnonzero(
+        (2 * shared_px > piece_area_px[piece])
+        & (SHARE_DIVISOR * shared_px >= whole_area_px[whole])
+        & (piece_is_free[piece] | is_pair)
+    )
+    rows = rows[best_rows(piece[rows], whole[rows], shared_px[rows], whole_rank)]  # wholes may overlap each other
+    size = len(whole_area_px)
+    number = np.bincount(whole[rows], minlength=size)
+    covered_px = np.zeros(size, np.int64)
+    np.add.at(covered_px, whole[rows], shared_px[rows])
+    taken = np.bincount(whole[rows], weights=is_pair[rows], minlength=size) > 0
+    is_whole = (number > 1) & (2 * covered_px > whole_area_px) & (whole_is_free | taken)
+    return rows[is_whole[whole[rows]]]
+
+
+def rows_of_poor_outlines(
+    table: OverlapTable,
+    reference_is_free: Bool,
+    prediction_is_free: Bool,
+    reference_rank: Int64,
+    prediction_rank: Int64,
+) -> Int64:
+    """The rows of the overlap table of pairs with IoU >= 1/10, one to one, the highest IoU first.
+
+    Of equal IoU the prediction that comes first is preferred, then the reference. One pair after the other: where
+    nuclei lie side by side, each may wait for the one before it, so that what can be taken at once is often one pair.
+    """
+    left, right, union_px = table.reference_index, table.prediction_index, table.union_px()
+    rows = np.flatnonzero(SHARE_DIVISOR * table.intersection_px >= union_px)
+    rows = rows[reference_is_free[left[rows]] & prediction_is_free[right[rows]]]
+    iou = table.intersection_px[rows] / union_px[rows]  # equal fractions give equal floats
+    rows = rows[np.lexsort((reference_rank[left[rows]], prediction_rank[right[rows]], -iou))]
+    free = bytearray(b"\1") * len(reference_is_free), bytearray(b"\1") * len(prediction_is_free)
+    taken = []
+    for row, i, j in zip(rows.tolist(), left[rows].tolist(), right[rows].tolist(), strict=True):
+        if free[0][i] and free[1][j]:
+            free[0][i] = free[1][j] = 0
+            taken.append(row)
+    return np.array(taken, np.int64)
