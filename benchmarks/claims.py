@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from evaluation.board.board import build_board
+from evaluation.board.document import leaderboard_document
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.leaderboard.board import build_board
-from evaluation.leaderboard.document import leaderboard_document
 from nuclei_metrics.aggregation.units import (
     Bootstrap,
     Column,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.stats import spearmanr
 
-from evaluation.study.tricks import LOSS
+from evaluation.board.tricks import LOSS
 from nuclei_metrics.model import Float64
 
 CLASSES, PATIENTS, NUCLEI, TEAMS = 4, 8, 60, 8

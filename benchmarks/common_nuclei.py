@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.run import machine, peak_bytes
+from evaluation.board.matched_nuclei import compare_teams_on_common, compared_measures, read_matched_nuclei
+from evaluation.board.rules import ranking_of
 from evaluation.challenge import Challenge
-from evaluation.leaderboard.matched_nuclei import compare_teams_on_common, compared_measures, read_matched_nuclei
-from evaluation.leaderboard.rules import ranking_of
-from evaluation.results.documents import OBJECT_COLUMNS, encoded
+from evaluation.files.results.documents import OBJECT_COLUMNS, encoded
 from nuclei_metrics.model import Case
 
 IMAGES, PATIENTS, MEASURES = 101, 25, ("iou", "dice", "hausdorff_px", "hausdorff95_px")

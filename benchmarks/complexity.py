@@ -31,10 +31,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
-from evaluation.decoding import guard
+from evaluation.files.decoding import guard
 from evaluation.findings.errors import EvaluationError
+from evaluation.platform.kit import example_files
 from evaluation.scoring.street import check_submission, score_submission
 from nuclei_metrics.errors import TooManyPairs
 from nuclei_metrics.instances.prepare import resolve_overlaps
@@ -44,7 +44,7 @@ from nuclei_metrics.model import Case, Instances, Outlines
 
 ROOT = Path(__file__).resolve().parents[1]
 Ring = list[tuple[float, float]]
-COMPUTED = "evaluation.formats.yield_annotations"
+COMPUTED = "evaluation.files.formats.yield_annotations"
 CLASSES = 40
 MOST_TIMES = 2.4  # what 2n may cost, where n costs 1
 OUTLINE_RULES = {"vertices": "exact", "vanished": "drop", "origin": "pixel_corner"}
@@ -360,7 +360,7 @@ def write_masks(folder: Path, kind: str, reference: Instances, prediction: Insta
     folders = {"challenge": (challenge.reference, reference), "submission": (challenge.submission, prediction)}
     (folder / "challenge").mkdir(parents=True, exist_ok=True)
     for place, (rules, instances) in folders.items():
-        with patch("evaluation.formats.format.example_instances", lambda *_, made=instances: made):
+        with patch("evaluation.files.formats.format.example_instances", lambda *_, made=instances: made):
             files = example_files(challenge, rules, [case])
         for name, content in files.items():
             path = folder / place / name

@@ -1,6 +1,6 @@
 """The files of the demo: a made challenge like MoNuSAC 2020, and three made teams, each of which is good at one skill.
 
-``python -m benchmarks.demo_files`` writes what is shipped: ``evaluation/authoring/demo.zip`` and ``ground_truth/``.
+``python -m benchmarks.demo_files`` writes what is shipped: ``evaluation/folders/demo.zip`` and ``ground_truth/``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks import synthesis as made
 from benchmarks.synthesis import Mistakes, NucleusKind, draw_nuclei, label_map, seeded, select_outlines
-from evaluation.authoring.demo import DEMO
-from evaluation.formats.format import mat_bytes
+from evaluation.files.formats.format import mat_bytes
+from evaluation.folders.demo import DEMO
 from nuclei_metrics.model import Bool, Outlines
 
 GROUND_TRUTH = Path(__file__).resolve().parents[1] / "ground_truth"

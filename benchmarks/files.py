@@ -203,7 +203,7 @@ def main() -> int:
     print(json.dumps(found) if options.json else table(found))
     if options.keep:
         ratios = {job: ratio for job, ratio in ratios_of(found).items() if job not in PEERS}
-        from evaluation.results import __version__
+        from evaluation.files.results import __version__
 
         LAST_RELEASE.write_text(json.dumps({"version": __version__, "ratios": ratios}, indent=2) + "\n")
     return 0

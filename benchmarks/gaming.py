@@ -26,9 +26,7 @@ import numpy as np
 from benchmarks.class_column import Simulated
 from benchmarks.demo_files import confused
 from benchmarks.synthesis import Mistakes, draw_nuclei, join_outlines, label_map, perturb, seeded
-from evaluation.challenge import Challenge, preset_names
-from evaluation.challenge.documents import resolve_preset
-from evaluation.study.tricks import (
+from evaluation.board.tricks import (
     CHOSEN,
     TRICKS,
     Field,
@@ -43,6 +41,8 @@ from evaluation.study.tricks import (
     renamed,
     united,
 )
+from evaluation.challenge import Challenge, preset_names
+from evaluation.challenge.documents import resolve_preset
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import (
     dilate_instances,

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.challenge import LimitRules
-from evaluation.decoding.json import RecordText, find_cuts, read_records
-from evaluation.decoding.polygons import decode_polygons
-from evaluation.decoding.xml import Vertices, read_elements
-from evaluation.formats.annotation_xml import APERIO, REGION
+from evaluation.files.decoding.json import RecordText, find_cuts, read_records
+from evaluation.files.decoding.polygons import decode_polygons
+from evaluation.files.decoding.xml import Vertices, read_elements
+from evaluation.files.formats.annotation_xml import APERIO, REGION
 
 
 def parse_as_the_program(path: Path) -> int:
-    """msgspec for the features, orjson for the numbers, in guessed pieces (``evaluation/decoding/polygons.py``)."""
+    """msgspec for the features, orjson for the numbers, in guessed pieces (``files/decoding/polygons.py``)."""
     with path.open("rb") as stream:
         text = RecordText(stream, "file", LimitRules(), nan_is_null=True)
         found = map(decode_polygons, text.guessed_pieces("features"))
@@ -36,7 +36,7 @@ def parse_as_the_program(path: Path) -> int:
 
 
 def parse_in_pieces(path: Path) -> int:
-    """What the program does with other features: orjson, a megabyte at a time (``evaluation/decoding/json.py``)."""
+    """What the program does with other features: orjson, a megabyte at a time (``files/decoding/json.py``)."""
     with path.open("rb") as stream:
         records = read_records(stream, key="features", where="file", limits=LimitRules())
         return sum(len(feature["geometry"]["coordinates"]) for piece in records.pieces or () for feature in piece)
@@ -86,7 +86,7 @@ def parse_ijson(path: Path) -> int:
 
 
 def parse_xml_as_the_program(path: Path) -> int:
-    """Plain vertices are taken out, expat parses the rest (``evaluation/decoding/xml.py``)."""
+    """Plain vertices are taken out, expat parses the rest (``evaluation/files/decoding/xml.py``)."""
     regions: list[object] = []
     with path.open("rb") as stream:
         read_elements(stream, APERIO, Vertices(APERIO.columns, "file", LimitRules()), {REGION: regions.append})

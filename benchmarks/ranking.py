@@ -29,9 +29,9 @@ from time import process_time
 import numpy as np
 
 from benchmarks.run import ROOT, machine, peak_bytes, timed
+from evaluation.board.board import build_board
+from evaluation.board.document import leaderboard_json
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.leaderboard.board import build_board
-from evaluation.leaderboard.document import leaderboard_json
 from nuclei_metrics.aggregation.units import Method
 from nuclei_metrics.model import Float64, ScoreTable
 from nuclei_metrics.ranking.methods import Aggregate, needs_units, positions_of, rank_teams, unit_values

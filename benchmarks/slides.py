@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, perturb, seeded
-from evaluation.formats.geojson import write_geojson
-from evaluation.formats.listed_nuclei import write_polygons_json
+from evaluation.files.formats.geojson import write_geojson
+from evaluation.files.formats.listed_nuclei import write_polygons_json
 from nuclei_metrics.model import Outlines
 
 SEED = 808

@@ -20,9 +20,9 @@ import psutil
 from distributed import LocalCluster
 
 from evaluation import score_submission
-from evaluation.authoring.demo import write_demo
-from evaluation.execution.executors import connect
-from evaluation.leaderboard.board import score_and_rank, write_board
+from evaluation.board.board import score_and_rank, write_board
+from evaluation.folders.demo import write_demo
+from evaluation.scoring.executors import connect
 
 WORKERS = 2
 RULES = """

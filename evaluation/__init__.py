@@ -33,12 +33,12 @@ if not (3, 11) <= sys.version_info[:2] <= (3, 13):  # a clone is not installed b
     raise ImportError(f"nuclei-evaluation needs Python 3.11, 3.12 or 3.13; this is {sys.version.split()[0]}")
 
 if TYPE_CHECKING:
-    from evaluation.authoring.arrays import compare
-    from evaluation.authoring.compare import Comparison
     from evaluation.challenge import Challenge
+    from evaluation.files.results import __version__
     from evaluation.findings import Finding
     from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected
-    from evaluation.results import __version__
+    from evaluation.folders.arrays import compare
+    from evaluation.folders.compare import Comparison
     from evaluation.scoring.from_arrays import count_label_maps, score_instances
     from evaluation.scoring.score import Result
     from evaluation.scoring.street import check_submission, score_submission
@@ -72,16 +72,16 @@ HOMES = {
     "Case": "nuclei_metrics.model",
     "Challenge": "evaluation.challenge",
     "ChallengeBroken": "evaluation.findings.errors",
-    "Comparison": "evaluation.authoring.compare",
+    "Comparison": "evaluation.folders.compare",
     "EvaluationError": "evaluation.findings.errors",
     "Finding": "evaluation.findings",
     "Instances": "nuclei_metrics.model",
     "LabelMaps": "nuclei_metrics.model",
     "Result": "evaluation.scoring.score",
     "SubmissionRejected": "evaluation.findings.errors",
-    "__version__": "evaluation.results",
+    "__version__": "evaluation.files.results",
     "check_submission": "evaluation.scoring.street",
-    "compare": "evaluation.authoring.arrays",
+    "compare": "evaluation.folders.arrays",
     "count_label_maps": "evaluation.scoring.from_arrays",
     "instances_from_labels": "nuclei_metrics.instances.runs",
     "instances_from_masks": "nuclei_metrics.instances.runs",

@@ -21,7 +21,7 @@ find_engine() {
 
 no_engine="No container engine was found: neither podman nor docker answers. On Debian, as root: apt-get install podman buildah"
 
-version_of() { sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$1/evaluation/results/__init__.py"; }
+version_of() { sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$1/evaluation/files/results/__init__.py"; }
 
 # The commit, with "-dirty" if the files differ from it; "unknown" outside a clone. The clone may be another user's.
 revision_of() {

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.board.board import build_board
+from evaluation.board.document import Board
 from evaluation.challenge.rules import RankingRules
-from evaluation.leaderboard.board import build_board
-from evaluation.leaderboard.document import Board
 from nuclei_metrics.model import ScoreTable
 from nuclei_metrics.ranking.methods import aggregate_units
 

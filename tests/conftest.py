@@ -18,8 +18,8 @@ from frozen_demo import copy_demo, copy_frozen_demo
 from hypothesis import HealthCheck, settings
 from marks import MARKS, OF_FIXTURE, OF_TEST
 
-from evaluation.authoring.demo import DemoPaths, write_demo
 from evaluation.commands.main import run
+from evaluation.folders.demo import DemoPaths, write_demo
 
 TESTS = Path(__file__).resolve().parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"

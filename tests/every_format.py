@@ -1,4 +1,4 @@
-"""A small challenge in every format, made from the example files of ``evaluation.authoring.kit``.
+"""A small challenge in every format, made from the example files of ``evaluation.platform.kit``.
 
 ``counts_csv`` is not among them: numbers of nuclei have no rule of matching and one family of metrics, so nothing that
 is asked of the others can be asked of them. They have ``tests/test_counts.py``.
@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge, format_rules
-from evaluation.formats.format import image_bytes
+from evaluation.files.formats.format import image_bytes
+from evaluation.platform.kit import example_files
 from nuclei_metrics.model import Case
 
 CASES = (Case("c1", "P1", 20, 30, 0.25, 0), Case("c2", "P1", 20, 30, 0.25, 1), Case("c3", "P2", 20, 30, 0.25, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from evaluation.authoring.demo import TEAMS, DemoPaths
+from evaluation.folders.demo import TEAMS, DemoPaths
 
 FROZEN = Path(__file__).parent / "golden" / "frozen"
 

@@ -21,17 +21,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from evaluation.execution import workers
+from evaluation.scoring import workers
 
 # The function that is held, and a module that calls it under this name.
 PHASES = {
-    "start": ("evaluation.execution.pool", "work"),  # of a worker
+    "start": ("evaluation.scoring.pool", "work"),  # of a worker
     "unpacking": ("evaluation.scoring.receive", "open_submission"),
     "decoding": ("evaluation.scoring.street", "read_prediction"),
-    "answering": ("evaluation.decoding.guard", "receive_answer"),  # a decoder is at work
+    "answering": ("evaluation.files.decoding.guard", "receive_answer"),  # a decoder is at work
     "scoring": ("evaluation.scoring.street", "measure_cases"),
     "summary": ("evaluation.scoring.street", "summarise"),
-    "writing": ("evaluation.results.files", "write_new"),
+    "writing": ("evaluation.files.results.files", "write_new"),
     "noting": ("evaluation.commands.screen", "SubmissionsProgress.note"),  # the third of many submissions is done
 }
 

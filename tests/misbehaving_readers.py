@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
-from evaluation.decoding.guard import MESSAGE_SIZES
+from evaluation.files.decoding.guard import MESSAGE_SIZES
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
 from nuclei_metrics import model

@@ -24,19 +24,19 @@ from test_leaderboard_page import part, texts_of
 from test_rank_command import rank
 
 from benchmarks.gaming import PLANS, made_field
-from evaluation.authoring.demo import DemoPaths
-from evaluation.challenge import Challenge
-from evaluation.commands.main import run
-from evaluation.leaderboard.matched_nuclei import (
+from evaluation.board.matched_nuclei import (
     Alike,
     MatchedOutlines,
     compare_outlines,
     read_matched_nuclei,
     share_of_errors,
 )
+from evaluation.board.tricks import Field, outlines_of_cases, read_field
+from evaluation.challenge import Challenge
+from evaluation.commands.main import run
+from evaluation.folders.demo import DemoPaths
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.scoring.match import match_case
-from evaluation.study.tricks import Field, outlines_of_cases, read_field
 from nuclei_metrics.instances.runs import dilate_instances, select_instances
 from nuclei_metrics.model import Case, Instances
 from nuclei_metrics.ranking import stability as common_nuclei

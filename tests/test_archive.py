@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evaluation.commands.main import run
-from evaluation.leaderboard.archive import verify_archive
+from evaluation.platform.archive import verify_archive
 
 FROZEN = Path(__file__).parent / "golden" / "frozen"
 

@@ -19,26 +19,26 @@ from boards import ranking_by
 from every_format import small_document, write_rules
 from frozen_demo import copy_frozen_demo
 
-import evaluation.leaderboard.teams as teams_module
+import evaluation.board.teams as teams_module
 from evaluation import Case, Challenge, ChallengeBroken, score_submission
+from evaluation.board import ranked_table
+from evaluation.board.audit import audit_challenge, audit_views, kept_of, plan_audit, rank_view, view_of
+from evaluation.board.board import build_board, score_and_rank
+from evaluation.board.rules import load_ranked
+from evaluation.board.stored import Unranked
+from evaluation.board.team_scores import as_columns, plan_columns
+from evaluation.board.teams import challenge_key, score_teams
+from evaluation.board.variants import Audit, Dimension, audit_csv, audit_document, audit_positions
 from evaluation.challenge.rules import AuditRules
 from evaluation.commands import main as cli
-from evaluation.formats.label_image import write_label_tiff
-from evaluation.leaderboard import ranked_table
-from evaluation.leaderboard.board import build_board, score_and_rank
-from evaluation.leaderboard.rules import load_ranked
-from evaluation.leaderboard.stored import Unranked
-from evaluation.leaderboard.team_scores import as_columns, plan_columns
-from evaluation.leaderboard.teams import challenge_key, score_teams
+from evaluation.files.formats.label_image import write_label_tiff
+from evaluation.files.results.documents import as_json
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
 from evaluation.report.studies import audit_page
 from evaluation.report.terminal import page_renderables
-from evaluation.results.documents import as_json
 from evaluation.scoring.street import score_then
-from evaluation.study.audit import audit_challenge, audit_views, kept_of, plan_audit, rank_view, view_of
-from evaluation.study.variants import Audit, Dimension, audit_csv, audit_document, audit_positions
 from nuclei_metrics.instances.runs import instances_from_labels
 from nuclei_metrics.ranking.methods import SCORE_ROUNDING, rank_values
 from nuclei_metrics.ranking.stability import undrawn
@@ -680,7 +680,7 @@ def test_one_team_and_no_team_have_a_page() -> None:
 def test_an_audit_stands_on_the_page_of_its_leaderboard() -> None:
     from boards import SEPARATE, ranked, table_of
 
-    from evaluation.leaderboard.document import leaderboard_document
+    from evaluation.board.document import leaderboard_document
 
     board: Mapping[str, Any] = leaderboard_document(ranked(table_of([SEPARATE]))) | {"challenge": IDENTITY}
     page = leaderboard_page(board, audit=made())

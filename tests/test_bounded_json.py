@@ -17,8 +17,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaluation.challenge import LimitRules
-from evaluation.decoding import json as bounded_json
-from evaluation.decoding.json import read_json, read_records
+from evaluation.files.decoding import json as bounded_json
+from evaluation.files.decoding.json import read_json, read_records
 from evaluation.findings.errors import InputFault
 
 

@@ -16,13 +16,13 @@ from preset_files import score, squares_xml, write
 from pydantic import ValidationError
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.kit import example_files, write_kit
+from evaluation.board.rules import parse_settings
 from evaluation.challenge import preset_names, preset_text, read_cases
 from evaluation.challenge.formats import FORMATS, faults_of
 from evaluation.commands.main import run
 from evaluation.findings import Finding, did_you_mean, quote, render_findings, render_summary
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
-from evaluation.leaderboard.rules import parse_settings
+from evaluation.platform.kit import example_files, write_kit
 from nuclei_metrics.model import Case
 
 THREE_CASES = "case,group,height,width\nb,P2,20,10\na,P1,30,40\n"

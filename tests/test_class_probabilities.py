@@ -22,16 +22,16 @@ from formats.json_outlines import GEOJSON
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.authoring.convert import convert_file
 from evaluation.challenge import Challenge
-from evaluation.decoding import json as bounded_json
-from evaluation.decoding.annotations import Annotations
+from evaluation.files.decoding import json as bounded_json
+from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.formats import annotation_lists, sheet
+from evaluation.files.formats.geojson import write_geojson
+from evaluation.files.formats.listed_nuclei import write_points_json, write_polygons_json
+from evaluation.files.submission import find_case_files, open_submission
 from evaluation.findings.errors import InputFault
-from evaluation.formats import annotation_lists, sheet
-from evaluation.formats.geojson import write_geojson
-from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
+from evaluation.folders.convert import convert_file
 from evaluation.scoring.read import ReadPrediction, read_prediction, read_reference
-from evaluation.submission import find_case_files, open_submission
 from nuclei_metrics.instances.outlines import trace_outlines
 from nuclei_metrics.instances.prepare import apply_ignore_region, convert_parts, prepare_reference, resolve_overlaps
 from nuclei_metrics.instances.rasterise import rasterise_outlines

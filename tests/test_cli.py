@@ -22,7 +22,7 @@ from evaluation.challenge import preset_names, preset_text
 from evaluation.commands import main as cli
 from evaluation.commands import options
 from evaluation.commands.main import COMMANDS, GROUPS
-from evaluation.results.documents import MetricsFile
+from evaluation.files.results.documents import MetricsFile
 
 ROOT = Path(__file__).resolve().parents[1]
 

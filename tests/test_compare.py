@@ -17,10 +17,10 @@ import tifffile
 from scipy.io import savemat
 
 import evaluation
-from evaluation.authoring.source import pair_names
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
-from evaluation.formats.format import image_bytes
+from evaluation.files.formats.format import image_bytes
+from evaluation.folders.source import pair_names
 from evaluation.report.skills import COMPARED
 from evaluation.scoring.street import score_submission
 from nuclei_metrics.model.annotations import runs_of, split_labels

@@ -28,10 +28,10 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter, grey_dilation
 
 import evaluation
-from evaluation.authoring.compare import for_files
 from evaluation.commands.main import run
+from evaluation.files.formats.format import image_bytes
 from evaluation.findings import Finding, entry, texts, wording_of
-from evaluation.formats.format import image_bytes
+from evaluation.folders.compare import for_files
 
 H, W = 40, 60
 R = np.zeros((H, W), np.uint16)

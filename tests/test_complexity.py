@@ -36,8 +36,8 @@ from benchmarks.complexity import (
 from evaluation import SubmissionRejected, check_submission, score_submission
 from evaluation.challenge import MATCHING_RULES
 from evaluation.challenge.matching_rules import Sides
-from evaluation.decoding import guard
-from evaluation.decoding.json import repeated_key
+from evaluation.files.decoding import guard
+from evaluation.files.decoding.json import repeated_key
 from evaluation.scoring.match import match
 from nuclei_metrics.instances.prepare import resolve_overlaps
 from nuclei_metrics.matching import overlap_table

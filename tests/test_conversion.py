@@ -22,12 +22,12 @@ from made_counts import counts_of
 from scipy.io import savemat
 from test_results_files import full_after
 
-from evaluation.authoring import convert
-from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, is_soon_looked_at
 from evaluation.commands.main import run
+from evaluation.files.formats.detect import Detected, detect_format
+from evaluation.files.results.documents import objects_csv
 from evaluation.findings.errors import ConversionRefused, WrongUsage
-from evaluation.formats.detect import Detected, detect_format
-from evaluation.results.documents import objects_csv
+from evaluation.folders import convert
+from evaluation.folders.convert import TARGETS, convert_challenge, convert_file, is_soon_looked_at
 from evaluation.scoring import rasterise
 from evaluation.scoring.rasterise import label_pages
 from nuclei_metrics.model import Case, CaseResult, Instances, Matches, ObjectList
@@ -102,7 +102,7 @@ def test_a_rejected_submission_of_another_format_is_told_with_the_call_that_help
 
 
 def test_of_a_submission_that_can_be_scored_no_file_is_looked_at_again(demo, monkeypatch):
-    monkeypatch.setattr("evaluation.authoring.convert.with_other_format", None)
+    monkeypatch.setattr("evaluation.folders.convert.with_other_format", None)
     submission = str(demo.submissions["finder"])
     assert run(["validate", "--challenge", str(demo.challenge), "--submission", submission]) == 0
 
@@ -120,7 +120,7 @@ def test_a_rejected_submission_is_looked_at_again_only_if_it_is_small(demo, tmp_
     monkeypatch.setattr(convert, "LOOKED_AT_FILES", len(names) - 1)
     assert [*map(is_soon_looked_at, (few, packed, single))] == [False, False, True]
     asked = []
-    monkeypatch.setattr("evaluation.authoring.look.look", lambda *of: asked.append(of))
+    monkeypatch.setattr("evaluation.folders.look.look", lambda *of: asked.append(of))
     assert run(["validate", "--challenge", str(demo.challenge), "--submission", str(few)]) == 1
     assert not asked
 
@@ -586,7 +586,7 @@ def test_an_image_that_the_memory_does_not_hold_is_told_with_its_size(tmp_path, 
         raise MemoryError
 
     monkeypatch.setattr(rasterise, "label_pages", no_memory)
-    monkeypatch.setattr("evaluation.authoring.convert.write_label_tiff", no_memory)
+    monkeypatch.setattr("evaluation.folders.convert.write_label_tiff", no_memory)
     assert run(["rasterise", "--challenge", str(challenge), "--output", str(tmp_path / "out")]) == 2
     assert "[too-large] case 'c1': a label map of 20 x 30 px, which the memory does not" in capsys.readouterr().err
     arguments = ["--challenge", str(challenge), str(submission), str(tmp_path / "out"), "--to", "label_tiff"]

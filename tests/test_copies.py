@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from every_format import CASES, COLOURS, SIDES, write_files
 
-from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 from evaluation.challenge.documents import overlaps_of, preset_names, resolve_preset
 from evaluation.challenge.formats import FormatRules, Overlaps
+from evaluation.files.formats import format as formats
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.formats import format as formats
+from evaluation.platform.kit import example_files
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
 from nuclei_metrics.instances.prepare import resolve_overlaps

@@ -16,10 +16,10 @@ from every_format import small_document, toml
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from evaluation import Challenge, instances_from_labels, score_instances, score_submission
-from evaluation.authoring.kit import write_kit
 from evaluation.commands.main import run
 from evaluation.findings import render_findings
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
+from evaluation.platform.kit import write_kit
 from evaluation.report.result import ResultDocuments
 from evaluation.report.skills import SKILLS, side_by_side
 from evaluation.scoring.street import check_submission

@@ -12,8 +12,8 @@ from endless import not_endless
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.decoding import csv as bounded_csv
-from evaluation.decoding.csv import numbers_of, read_table
+from evaluation.files.decoding import csv as bounded_csv
+from evaluation.files.decoding.csv import numbers_of, read_table
 from evaluation.findings import render_findings
 from evaluation.findings.errors import InputFault
 

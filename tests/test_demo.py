@@ -11,9 +11,9 @@ from pathlib import Path
 from scipy.io import loadmat
 
 from benchmarks.demo_files import draw_demo
-from evaluation.authoring.demo import DEMO, TEAMS, DemoPaths, run_demo
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
+from evaluation.folders.demo import DEMO, TEAMS, DemoPaths, run_demo
 
 SHIPPED = Path(__file__).resolve().parents[1] / "ground_truth"
 

@@ -22,12 +22,12 @@ from PIL import Image
 from scipy.io import savemat
 
 from evaluation import compare
-from evaluation.authoring.convert import convert_file
-from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
+from evaluation.files.formats.detect import Detected, detect_format, foreign_table
 from evaluation.findings.errors import ConversionRefused, InputFault, WrongUsage
-from evaluation.formats.detect import Detected, detect_format, foreign_table
+from evaluation.folders.convert import convert_file
+from evaluation.platform.kit import example_files
 
 LOOK_LIKE_LABELS = ("colour_map",)
 

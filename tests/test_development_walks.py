@@ -127,12 +127,12 @@ def test_a_command_that_prints_something_else_is_noticed() -> None:
 FORMAT = """
 import io
 from pathlib import Path
-from evaluation.authoring.kit import example_files
-from evaluation.authoring.convert import convert_file
-from evaluation.authoring.kit import write_kit
+from evaluation.platform.kit import example_files
+from evaluation.folders.convert import convert_file
+from evaluation.platform.kit import write_kit
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken, InputFault
-from evaluation.formats import Request, read_annotations
+from evaluation.files.formats import Request, read_annotations
 from nuclei_metrics.model import Case
 
 RULES = '''

@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation import ChallengeBroken, instances_from_labels, score_instances
-from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import Challenge, preset_names
 from evaluation.challenge.documents import read_rules
 from evaluation.commands import main as cli
 from evaluation.commands import options
 from evaluation.findings import Finding, quote, render_findings, render_summary
 from evaluation.findings.errors import redact, redact_findings
+from evaluation.folders.demo import DemoPaths
 from nuclei_metrics.model import Instances
 
 SIZE = 120

@@ -23,13 +23,13 @@ from processes import run_in_group
 from pydantic import BaseModel
 
 import evaluation
-from evaluation.authoring.demo import DemoPaths
+from evaluation.board.verdict import METRIC_NAMES, metric_title
 from evaluation.challenge import MATCHING_RULES, Challenge, FormatRules, preset_names, rules
 from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.findings.metric_pages import anchor
-from evaluation.leaderboard.verdict import METRIC_NAMES, metric_title
+from evaluation.folders.demo import DemoPaths
 from evaluation.report.folders import read_result
 from evaluation.scoring.street import score_submission
 from nuclei_metrics.metrics import FAMILIES, metrics_of

@@ -19,9 +19,9 @@ from benchmarks.synthesis import Mistakes, seeded
 from evaluation import Challenge, ChallengeBroken, Instances, Result, instances_from_labels, score_instances
 from evaluation.challenge import MATCHING_RULES
 from evaluation.findings import Finding
+from evaluation.scoring.error_costs import HEADLINES, CaseErrors, count_error_kinds, error_costs, sort_case
 from evaluation.scoring.match import match_case
 from evaluation.scoring.measure import measure_cases
-from evaluation.study.error_costs import HEADLINES, CaseErrors, count_error_kinds, error_costs, sort_case
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.metrics.counts import KINDS
 from nuclei_metrics.model import Region

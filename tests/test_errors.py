@@ -14,7 +14,7 @@ from literal import instances_of, iou, look_alikes, pairs_of_images, position
 from scipy.io import loadmat, savemat
 
 import evaluation
-from evaluation.authoring.convert import convert_file
+from evaluation.folders.convert import convert_file
 from nuclei_metrics.instances.runs import instances_from_labels
 from nuclei_metrics.matching import match_iou_above, overlap_table
 from nuclei_metrics.matching.rules import match_best_iou_any_overlap

@@ -9,10 +9,10 @@ import pytest
 from every_format import CASES, SIDES, write_challenge
 
 from evaluation import score_submission
-from evaluation.authoring.kit import write_kit
 from evaluation.challenge import Challenge
 from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
+from evaluation.platform.kit import write_kit
 from evaluation.scoring.street import check_submission
 
 

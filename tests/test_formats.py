@@ -16,10 +16,10 @@ from every_format import CASES, CLASSES, rules_of, write_challenge
 from formats import Table, check, check_lines, faults_of, file_of, lines_of, read
 
 from evaluation.challenge.formats import FORMATS
-from evaluation.decoding import csv as bounded_csv
-from evaluation.decoding import json as bounded_json
-from evaluation.decoding import streams
-from evaluation.decoding import xml as bounded_xml
+from evaluation.files.decoding import csv as bounded_csv
+from evaluation.files.decoding import json as bounded_json
+from evaluation.files.decoding import streams
+from evaluation.files.decoding import xml as bounded_xml
 from evaluation.scoring.street import check_submission
 from nuclei_metrics.model import ClassTable
 

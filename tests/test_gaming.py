@@ -36,12 +36,7 @@ from benchmarks.gaming import (
     play_rankings,
     rankings_of_copies,
 )
-from evaluation.challenge import Challenge, preset_names
-from evaluation.report.html import page_html
-from evaluation.report.page import Table, Text
-from evaluation.report.studies import tricks_page
-from evaluation.scoring.score import summarise
-from evaluation.study.tricks import (
+from evaluation.board.tricks import (
     TRICKS,
     Field,
     Played,
@@ -54,6 +49,11 @@ from evaluation.study.tricks import (
     trick_cases,
     tricks_verdict,
 )
+from evaluation.challenge import Challenge, preset_names
+from evaluation.report.html import page_html
+from evaluation.report.page import Table, Text
+from evaluation.report.studies import tricks_page
+from evaluation.scoring.score import summarise
 from nuclei_metrics.model import Instances
 
 SMALL = Plan("a small one", 4, 2, (2, 9), (5, 4, 1, 1), 1.2, 120, 1)

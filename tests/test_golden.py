@@ -22,14 +22,14 @@ from rich.console import Console
 from evaluation import score_submission
 from evaluation.challenge import Challenge, preset_names
 from evaluation.commands.main import run
+from evaluation.files.results import __version__
+from evaluation.files.results.documents import as_json
 from evaluation.report.folders import Sources, page_of_result, read_again
 from evaluation.report.leaderboard import leaderboard_page, standing_of
 from evaluation.report.page import Page
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page
 from evaluation.report.terminal import block_renderables
-from evaluation.results import __version__
-from evaluation.results.documents import as_json
 
 GOLDEN = Path(__file__).parent / "golden"
 FROZEN = GOLDEN / "frozen"

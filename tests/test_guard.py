@@ -28,16 +28,16 @@ import pytest
 from every_format import write_challenge
 from signals import fields_of, left_of
 
-from evaluation.decoding import confinement, guard
-from evaluation.decoding.confinement import missing_here
-from evaluation.decoding.guard import Bounds, DecoderFault, decode
-from evaluation.decoding.plain_values import from_plain, to_plain
-from evaluation.execution import executors
-from evaluation.execution.limits import MemoryLeft
-from evaluation.execution.pool import Pool, ProcessPool
-from evaluation.execution.workers import Work, run_on
+from evaluation.files.decoding import confinement, guard
+from evaluation.files.decoding.confinement import missing_here
+from evaluation.files.decoding.guard import Bounds, DecoderFault, decode
+from evaluation.files.decoding.plain_values import from_plain, to_plain
 from evaluation.findings.errors import InputFault, NoRoomBeside, SubmissionRejected
+from evaluation.scoring import executors
+from evaluation.scoring.limits import MemoryLeft
+from evaluation.scoring.pool import Pool, ProcessPool
 from evaluation.scoring.street import check_submission, score_submission
+from evaluation.scoring.workers import Work, run_on
 
 pytestmark = pytest.mark.skipif(not guard.IS_AVAILABLE, reason="processes are not guarded here")
 ROOT = Path(__file__).resolve().parent.parent
@@ -394,7 +394,7 @@ def test_annotations_that_are_not_of_this_case_are_a_finding(tmp_path, monkeypat
         f"Annotations((LabelImage({OTHER_SIZE}),))",
     ):  # fmt: skip
         given = partial(misbehaving_readers.made, text=answer)
-        monkeypatch.setattr("evaluation.formats.yield_annotations", lambda of, *_, given=given: given(of))
+        monkeypatch.setattr("evaluation.files.formats.yield_annotations", lambda of, *_, given=given: given(of))
         _, findings = check_submission(challenge, submission, workers=1)
         assert {finding.code for finding in findings} == {"unreadable-file"}, answer
 
@@ -420,7 +420,7 @@ def test_after_some_files_that_are_too_slow_nothing_more_is_decoded(tmp_path, mo
 
 NO_PROCESS = """
 import resource
-from evaluation.decoding import guard, confinement
+from evaluation.files.decoding import guard, confinement
 from pathlib import Path
 import os, sys, tempfile
 sys.path.insert(0, {tests!r})
@@ -506,7 +506,7 @@ def test_a_launcher_that_has_ended_is_gone():
 def test_decoders_end_with_a_parent_that_is_killed():
     code = (
         "import sys, time, misbehaving_readers\n"
-        "from evaluation.decoding import guard\n"
+        "from evaluation.files.decoding import guard\n"
         "results = guard.decode('misbehaving_readers:compute_forever', [], (), where='', owner='',"
         " bounds=guard.Bounds(1 << 28, 100))\n"
         "next(results)\n"
@@ -567,7 +567,7 @@ import os, sys, tempfile
 tempfile.tempdir = sys.argv[1]
 import misbehaving_readers
 from pathlib import Path
-from evaluation.decoding.guard import Bounds, decode
+from evaluation.files.decoding.guard import Bounds, decode
 bounds = Bounds(1 << 28, 5)
 (path,) = decode("misbehaving_readers:write_a_file", [], (), where="", owner="a", bounds=bounds, writes=True)
 assert Path(sys.argv[1]).exists() and path.startswith(sys.argv[1]), path

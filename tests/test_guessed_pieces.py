@@ -17,13 +17,13 @@ from formats.json_outlines import AROUND, GEOJSON, OTHER, TABLE, collection, of_
 from hypothesis import given
 from hypothesis import strategies as st
 
-import evaluation.decoding.json as bounded_json
+import evaluation.files.decoding.json as bounded_json
 from evaluation.challenge import LimitRules
-from evaluation.decoding.json import RecordText, Unproven
-from evaluation.decoding.polygons import decode_polygons
+from evaluation.files.decoding.json import RecordText, Unproven
+from evaluation.files.decoding.polygons import decode_polygons
+from evaluation.files.formats import geojson
+from evaluation.files.formats.annotation_lists import NucleusLists
 from evaluation.findings.errors import InputFault
-from evaluation.formats import geojson
-from evaluation.formats.annotation_lists import NucleusLists
 
 READ_AS = {**TABLE.options, **GEOJSON}
 

@@ -31,11 +31,11 @@ from hostile.run import SECONDS, check, judge
 from processes import run_in_group
 from test_imports import by_hand, fill, saved, zipped
 
-from evaluation.authoring.source import READER
 from evaluation.challenge.formats import FORMATS
-from evaluation.decoding.guard import Bounds, decode, of_thread
+from evaluation.files.decoding.guard import Bounds, decode, of_thread
 from evaluation.findings import catalogue
 from evaluation.findings.errors import InputFault
+from evaluation.folders.source import READER
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'library'}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}

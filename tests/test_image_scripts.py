@@ -19,7 +19,7 @@ from container.submissions import CHOSEN, EXPECTED
 from hostile.corpus import CORPUS
 from packaging.requirements import Requirement
 
-from evaluation.results import __version__
+from evaluation.files.results import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENTS = {"test": "requirements/test.lock"}  # that test.sh --all makes
@@ -138,7 +138,7 @@ def test_a_build_without_registry_takes_debian_and_the_index_of_the_machine(mach
     (machine.bin / "python3").write_text(pip)
     (machine.bin / "python3").chmod(0o755)
     clone = machine.folder / "clone"
-    for name in ("build.sh", "setup", "evaluation/results/__init__.py"):
+    for name in ("build.sh", "setup", "evaluation/files/results/__init__.py"):
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, clone / name)
     done = machine.run(clone / "build.sh", "--without-registry", "--no-cache")
@@ -329,7 +329,7 @@ def test_the_tarball_of_the_ground_truth_is_the_same_whatever_the_disk_says(with
 def clone(tmp_path: Path) -> Path:
     """The scripts of the repository, with a Python that finds nothing wrong."""
     folder = tmp_path / "clone"
-    for name in ("test.sh", "setup", "tests/container", *ENVIRONMENTS.values(), "evaluation/results/__init__.py"):
+    for name in ("test.sh", "setup", "tests/container", *ENVIRONMENTS.values(), "evaluation/files/results/__init__.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, folder / name)

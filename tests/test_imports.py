@@ -31,12 +31,12 @@ from pyarrow import parquet
 from zarr import codecs
 
 from evaluation import Challenge
-from evaluation.authoring.convert import convert_file, parse_options
-from evaluation.authoring.source import imported
 from evaluation.commands.main import run
+from evaluation.files.formats.imports import Asked, find_stores, kind_of, read_cellpose
+from evaluation.files.formats.imports import read_import as read_here
 from evaluation.findings.errors import ChallengeBroken, InputFault
-from evaluation.formats.imports import Asked, find_stores, kind_of, read_cellpose
-from evaluation.formats.imports import read_import as read_here
+from evaluation.folders.convert import convert_file, parse_options
+from evaluation.folders.source import imported
 
 SHAPE = (21, 34)
 LABELS = np.arange(21 * 34, dtype=np.uint16).reshape(SHAPE) // 5

@@ -11,12 +11,12 @@ import tifffile
 from every_format import CASES, SIDES, challenge_document, write_files
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.init import find_cases
-from evaluation.authoring.kit import example_files
 from evaluation.challenge import preset_names
 from evaluation.challenge.formats import FORMATS
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken
+from evaluation.folders.init import find_cases
+from evaluation.platform.kit import example_files
 from nuclei_metrics.model import Case
 
 MADE = (

@@ -22,10 +22,10 @@ from scipy import ndimage
 from skimage.measure import regionprops
 
 from evaluation.challenge import Challenge, LimitRules, format_rules
-from evaluation.decoding.label_array import label_components
+from evaluation.files.decoding.label_array import label_components
+from evaluation.files.formats.format import Request
+from evaluation.files.formats.label_image import read_label_image
 from evaluation.findings.errors import InputFault
-from evaluation.formats.format import Request
-from evaluation.formats.label_image import read_label_image
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.shapes import SHAPES, measure_shapes
 from evaluation.scoring.street import score_submission

@@ -12,9 +12,9 @@ import pytest
 from every_format import challenge_document, write_files
 
 from evaluation.challenge import Challenge, LimitRules
+from evaluation.files.submission import CaseFile, Layout, find_case_files, open_submission
+from evaluation.files.submission.jobs import classes_by_slug
 from evaluation.findings import render_findings
-from evaluation.submission import CaseFile, Layout, find_case_files, open_submission
-from evaluation.submission.jobs import classes_by_slug
 from nuclei_metrics.model import Case
 
 CASES = [Case("a", "P1", 20, 30), Case("b", "P2", 20, 30)]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.challenge import Challenge
+from evaluation.files.submission import CaseFile, Layout, SubmissionFiles, collection_findings
+from evaluation.files.submission import find_case_files as find_in_submission
+from evaluation.files.submission.by_pattern import wrapping_folders
 from evaluation.findings import render_findings
-from evaluation.submission import CaseFile, Layout, SubmissionFiles, collection_findings
-from evaluation.submission import find_case_files as find_in_submission
-from evaluation.submission.by_pattern import wrapping_folders
 from nuclei_metrics.model import Case
 
 CASES = [Case("P1_1", "P1", 20, 30), Case("P1_2", "P1", 20, 30), Case("P2_1", "P2", 25, 30)]

@@ -23,15 +23,15 @@ from scipy.stats import friedmanchisquare, rankdata
 from test_real_data import monusac_challenge
 
 from evaluation import Challenge, score_submission
-from evaluation.authoring.demo import TEAMS, DemoPaths
+from evaluation.board import stored, teams
+from evaluation.board.board import board_of_challenge, rank_result
+from evaluation.board.document import leaderboard_document, leaderboard_json
+from evaluation.board.rules import load_ranked, phase_settings, phase_titles
+from evaluation.board.team_scores import TeamScores, as_columns, plan_columns, values_of_groups
 from evaluation.challenge import preset_names
 from evaluation.commands import main as cli
-from evaluation.leaderboard import stored, teams
-from evaluation.leaderboard.board import board_of_challenge, rank_result
-from evaluation.leaderboard.document import leaderboard_document, leaderboard_json
-from evaluation.leaderboard.rules import load_ranked, phase_settings, phase_titles
-from evaluation.leaderboard.team_scores import TeamScores, as_columns, plan_columns, values_of_groups
-from evaluation.results.documents import MetricsFile, as_json
+from evaluation.files.results.documents import MetricsFile, as_json
+from evaluation.folders.demo import TEAMS, DemoPaths
 from evaluation.scoring.score import without_place
 from evaluation.scoring.street import score_then
 from nuclei_metrics.metrics import metrics_of

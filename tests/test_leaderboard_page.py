@@ -13,18 +13,18 @@ import pytest
 from boards import EDGES, METHODS, SEPARATE, published_pq, ranked, table_of
 from scipy.stats import kendalltau
 
-from evaluation.authoring.demo import DemoPaths
+from evaluation.board.board import rank_scores
+from evaluation.board.document import PAIRS_UP_TO, leaderboard_document, leaderboard_json
+from evaluation.board.rules import load_ranked
+from evaluation.board.score_csv import ScoresInFile
 from evaluation.commands import main as cli
-from evaluation.leaderboard.board import rank_scores
-from evaluation.leaderboard.document import PAIRS_UP_TO, leaderboard_document, leaderboard_json
-from evaluation.leaderboard.rules import load_ranked
-from evaluation.leaderboard.score_csv import ScoresInFile
+from evaluation.files.results.documents import as_json
+from evaluation.folders.demo import DemoPaths
 from evaluation.report.figures import difference_figure
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page
 from evaluation.report.page import Cell, Figure, Page, Table, Text
 from evaluation.report.skills import read_results
-from evaluation.results.documents import as_json
 from evaluation.scoring.street import score_submission
 from nuclei_metrics.model import ScoreTable
 
@@ -264,7 +264,7 @@ def test_a_page_stays_small(teams, units, bytes_up_to) -> None:
 
 
 def test_too_many_values_are_left_out_of_the_document(monkeypatch) -> None:
-    from evaluation.leaderboard import document
+    from evaluation.board import document
 
     monkeypatch.setattr(document, "VALUES_UP_TO", 100)
     full, over = (

@@ -25,7 +25,7 @@ from hostile.record import write_challenge as write_rules
 
 from evaluation.commands import main as cli
 from evaluation.commands import options
-from evaluation.results.documents import safe_cell
+from evaluation.files.results.documents import safe_cell
 
 NUCLEI = 7919  # of the first case
 PLANTED_WORDS = ("axolotl", "okapi", "zebrafinch", "wombat", "quokka", "numbat", "narwhal")

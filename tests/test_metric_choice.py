@@ -14,10 +14,10 @@ from pycoco import OF_PYCOCOTOOLS, coco_evaluation, coded, made_images
 from test_published_faults import challenge, squares
 
 from evaluation import score_instances, score_submission
+from evaluation.board.board import score_and_rank
+from evaluation.board.document import leaderboard_document
 from evaluation.challenge import Challenge
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.leaderboard.board import score_and_rank
-from evaluation.leaderboard.document import leaderboard_document
 from evaluation.scoring.score import check_columns
 from nuclei_metrics.metrics import Metric, metrics_of
 from nuclei_metrics.metrics.metric import Variant

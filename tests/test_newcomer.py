@@ -20,8 +20,8 @@ from scipy.io import savemat
 
 from evaluation import Challenge, score_submission
 from evaluation.commands.main import run
+from evaluation.files.results import __version__
 from evaluation.findings.errors import ChallengeBroken
-from evaluation.results import __version__
 
 LABELS = np.zeros((40, 60), np.uint16)
 LABELS[2:12, 3:13], LABELS[20:30, 32:44], LABELS[15:19, 3:9] = 1, 2, 3

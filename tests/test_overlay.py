@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 from imagecodecs import png_encode, webp_decode
 
 from evaluation import score_submission
-from evaluation.authoring.demo import DemoPaths
 from evaluation.challenge import Challenge
 from evaluation.commands.main import run
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected
+from evaluation.folders.demo import DemoPaths
 from evaluation.report.pictures import (
     STATE_COLOURS,
     WINDOW_PX,

@@ -24,7 +24,7 @@ from evaluation import (
     score_instances,
     score_submission,
 )
-from evaluation.results.documents import as_json
+from evaluation.files.results.documents import as_json
 from evaluation.scoring import measure as measuring
 from evaluation.scoring import street as pipeline
 from evaluation.scoring.from_arrays import count_label_maps

@@ -45,13 +45,13 @@ from skimage.measure import label
 from skimage.morphology import dilation
 from skimage.morphology import disk as footprint
 
-from evaluation.decoding.label_array import check_labels, check_shape, find_binary_mask
-from evaluation.decoding.mat_file import MatFile
-from evaluation.decoding.pixels import read_image
+from evaluation.files.decoding.label_array import check_labels, check_shape, find_binary_mask
+from evaluation.files.decoding.mat_file import MatFile
+from evaluation.files.decoding.pixels import read_image
+from evaluation.files.formats import read_annotations, read_collection
+from evaluation.files.formats.detect import find_image
+from evaluation.files.formats.label_image import restore_nuclei
 from evaluation.findings.errors import InputFault
-from evaluation.formats import read_annotations, read_collection
-from evaluation.formats.detect import find_image
-from evaluation.formats.label_image import restore_nuclei
 from nuclei_metrics.instances.runs import instances_from_label_image
 from nuclei_metrics.model import Case, LabelImage
 from nuclei_metrics.model.annotations import runs_of

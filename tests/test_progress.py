@@ -23,12 +23,12 @@ import pytest
 from distributed import LocalCluster
 from signals import HELD, RUNS, SIGNALS, End, Run, chosen, ended, left_of, processes_of, wait_for
 
-from evaluation.authoring.compare import compare_paths
-from evaluation.authoring.demo import DemoPaths, run_demo
 from evaluation.commands import main as cli
 from evaluation.commands.screen import SubmissionsProgress, scoring
-from evaluation.execution import executors
 from evaluation.findings.errors import WorkersLost
+from evaluation.folders.compare import compare_paths
+from evaluation.folders.demo import DemoPaths, run_demo
+from evaluation.scoring import executors
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -18,16 +18,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation import Challenge
-from evaluation.authoring.demo import DemoPaths
+from evaluation.board.board import DEFAULT_RANKING, rank_given
+from evaluation.board.document import leaderboard_document
+from evaluation.board.rules import parse_columns
+from evaluation.board.score_csv import read_scores
 from evaluation.challenge.rules import RankingRules
 from evaluation.commands import main as cli
 from evaluation.commands.main import run
+from evaluation.files.results.documents import as_json
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
-from evaluation.leaderboard.board import DEFAULT_RANKING, rank_given
-from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.rules import parse_columns
-from evaluation.leaderboard.score_csv import read_scores
-from evaluation.results.documents import as_json
+from evaluation.folders.demo import DemoPaths
 from evaluation.scoring.score import check_columns
 
 HEADER = "team,case,group,metric,value"

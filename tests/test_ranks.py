@@ -19,8 +19,8 @@ from scipy.sparse import csr_array
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
+from evaluation.board.ranked_table import apply_method, sample_ranker
 from evaluation.challenge.rules import RankingRules
-from evaluation.leaderboard.ranked_table import apply_method, sample_ranker
 from nuclei_metrics.metrics import order_statistics
 from nuclei_metrics.metrics.order_statistics import (
     Blocks,

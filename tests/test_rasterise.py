@@ -17,7 +17,7 @@ from literal import images, instances_of, masks_of, points_of
 from skimage.draw import polygon
 from skimage.measure import label
 
-from evaluation.decoding.annotations import library_faults
+from evaluation.files.decoding.annotations import library_faults
 from evaluation.findings.errors import InputFault
 from evaluation.scoring.read import count_self_intersecting
 from nuclei_metrics.instances import rasterise

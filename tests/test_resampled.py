@@ -19,13 +19,12 @@ from hypothesis import strategies as st
 from pictures import nuclei
 
 from evaluation import Challenge
-from evaluation.challenge.rules import Floor, RankingRules
-from evaluation.leaderboard.board import board_of_challenge
-from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.ranked_table import not_resampled, rank_table, sample_ranker
-from evaluation.leaderboard.score_csv import read_scores
-from evaluation.leaderboard.stored import score_or_nan
-from evaluation.leaderboard.team_scores import (
+from evaluation.board.board import board_of_challenge
+from evaluation.board.document import leaderboard_document
+from evaluation.board.ranked_table import not_resampled, rank_table, sample_ranker
+from evaluation.board.score_csv import read_scores
+from evaluation.board.stored import score_or_nan
+from evaluation.board.team_scores import (
     TeamScores,
     as_columns,
     columns_in_samples,
@@ -37,6 +36,7 @@ from evaluation.leaderboard.team_scores import (
     team_of_documents,
     values_of_units,
 )
+from evaluation.challenge.rules import Floor, RankingRules
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.score import Result
 from nuclei_metrics.aggregation.units import resample

@@ -20,15 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation import score_submission
+from evaluation.board.board import rank_folder, rank_result
+from evaluation.board.document import leaderboard_document
+from evaluation.board.stored import read_metrics
+from evaluation.board.teams import ResultFolder
 from evaluation.challenge import Challenge
 from evaluation.commands.look import explain
-from evaluation.findings.errors import InputFault, WrongUsage
-from evaluation.leaderboard.board import rank_folder, rank_result
-from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.stored import read_metrics
-from evaluation.leaderboard.teams import ResultFolder
-from evaluation.results import files
-from evaluation.results.documents import (
+from evaluation.files.results import files
+from evaluation.files.results.documents import (
     DetailsFile,
     LeaderboardFile,
     MetricsFile,
@@ -39,7 +38,8 @@ from evaluation.results.documents import (
     rounded_list,
     safe_cell,
 )
-from evaluation.results.files import all_or_none, remove_results, write_atomically, write_together
+from evaluation.files.results.files import all_or_none, remove_results, write_atomically, write_together
+from evaluation.findings.errors import InputFault, WrongUsage
 
 FIRST = {"a": "1", "b": "2", "c": "3"}
 
@@ -154,7 +154,7 @@ def test_what_was_put_in_place_is_known(tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from evaluation.results import files
+from evaluation.files.results import files
 files.undisturbed = lambda: os.kill(os.getpid(), signal.SIGKILL)
 files.write_together(Path(sys.argv[1]), {"details.json": "1", "objects.csv": "2", "metrics.json": "3"})
 """
@@ -310,7 +310,7 @@ def test_explain_prints_the_schema_of_a_document(file: str, keys: set[str]) -> N
 
 def test_details_say_what_the_system_lacks_to_confine_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
     for missing in ([], ["Landlock", "seccomp"]):
-        monkeypatch.setattr("evaluation.results.documents.missing_here", lambda missing=missing: missing)
+        monkeypatch.setattr("evaluation.files.results.documents.missing_here", lambda missing=missing: missing)
         result = score_submission(FROZEN / "challenge", FROZEN / "submissions/finder")
         details = DetailsFile.model_validate(result.details)
         assert (details.software.unconfined, "unconfined" in result.metrics["software"]) == (missing, False)

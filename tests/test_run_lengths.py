@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pycocotools import mask as coco_mask
 
+from evaluation.files.formats import run_lengths
+from evaluation.files.formats.run_lengths import instances_of_codes, runs_of_counts, runs_of_pairs
 from evaluation.findings import catalogue
 from evaluation.findings.errors import InputFault
-from evaluation.formats import run_lengths
-from evaluation.formats.run_lengths import instances_of_codes, runs_of_counts, runs_of_pairs
 from nuclei_metrics.model import Instances
 from nuclei_metrics.model.arrays import merge_runs, outside
 

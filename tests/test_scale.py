@@ -24,10 +24,10 @@ from benchmarks import families, scale, slides
 from benchmarks.scale import predict_slide
 from benchmarks.slides import Slide, write_slide
 from evaluation.challenge import Challenge, LimitRules
-from evaluation.decoding import json as bounded_json
-from evaluation.decoding.json import read_records
+from evaluation.files.decoding import json as bounded_json
+from evaluation.files.decoding.json import read_records
+from evaluation.files.results import documents as csv_files
 from evaluation.findings.errors import ChallengeBroken, InputFault, SubmissionRejected
-from evaluation.results import documents as csv_files
 from evaluation.scoring.score import Result
 from evaluation.scoring.street import score_submission
 from nuclei_metrics.instances import rasterise

@@ -21,17 +21,7 @@ from hypothesis import strategies as st
 from literal import boundary, directed_distances, images, instances_of, iou, masks_of
 from scipy import ndimage
 
-from evaluation.authoring.demo import DemoPaths
-from evaluation.authoring.init import initialise_challenge
-from evaluation.challenge import Challenge
-from evaluation.challenge.matching_rules import MatchingRules, rule_from
-from evaluation.commands.main import run
-from evaluation.report.html import page_html
-from evaluation.report.page import Table
-from evaluation.report.studies import sensitivity_page
-from evaluation.results.documents import as_json, encoded
-from evaluation.scoring.read import read_reference
-from evaluation.study.sensitivity import (
+from evaluation.board.sensitivity import (
     COMMON_RULES,
     COMPARED_MEASURES,
     ONE_PIXEL,
@@ -46,6 +36,16 @@ from evaluation.study.sensitivity import (
     study_sensitivity,
     summarise_studies,
 )
+from evaluation.challenge import Challenge
+from evaluation.challenge.matching_rules import MatchingRules, rule_from
+from evaluation.commands.main import run
+from evaluation.files.results.documents import as_json, encoded
+from evaluation.folders.demo import DemoPaths
+from evaluation.folders.init import initialise_challenge
+from evaluation.report.html import page_html
+from evaluation.report.page import Table
+from evaluation.report.studies import sensitivity_page
+from evaluation.scoring.read import read_reference
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.instances.runs import (
     dilate_instances,

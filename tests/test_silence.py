@@ -20,16 +20,16 @@ from pictures import nuclei, read_drawings
 from scipy.io import loadmat, savemat
 
 from evaluation import Challenge
-from evaluation.authoring.demo import DemoPaths
+from evaluation.board.board import build_board, rank_scores, score_and_rank
+from evaluation.board.document import leaderboard_document
+from evaluation.board.ranked_table import compare_columns, rank_table
+from evaluation.board.rules import gameable_ranking, phase_settings
+from evaluation.board.score_csv import ScoresInFile
+from evaluation.board.team_scores import plan_columns, team_of_documents
 from evaluation.challenge import preset_names
 from evaluation.challenge.rules import RankingRules
 from evaluation.findings.errors import ChallengeBroken, WrongUsage
-from evaluation.leaderboard.board import build_board, rank_scores, score_and_rank
-from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.ranked_table import compare_columns, rank_table
-from evaluation.leaderboard.rules import gameable_ranking, phase_settings
-from evaluation.leaderboard.score_csv import ScoresInFile
-from evaluation.leaderboard.team_scores import plan_columns, team_of_documents
+from evaluation.folders.demo import DemoPaths
 from evaluation.report.leaderboard import verdict_section
 from evaluation.scoring.from_arrays import score_instances
 from evaluation.scoring.score import Result, check_columns

@@ -24,11 +24,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.challenge import Challenge, LimitRules
+from evaluation.files.submission import SubmissionFiles
+from evaluation.files.submission import files as module
+from evaluation.files.submission import open_submission as open_with_limits
 from evaluation.findings.errors import InputFault, SubmissionRejected, WrongUsage
 from evaluation.scoring.receive import receive_submission
-from evaluation.submission import SubmissionFiles
-from evaluation.submission import files as module
-from evaluation.submission import open_submission as open_with_limits
 
 KINDS = pytest.mark.parametrize("kind", ["folder", "zip"])
 FULL = "expected a file that can be read to its end. Write or pack it again."

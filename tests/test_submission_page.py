@@ -13,13 +13,13 @@ import pytest
 from test_overlay import judged_case
 
 from evaluation import Challenge, instances_from_labels, score_instances
+from evaluation.files.results.documents import as_json
 from evaluation.report import nuclei as nucleus_browser
 from evaluation.report.nuclei import NucleusTable, TeamNuclei, browser_of, browser_section, lost_px, size_table
 from evaluation.report.page import Cell, Figure, Page, Section, Table, Text, Tiles
 from evaluation.report.pictures import Scene, Window, lost_in_rows, scene_rows
 from evaluation.report.result import REASONS, ResultDocuments
 from evaluation.report.submission import ReadResult, submission_page
-from evaluation.results.documents import as_json
 from nuclei_metrics.model import UndefinedReason
 from nuclei_metrics.model.counts import NoInterval
 

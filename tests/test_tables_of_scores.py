@@ -14,16 +14,16 @@ from boards import METHODS, ranked, rules_of, score_table
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from evaluation.board.audit import AuditView, audit_scores_in_file, weight_views
+from evaluation.board.board import build_board, rank_given, table_in_file
+from evaluation.board.document import Board, leaderboard_document
+from evaluation.board.ranked_table import rank_table
+from evaluation.board.score_csv import ScoresInFile, rows_of_columns, table_of_rows
+from evaluation.board.verdict import verdict_sentences
 from evaluation.challenge.rules import RankingColumn, RankingRules
 from evaluation.commands import main as cli
-from evaluation.decoding.csv import read_table
+from evaluation.files.decoding.csv import read_table
 from evaluation.findings.errors import InputFault, WrongUsage
-from evaluation.leaderboard.board import build_board, rank_given, table_in_file
-from evaluation.leaderboard.document import Board, leaderboard_document
-from evaluation.leaderboard.ranked_table import rank_table
-from evaluation.leaderboard.score_csv import ScoresInFile, rows_of_columns, table_of_rows
-from evaluation.leaderboard.verdict import verdict_sentences
-from evaluation.study.audit import AuditView, audit_scores_in_file, weight_views
 
 COLUMNS = ("pq:descending", "hd:ascending")
 # A leads on P1 to P3 by a little, B is ahead by far on P4; hd is in favour of B everywhere

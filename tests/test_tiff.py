@@ -22,10 +22,10 @@ from hostile.make import SHAPE as MADE
 from hostile.make import big_tiff
 from hostile.make import tiff as made
 
-from evaluation.decoding import tiff
-from evaluation.decoding.pixels import read_image_size
-from evaluation.decoding.streams import CutOff
-from evaluation.decoding.tiff import LZW, decompress
+from evaluation.files.decoding import tiff
+from evaluation.files.decoding.pixels import read_image_size
+from evaluation.files.decoding.streams import CutOff
+from evaluation.files.decoding.tiff import LZW, decompress
 from evaluation.findings.errors import InputFault
 
 ENCODERS: dict[str, tuple[int, Any]] = {

@@ -15,10 +15,10 @@ from boards import ranked, score_table
 from scipy.stats import nct, rankdata, t, ttest_rel
 
 from benchmarks.claims import BOARDS, any_difference_in_columns, board_document, board_of_equals, false_claims
-from evaluation.leaderboard.document import leaderboard_document
-from evaluation.leaderboard.rules import stored_tricks
-from evaluation.leaderboard.verdict import share_text, verdict_sentences, why_no_samples
-from evaluation.study.tricks import tricks_verdict
+from evaluation.board.document import leaderboard_document
+from evaluation.board.rules import stored_tricks
+from evaluation.board.tricks import tricks_verdict
+from evaluation.board.verdict import share_text, verdict_sentences, why_no_samples
 from nuclei_metrics.ranking.differences import VERDICTS, across_columns, paired_differences
 from nuclei_metrics.ranking.significance import compare_teams
 

@@ -23,18 +23,18 @@ from pool_killer import score_after_a_loss, score_but_the_poisoned
 from signals import HELD, left_of, wait_for
 
 from evaluation import score_submission
-from evaluation.authoring.demo import write_demo
+from evaluation.board.audit import audit_challenge
+from evaluation.board.board import score_and_rank, write_board
+from evaluation.board.document import Board
+from evaluation.board.variants import audit_document
 from evaluation.commands import main as cli
-from evaluation.execution import executors, pool, workers
-from evaluation.execution.pool import ProcessPool
-from evaluation.execution.workers import UNLIMITED, MemoryLeft
+from evaluation.files.results import __version__
+from evaluation.files.results.documents import as_json
 from evaluation.findings.errors import WorkersLost
-from evaluation.leaderboard.board import score_and_rank, write_board
-from evaluation.leaderboard.document import Board
-from evaluation.results import __version__
-from evaluation.results.documents import as_json
-from evaluation.study.audit import audit_challenge
-from evaluation.study.variants import audit_document
+from evaluation.folders.demo import write_demo
+from evaluation.scoring import executors, pool, workers
+from evaluation.scoring.pool import ProcessPool
+from evaluation.scoring.workers import UNLIMITED, MemoryLeft
 
 ROOT = Path(__file__).resolve().parents[1]
 TEAMS = 5

@@ -20,11 +20,19 @@ from every_format import small_document, write_files, write_rules
 from killer import kill_in_a_crowd, kill_worker
 
 from evaluation import Case, Challenge
-from evaluation.decoding.annotations import Annotations
-from evaluation.execution import executors, workers
-from evaluation.execution.limits import UNLIMITED, MemoryLeft, memory_left
-from evaluation.execution.pool import CASE_BYTES, ProcessPool, can_fork
-from evaluation.execution.workers import (
+from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.formats.format import image_bytes
+from evaluation.files.submission import CaseFile, open_submission
+from evaluation.findings.errors import WorkerDied, WorkersLost, WrongUsage, refused
+from evaluation.scoring import executors, street, workers
+from evaluation.scoring import read as module
+from evaluation.scoring.limits import UNLIMITED, MemoryLeft, memory_left
+from evaluation.scoring.match import MatchedCase
+from evaluation.scoring.pool import CASE_BYTES, ProcessPool, can_fork
+from evaluation.scoring.read import SharedCases, Store, file_states, kept_reference, rules_of_references
+from evaluation.scoring.receive import memory_needs, receive_submission
+from evaluation.scoring.street import score_submission
+from evaluation.scoring.workers import (
     BYTES_AT_ONCE,
     CASES_AT_ONCE,
     MAIN_BYTES,
@@ -39,15 +47,6 @@ from evaluation.execution.workers import (
     run_on,
     run_work,
 )
-from evaluation.findings.errors import WorkerDied, WorkersLost, WrongUsage, refused
-from evaluation.formats.format import image_bytes
-from evaluation.scoring import read as module
-from evaluation.scoring import street
-from evaluation.scoring.match import MatchedCase
-from evaluation.scoring.read import SharedCases, Store, file_states, kept_reference, rules_of_references
-from evaluation.scoring.receive import memory_needs, receive_submission
-from evaluation.scoring.street import score_submission
-from evaluation.submission import CaseFile, open_submission
 from nuclei_metrics.model import CaseResult, Outlines
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -104,7 +103,7 @@ def test_limits_of_the_process_count_less_what_it_has(kind):
     script = (
         "import resource\n"
         f"resource.setrlimit({kind}, (3 * 10**9, 3 * 10**9))\n"
-        "from evaluation.execution.limits import memory_left\n"
+        "from evaluation.scoring.limits import memory_left\n"
         "left = memory_left().each\n"
         "taken = bytearray(left - 50 * 10**6)\n"
         "print(left)\n"
@@ -323,9 +322,9 @@ def test_other_errors_of_a_worker_are_raised_as_they_are():
 COPIES = """
 import json, os, sys, types
 from pathlib import Path
-from evaluation.decoding.guard import prepare
-from evaluation.execution import pool
-from evaluation.execution.workers import Work, run_on
+from evaluation.files.decoding.guard import prepare
+from evaluation.scoring import pool
+from evaluation.scoring.workers import Work, run_on
 
 def outcomes(function, items, progress=None, **options):
     return run_on(pool.ProcessPool(2, **options), Work(function, (), items, [1] * len(items), progress, at_once=1))

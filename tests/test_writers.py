@@ -22,12 +22,12 @@ from literal import images, instances_of, masks_of
 from PIL import Image
 
 from evaluation.challenge import LimitRules, format_rules
+from evaluation.files.formats import Request, label_image, read_annotations
+from evaluation.files.formats.geojson import write_geojson
+from evaluation.files.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
+from evaluation.files.formats.listed_nuclei import write_points_json, write_polygons_json
+from evaluation.files.formats.tables import write_counts_csv
 from evaluation.findings.errors import InputFault
-from evaluation.formats import Request, label_image, read_annotations
-from evaluation.formats.geojson import write_geojson
-from evaluation.formats.label_image import write_class_tiff, write_label_tiff, write_nary_mat
-from evaluation.formats.listed_nuclei import write_points_json, write_polygons_json
-from evaluation.formats.tables import write_counts_csv
 from nuclei_metrics.instances.prepare import instances_from_points
 from nuclei_metrics.instances.rasterise import rasterise_outlines
 from nuclei_metrics.instances.runs import instances_from_label_image, instances_from_labels

@@ -16,11 +16,11 @@ from formats.annotation_xml import CLASSES, aperio, layer, region, square
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.decoding import streams, xml
-from evaluation.decoding.xml import VERTICES_OF_A_HOLDER, PlainVertices
+from evaluation.files.decoding import streams, xml
+from evaluation.files.decoding.xml import VERTICES_OF_A_HOLDER, PlainVertices
+from evaluation.files.formats import annotation_xml
+from evaluation.files.formats.annotation_xml import by_order
 from evaluation.findings.errors import InputFault
-from evaluation.formats import annotation_xml
-from evaluation.formats.annotation_xml import by_order
 
 read = partial(formats.read_part, format="aperio_xml", classes=CLASSES)
 lines_of = partial(formats.lines_of, format="aperio_xml", classes=CLASSES)

@@ -1,6 +1,6 @@
 """What all tables of challenge.toml are made of, and the keys of ``[reference]`` and ``[submission]``.
 
-The reader, the words and the example of a format are in the file of its family in ``evaluation.formats``.
+The reader, the words and the example of a format are in the file of its family in ``evaluation.files.formats``.
 ``docs/development.md`` says how to add one.
 """
 

@@ -20,7 +20,7 @@ MODELS_WITH_POOLED = 3  # side by side; of more models only means are shown
 
 def check_classes(_: click.Context, __: click.Parameter, names: str | None) -> str | None:
     """Raise BadParameter for classes that ``compare`` cannot read."""
-    from evaluation.authoring.made_challenge import parsed_classes
+    from evaluation.folders.made_challenge import parsed_classes
 
     try:
         parsed_classes("none" if names is None else names)
@@ -79,9 +79,9 @@ def compare(
     Formats, pairs of files, sizes and classes are detected; the rules are those of the preset 'recommended'. Several
     predictions are shown side by side.
     """
-    from evaluation.authoring.compare import compare_paths, model_names
-    from evaluation.leaderboard.document import leaderboard_document
-    from evaluation.leaderboard.verdict import verdict_sentences
+    from evaluation.board.document import leaderboard_document
+    from evaluation.board.verdict import verdict_sentences
+    from evaluation.folders.compare import compare_paths, model_names
 
     for path, option in ((reference, "REFERENCE"), *((path, "PREDICTIONS") for path in predictions)):
         if report and path.suffix.lower() in (".html", ".htm") and not path.exists():
@@ -161,7 +161,7 @@ def convert(
     **of_file: Any,
 ) -> None:
     """Convert annotations or predictions: one file, or with --challenge a whole submission or reference."""
-    from evaluation.authoring.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
+    from evaluation.folders.convert import TARGETS, convert_challenge, convert_file, parse_options, parse_size
 
     if target not in TARGETS:
         raise WrongUsage(fault("unknown-format", "--to", name=target, known=TARGETS))
@@ -336,7 +336,7 @@ def presets_text(name: str | None) -> str:
 def schema_text(file: str) -> str:
     """The JSON Schema of a document; challenge.toml with its preset merged in, as details.json holds its rules."""
     from evaluation.challenge import Challenge
-    from evaluation.results.documents import MODEL_OF_FILE, as_json
+    from evaluation.files.results.documents import MODEL_OF_FILE, as_json
 
     document = MODEL_OF_FILE.get(file, Challenge).model_json_schema()
     if file not in MODEL_OF_FILE:
@@ -353,12 +353,12 @@ def schema_text(file: str) -> str:
 @options.Workers
 def demo(output: Path | None, report: bool, workers: int | None) -> None:
     """Make a challenge with three teams, score them, and see why one number is not enough."""
-    from evaluation.authoring.demo import TITLE, run_demo
+    from evaluation.folders.demo import TITLE, run_demo
 
     options.folder_of_pages(report, output)
     with screen.progress_bar("Scoring three teams") as progress:
         outcome = run_demo(output, workers=workers, progress=progress)
-    from evaluation.leaderboard.document import leaderboard_document
+    from evaluation.board.document import leaderboard_document
     from evaluation.report.leaderboard import leaderboard_page
     from evaluation.report.result import ResultDocuments
     from evaluation.report.skills import CONDITIONAL, side_by_side

@@ -183,7 +183,7 @@ def ground_truth() -> Path:
         return GROUND_TRUTH
     own = existing(OWN_GROUND_TRUTH, "--challenge", usual=True)
     if is_platform():
-        from evaluation.authoring.demo import is_demo
+        from evaluation.folders.demo import is_demo
 
         if is_demo(own):
             raise ChallengeBroken(fault("no-challenge", quote(GROUND_TRUTH), wording="no-ground-truth"))

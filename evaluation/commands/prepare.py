@@ -32,7 +32,7 @@ def init(preset: str, name: str | None, submission: Path | None, refresh: bool, 
     Formats, classes, patients and sizes are found in the files of the reference, and in images beside them.
     challenge.toml holds the preset, and what differs from it.
     """
-    from evaluation.authoring.init import initialise_challenge, refresh_cases
+    from evaluation.folders.init import initialise_challenge, refresh_cases
 
     if submission is not None:
         options.existing(submission, "--submission")
@@ -86,8 +86,8 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
     Advises how to match nuclei of this size and how to score their outlines, before anybody takes part: medians of IoU,
     Dice, Hausdorff distance and surface Dice by class and size, and the share of nuclei that each matching rule loses.
     """
+    from evaluation.board.sensitivity import study_sensitivity
     from evaluation.report.studies import sensitivity_page
-    from evaluation.study.sensitivity import study_sensitivity
 
     options.folder_of_pages(report, output)
     with screen.progress_bar("Comparing") as progress:
@@ -108,7 +108,7 @@ def sensitivity(challenge: Path, output: Path | None, workers: int | None, repor
 @click.option("--source", default="", help="What to install with pipx, for the guide. [default: this version]")
 def kit(challenge: Path, output: Path, source: str) -> None:
     """Write what participants get: the rules, the cases, an example submission that validates, and a guide."""
-    from evaluation.authoring.kit import write_kit
+    from evaluation.platform.kit import write_kit
 
     with options.writing_to(output):
         written = write_kit(challenge, output, source=source)
@@ -122,8 +122,8 @@ def kit(challenge: Path, output: Path, source: str) -> None:
 @options.RulesFolder
 def phase(challenge: Path) -> None:
     """Print the settings of the platform's phase that belong to [ranking], as JSON, and what they mean."""
+    from evaluation.board.rules import gameable_ranking, load_ranked, phase_settings
     from evaluation.findings import render_findings
-    from evaluation.leaderboard.rules import gameable_ranking, load_ranked, phase_settings
 
     rules, _ = load_ranked(challenge)
     click.echo(json.dumps(phase_settings(rules), indent=1, ensure_ascii=False))

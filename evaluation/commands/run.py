@@ -18,8 +18,8 @@ from evaluation.findings import counted, fault, quote
 from evaluation.findings.errors import ChallengeBroken, SubmissionRejected, WrongUsage
 
 if TYPE_CHECKING:
+    from evaluation.board.variants import Audit
     from evaluation.scoring.score import Result
-    from evaluation.study.variants import Audit
 
 
 @click.command()
@@ -35,7 +35,7 @@ def validate(challenge: Path, submission: Path, as_json: bool, workers: int | No
         rules, findings = check_submission(challenge, submission, workers=workers, progress=progress)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
-        from evaluation.authoring.convert import with_other_format
+        from evaluation.folders.convert import with_other_format
 
         findings = tuple(with_other_format(findings, submission, rules.submission.format))
     if as_json:
@@ -81,8 +81,8 @@ def score(
     the one of the image. There metrics.json holds what [publish] of challenge.toml says, and nothing is printed;
     elsewhere it holds all, and a summary with all findings goes to stderr.
     """
-    from evaluation.execution.executors import connect
-    from evaluation.results.files import remove_results
+    from evaluation.files.results.files import remove_results
+    from evaluation.scoring.executors import connect
     from evaluation.scoring.street import score_submission
 
     if images is not None and not report:
@@ -108,7 +108,7 @@ def score(
     if any(earlier_results.glob("*.json")) or (
         earlier_results.is_dir() and not os.access(earlier_results, os.R_OK | os.X_OK)
     ):
-        from evaluation.leaderboard.board import rank_result
+        from evaluation.board.board import rank_result
 
         result = rank_result(challenge, result, team=team or "")
     else:
@@ -132,9 +132,9 @@ def score(
 
 def show_summary(challenge: Path, submission: Path, result: Result) -> None:
     """Print the scores, the findings and the rank of a submission."""
+    from evaluation.folders.hints import hints_about_files
     from evaluation.report.result import WORDS_OF_AGGREGATIONS, ResultDocuments
     from evaluation.report.skills import SKILLS, side_by_side
-    from evaluation.study.hints import hints_about_files
 
     rule = next(iter(result.scores))
     title = f"{result.challenge.name}, {f'matched by {rule}' if result.challenge.matching.rules else 'counted'}"
@@ -180,7 +180,7 @@ def leaderboard(
     A team whose submission is rejected stays in the table, with the reason. What --store writes belongs into the folder
     leaderboard/ of the challenge: 'score' then ranks a submission among these results.
     """
-    from evaluation.leaderboard.board import score_and_rank
+    from evaluation.board.board import score_and_rank
 
     with screen.scoring(**work) as how, options.writing_to(output):
         board = score_and_rank(challenge, submissions, output, before=before, **how)
@@ -192,7 +192,7 @@ def leaderboard(
             written = report_board(output, board, challenge, submissions, workers=work["workers"], progress=drawn)
         notes.append(f"{counted(len(written), 'page')}: open {output}/{written[0]} in a browser")
     if store is not None:
-        from evaluation.leaderboard.board import store_results
+        from evaluation.board.board import store_results
 
         with options.writing_to(store):
             store_results(board, output, store)
@@ -222,8 +222,8 @@ def rank(
     before: Path | None,
 ) -> None:
     """Rank teams that are scored already: result folders, files of the platform, or a CSV of scores."""
-    from evaluation.leaderboard.board import rank_given
-    from evaluation.leaderboard.teams import ResultFolder
+    from evaluation.board.board import rank_given
+    from evaluation.board.teams import ResultFolder
 
     with screen.progress_bar("Testing columns") as progress:
         board = rank_given(challenge, results=results, scores=scores, before=before, progress=progress, **ranked)
@@ -266,7 +266,7 @@ def audit(
     if scores is not None:
         if submissions is not None or tricks:
             raise options.not_both("--tricks" if tricks else "--submissions", "--scores", "scores have no nuclei")
-        from evaluation.study.audit import audit_scores_in_file
+        from evaluation.board.audit import audit_scores_in_file
 
         show_audit(audit_scores_in_file(challenge, scores, **ranked), output, report=report)
         return
@@ -279,8 +279,8 @@ def audit(
     if ranked["columns"] or ranked["settings"]:
         raise options.not_both("--column, --set", "--submissions", "the ranking is that of the challenge")
     if tricks:
+        from evaluation.board.tricks import audit_tricks
         from evaluation.report.studies import tricks_page
-        from evaluation.study.tricks import audit_tricks
 
         document = audit_tricks(challenge, submissions, output=output)
         screen.write_document(output, "tricks", document, tricks_page if report else None)
@@ -288,7 +288,7 @@ def audit(
         screen.show_lines(document["alike"])
         screen.show_written(output, "tricks.json", page="tricks.html" * report)
         return
-    from evaluation.study.audit import audit_challenge
+    from evaluation.board.audit import audit_challenge
 
     with screen.scoring(**work) as how, options.writing_to(output):
         of_challenge = audit_challenge(challenge, submissions, output, **how)
@@ -297,9 +297,9 @@ def audit(
 
 def show_audit(audit: Audit, output: Path, *, report: bool) -> None:
     """Write an audit, and print the first sections of its page."""
+    from evaluation.board.variants import audit_csv, audit_document
+    from evaluation.files.results.files import write_atomically
     from evaluation.report.studies import audit_page
-    from evaluation.results.files import write_atomically
-    from evaluation.study.variants import audit_csv, audit_document
 
     document = audit_document(audit)
     screen.write_document(output, "audit", document, audit_page if report else None)
@@ -328,7 +328,7 @@ def archive(challenge: Path, results: Path, output: Path, date: datetime | None,
 
     What reveals the reference is left out unless --private is given. 'evaluation verify' computes it again.
     """
-    from evaluation.leaderboard.archive import write_archive
+    from evaluation.platform.archive import write_archive
 
     day = (date or datetime.now(UTC)).date().isoformat()
     with options.writing_to(output.parent):
@@ -349,7 +349,7 @@ def verify(archive: Path, submissions: Path | None, workers: int | None) -> None
     With --submissions and the reference in it every result, too. Says of each whether it is the same to the byte, the
     same to the digit, or cannot be checked; exit code 1 if one differs.
     """
-    from evaluation.leaderboard.archive import verify_archive
+    from evaluation.platform.archive import verify_archive
 
     with tempfile.TemporaryDirectory() as work:
         checked = verify_archive(options.existing(archive, "ARCHIVE"), Path(work), submissions, workers=workers)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 import click
 
 from evaluation.commands.options import writing_to
-from evaluation.decoding.confinement import missing_here
+from evaluation.files.decoding.confinement import missing_here
 from evaluation.findings import Finding, render_findings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from evaluation.leaderboard.document import Board
+    from evaluation.board.document import Board
     from evaluation.report.page import Block, Page
 
 
@@ -92,8 +92,8 @@ def keep_board(
 
     metrics   the metrics.json of each team; None: those that ``leaderboard`` keeps
     """
-    from evaluation.leaderboard.board import write_board
-    from evaluation.leaderboard.document import leaderboard_document
+    from evaluation.board.board import write_board
+    from evaluation.board.document import leaderboard_document
     from evaluation.report.folders import write_page
     from evaluation.report.leaderboard import leaderboard_page
     from evaluation.report.skills import read_results, results_in, teams_table
@@ -130,9 +130,9 @@ def write_document(
     output: Path, name: str, document: Mapping[str, Any], page: Callable[[Mapping[str, Any]], Page] | None
 ) -> None:
     """Write a document of this name, and its page where one is wanted."""
+    from evaluation.files.results.documents import as_json
+    from evaluation.files.results.files import write_atomically
     from evaluation.report.folders import write_page
-    from evaluation.results.documents import as_json
-    from evaluation.results.files import write_atomically
 
     with writing_to(output):
         write_atomically(output / f"{name}.json", as_json(document))
@@ -225,7 +225,7 @@ def duration(seconds: float) -> str:
 @contextmanager
 def scoring(cluster: str | None, log: Path | None, workers: int | None) -> Iterator[dict[str, Any]]:
     """Yield executor, workers and progress for scoring submissions, as the options say; end with a line about all."""
-    from evaluation.execution.executors import connect
+    from evaluation.scoring.executors import connect
 
     with ExitStack() as stack:
         stream = None

@@ -12,8 +12,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 
-from evaluation.execution.limits import end_with_parent, memory_limit
-from evaluation.results.files import placed_files
+from evaluation.files.results.files import placed_files
+from evaluation.scoring.limits import end_with_parent, memory_limit
 
 INTERNAL = 70
 # With less of these, in bytes, OpenBLAS does not come to an end while it is imported, or ends with 1.

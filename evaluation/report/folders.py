@@ -12,22 +12,16 @@ from urllib.parse import quote as in_url
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.board.document import Board, leaderboard_document
+from evaluation.board.stored import all_metrics, read_board, read_details, read_document, read_metrics, read_objects
+from evaluation.board.teams import find_teams
+from evaluation.board.verdict import metric_title
 from evaluation.challenge import Challenge
-from evaluation.decoding.csv import numbers_of
-from evaluation.execution.workers import Progress, progress_of_round
+from evaluation.files.decoding.csv import numbers_of
+from evaluation.files.results.documents import StudyFile, published_metrics
+from evaluation.files.results.files import write_atomically
 from evaluation.findings import fault, listed, quote
 from evaluation.findings.errors import InputFault, WrongUsage
-from evaluation.leaderboard.document import Board, leaderboard_document
-from evaluation.leaderboard.stored import (
-    all_metrics,
-    read_board,
-    read_details,
-    read_document,
-    read_metrics,
-    read_objects,
-)
-from evaluation.leaderboard.teams import find_teams
-from evaluation.leaderboard.verdict import metric_title
 from evaluation.report import submission
 from evaluation.report.html import page_html
 from evaluation.report.leaderboard import leaderboard_page, standing_of
@@ -38,9 +32,8 @@ from evaluation.report.result import ResultDocuments, Unit, is_lower_better
 from evaluation.report.skills import read_results
 from evaluation.report.studies import audit_page, sensitivity_page, tricks_page
 from evaluation.report.tables import table_of
-from evaluation.results.documents import StudyFile, published_metrics
-from evaluation.results.files import write_atomically
-from evaluation.study.error_costs import error_costs
+from evaluation.scoring.error_costs import error_costs
+from evaluation.scoring.workers import Progress, progress_of_round
 from nuclei_metrics.model import Int64
 
 LAST_COLUMN = "prediction_area_px"  # before those of the measures

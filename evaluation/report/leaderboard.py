@@ -8,15 +8,8 @@ from operator import itemgetter
 
 import numpy as np
 
+from evaluation.board.verdict import Document, metric_title, short_titles, unit_of, verdict_sentences, why_no_samples
 from evaluation.findings import counted, percent
-from evaluation.leaderboard.verdict import (
-    Document,
-    metric_title,
-    short_titles,
-    unit_of,
-    verdict_sentences,
-    why_no_samples,
-)
 from evaluation.report import page, tables
 from evaluation.report.figures import BOX_FROM, difference_figure, series_colour
 from evaluation.report.skills import team_tables

@@ -16,21 +16,21 @@ import numpy as np
 import orjson
 
 from evaluation.challenge import Challenge
-from evaluation.decoding.pixels import TISSUE_SUFFIXES
-from evaluation.execution.workers import Progress, run_job, run_work
+from evaluation.files.decoding.pixels import TISSUE_SUFFIXES
+from evaluation.files.formats.format import tiff_bytes
+from evaluation.files.formats.geojson import closed_rings, nucleus_parts
+from evaluation.files.results.files import write_atomically
+from evaluation.files.submission import SubmissionFiles
 from evaluation.findings import Finding, fault, quote
 from evaluation.findings.errors import InputFault
-from evaluation.formats.format import tiff_bytes
-from evaluation.formats.geojson import closed_rings, nucleus_parts
 from evaluation.report.tissue import Tissue, open_tissue
-from evaluation.results.files import write_atomically
+from evaluation.scoring.error_costs import CaseErrors, count_error_kinds, sort_case
 from evaluation.scoring.match import MatchedCase
 from evaluation.scoring.measure import measure_cases
 from evaluation.scoring.read import reference_files, rules_of_references
 from evaluation.scoring.receive import receive_submission
 from evaluation.scoring.street import CaseInput, CaseOutcome, ReadCase, raise_faults, read_and_match, sort_cases
-from evaluation.study.error_costs import CaseErrors, count_error_kinds, sort_case
-from evaluation.submission import SubmissionFiles
+from evaluation.scoring.workers import Progress, run_job, run_work
 from nuclei_metrics.instances.outlines import trace_outlines
 from nuclei_metrics.instances.runs import select_instances
 from nuclei_metrics.metrics.counts import KINDS, RIGHT, WRONG_CLASS, ErrorKinds

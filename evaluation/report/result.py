@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from evaluation.board.stored import value_at
+from evaluation.board.verdict import Document
 from evaluation.challenge import COUNTED
-from evaluation.leaderboard.stored import value_at
-from evaluation.leaderboard.verdict import Document
 from evaluation.report.tables import leaves_of
 from nuclei_metrics.metrics import FAMILIES
 

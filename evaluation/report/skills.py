@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from evaluation.board.stored import read_metrics
+from evaluation.board.verdict import metric_title
 from evaluation.findings.errors import InputFault
-from evaluation.leaderboard.stored import read_metrics
-from evaluation.leaderboard.verdict import metric_title
 from evaluation.report.figures import series_colour
 from evaluation.report.page import Axis, Cell, Dot, Figure, Series, Table, Tone, Value
 from evaluation.report.result import (

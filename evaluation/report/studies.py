@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
+from evaluation.board.sensitivity import COMPARED_MEASURES, ONE_PIXEL, PERTURBATIONS
+from evaluation.board.verdict import Document, metric_title
 from evaluation.findings import counted, percent
-from evaluation.leaderboard.verdict import Document, metric_title
 from evaluation.report import tables
 from evaluation.report.page import Block, Cell, Page, Section, Table, Text, Tone, Value, document_page
-from evaluation.study.sensitivity import COMPARED_MEASURES, ONE_PIXEL, PERTURBATIONS
 
 # --- the audit: does the first rank hold under other rules, and which rule changes it? --------------------------------
 

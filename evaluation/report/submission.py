@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.board.verdict import Document, metric_title, verdict_sentences
 from evaluation.challenge.matching_rules import rule_from
 from evaluation.findings import counted, percent, render_findings
-from evaluation.leaderboard.verdict import Document, metric_title, verdict_sentences
 from evaluation.report.leaderboard import board_table, folded_sections
 from evaluation.report.nuclei import (
     NucleusTable,

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.decoding.pixels import read_image, read_image_size
-from evaluation.decoding.streams import PNG_MAGIC
-from evaluation.decoding.tiff import SEPARATE_PLANES
+from evaluation.files.decoding.pixels import read_image, read_image_size
+from evaluation.files.decoding.streams import PNG_MAGIC
+from evaluation.files.decoding.tiff import SEPARATE_PLANES
 from evaluation.findings import quote
 from evaluation.findings.errors import InputFault, refused
 

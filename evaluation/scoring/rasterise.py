@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evaluation.challenge import Challenge
-from evaluation.decoding.annotations import Annotations
-from evaluation.execution.workers import Job, Progress, Work, run_job
+from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.results.documents import as_json, csv_table, identity
+from evaluation.files.results.files import write_atomically
 from evaluation.findings import EXAMPLES_SHOWN, Finding, fault, quote
 from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
-from evaluation.results.documents import as_json, csv_table, identity
-from evaluation.results.files import write_atomically
 from evaluation.scoring.read import read_reference, read_shared_reference
 from evaluation.scoring.receive import memory_needs
+from evaluation.scoring.workers import Job, Progress, Work, run_job
 from nuclei_metrics.instances.prepare import PreparedReference
 from nuclei_metrics.matching.table import find_twins
 from nuclei_metrics.metrics.segmentation import quantile_sizes

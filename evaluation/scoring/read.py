@@ -18,10 +18,8 @@ import numpy as np
 
 from evaluation.challenge import Challenge, FormatRules, LimitRules
 from evaluation.challenge.formats import filled
-from evaluation.decoding.annotations import Annotations, Collection, library_faults
-from evaluation.findings import Finding, fault, quote
-from evaluation.findings.errors import InputFault, refused
-from evaluation.formats import (
+from evaluation.files.decoding.annotations import Annotations, Collection, library_faults
+from evaluation.files.formats import (
     Request,
     begin_annotations,
     module_of,
@@ -29,8 +27,10 @@ from evaluation.formats import (
     read_collection,
     read_collection_guarded,
 )
+from evaluation.files.submission import CaseFile, SubmissionFiles
+from evaluation.findings import Finding, fault, quote
+from evaluation.findings.errors import InputFault, refused
 from evaluation.scoring.match import SeenNuclei, see_nuclei
-from evaluation.submission import CaseFile, SubmissionFiles
 from nuclei_metrics.instances.prepare import PreparedReference, convert_parts, prepare_reference
 from nuclei_metrics.instances.runs import empty_region, instances_from_label_image, select_instances
 from nuclei_metrics.model.annotations import Case, ClassTable, Counts, LabelImage, Outlines, Part, Points
@@ -65,7 +65,7 @@ class Side:
 
 def prepare_decoders(challenge: Challenge) -> None:
     """Fork the decoders, with the modules that they need, before any of the reference is read."""
-    from evaluation.decoding.guard import prepare  # an empty submission is refused without it
+    from evaluation.files.decoding.guard import prepare  # an empty submission is refused without it
 
     rules = (challenge.reference, challenge.submission)
     modules = {module_of(side.format) for side in rules}

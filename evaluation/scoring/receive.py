@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluation.challenge import Challenge, FormatRules
-from evaluation.decoding.annotations import Annotations
-from evaluation.decoding.streams import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
-from evaluation.execution.pool import CASE_BYTES
+from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.decoding.streams import HEAD_BYTES, ZARR_FOLDER, foreign_content, is_of_zarr
+from evaluation.files.formats.detect import COCO_FORMATS, list_images
+from evaluation.files.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
+from evaluation.files.submission.files import unsafe
 from evaluation.findings import Finding, quote
 from evaluation.findings.errors import InputFault, SubmissionRejected
-from evaluation.formats.detect import COCO_FORMATS, list_images
+from evaluation.scoring.pool import CASE_BYTES
 from evaluation.scoring.read import SharedCases, read_shared, reference_files, reference_side, submission_side
-from evaluation.submission import CaseFile, SubmissionFiles, collection_findings, find_case_files, open_submission
-from evaluation.submission.files import unsafe
 from nuclei_metrics.model import Case, Instances
 
 CaseContent = Annotations | tuple[CaseFile, ...]  # of files of all cases, or files of its own

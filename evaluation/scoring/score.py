@@ -16,9 +16,7 @@ import numpy as np
 
 from evaluation.challenge import Challenge
 from evaluation.challenge.rules import RankingColumn, RankingRules
-from evaluation.findings import Finding, did_you_mean, fault, listed
-from evaluation.findings.errors import ChallengeBroken
-from evaluation.results.documents import (
+from evaluation.files.results.documents import (
     Ranks,
     as_json,
     details_document,
@@ -26,7 +24,9 @@ from evaluation.results.documents import (
     objects_csv,
     published_metrics,
 )
-from evaluation.results.files import write_together
+from evaluation.files.results.files import write_together
+from evaluation.findings import Finding, did_you_mean, fault, listed
+from evaluation.findings.errors import ChallengeBroken
 from nuclei_metrics.aggregation import Bootstrap, Column, bootstrap, mean_of_units, penalise, stack_cases, unite
 from nuclei_metrics.aggregation.units import PenalisedScores
 from nuclei_metrics.metrics import FAMILIES, METRIC_FAMILIES, Metric, metrics_of

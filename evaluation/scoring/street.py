@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from evaluation.challenge import Challenge
-from evaluation.decoding.annotations import Annotations
-from evaluation.execution.workers import Job, Progress, Work, run_job
+from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.submission import SubmissionFiles
 from evaluation.findings import Finding, fault, wording_of
 from evaluation.findings.errors import ChallengeBroken, InputFault, faults_as
 from evaluation.scoring import receive
@@ -42,7 +42,7 @@ from evaluation.scoring.read import (
     slow_files,
 )
 from evaluation.scoring.score import Result, check_columns, summarise
-from evaluation.submission import SubmissionFiles
+from evaluation.scoring.workers import Job, Progress, Work, run_job
 from nuclei_metrics.model import Case, CaseResult, Instances
 
 NO_NUCLEI = {wording_of("left-out", of)[1] for of in ("region", "crowd")}  # what is expected in their place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluation import score_submission
-from evaluation.leaderboard.board import rank_result
+from evaluation.board.board import rank_result
 from evaluation.scoring.score import Result
 
 

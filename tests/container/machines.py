@@ -11,7 +11,7 @@ from pathlib import Path
 
 from container.engine import GROUND_TRUTH, MEMORY, SUBMISSION, TMP, Ended, Engine
 from container.here import scored_here
-from evaluation.authoring.demo import DemoPaths
+from evaluation.folders.demo import DemoPaths
 
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 SHELL = "/opt/venv/bin/python -m evaluation score; code=$?; ls -A /output; exit $code"

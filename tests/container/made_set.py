@@ -8,7 +8,7 @@ from every_format import toml
 
 from benchmarks.demo_files import aperio_xml
 from benchmarks.synthesis import MONUSAC_KINDS, Mistakes, draw_nuclei, perturb, seeded
-from evaluation.formats.listed_nuclei import write_polygons_json
+from evaluation.files.formats.listed_nuclei import write_polygons_json
 
 SHAPE = (1500, 1500)
 NUCLEI = 1500  # in an image; those of MoNuSeg, of 1000 x 1000 px, have 700

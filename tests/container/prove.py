@@ -31,9 +31,9 @@ from container.engine import GROUND_TRUTH, MEMORY, SUBMISSION, Ended, Engine
 from container.here import scored_here
 from container.made_set import write_set
 from container.submissions import EXPECTED, Given
-from evaluation.authoring.demo import write_demo
-from evaluation.results import __version__
-from evaluation.results.documents import as_json
+from evaluation.files.results import __version__
+from evaluation.files.results.documents import as_json
+from evaluation.folders.demo import write_demo
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

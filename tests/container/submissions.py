@@ -20,8 +20,8 @@ from hostile.record import JOBS, Hostile, example_files_of, write_challenge
 from test_leaks import NUCLEI, planted_document
 from test_leaks import write_reference as write_planted
 
-from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
+from evaluation.platform.kit import example_files
 
 REFERENCE = "/opt/ml/input/data/ground_truth/reference"
 

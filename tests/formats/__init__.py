@@ -20,11 +20,11 @@ from literal import masks_of
 
 from evaluation.challenge import LimitRules, format_rules
 from evaluation.challenge.formats import FORMATS
-from evaluation.decoding.annotations import Annotations, Collection
+from evaluation.files.decoding.annotations import Annotations, Collection
+from evaluation.files.formats import Request, begin_annotations, read_annotations, read_collection
+from evaluation.files.formats.format import image_bytes
 from evaluation.findings import Finding
 from evaluation.findings.errors import InputFault
-from evaluation.formats import Request, begin_annotations, read_annotations, read_collection
-from evaluation.formats.format import image_bytes
 from nuclei_metrics.instances.runs import instances_from_label_image
 from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns
 

@@ -16,13 +16,13 @@ from endless import SECONDS, limit_memory
 from every_format import CASES, SIDES, VALUES, challenge_document
 from hostile.containers import job
 
-from evaluation.authoring.kit import example_files, packed
 from evaluation.challenge import Challenge
-from evaluation.decoding.guard import prepare
+from evaluation.files.decoding.guard import prepare
+from evaluation.files.submission import SubmissionFiles, collection_findings, find_case_files
 from evaluation.findings.errors import EvaluationError
+from evaluation.platform.kit import example_files, packed
 from evaluation.scoring.read import read_prediction, read_shared, submission_side
 from evaluation.scoring.receive import ReceivedSubmission, receive_submission
-from evaluation.submission import SubmissionFiles, collection_findings, find_case_files
 from fuzz.mutate import mutated
 
 MEMORY_BYTES = 2 << 30  # address space beyond what the libraries take
@@ -133,7 +133,7 @@ def inputs_of(files: dict[str, bytes], kind: str, seed: int, numbers: range) -> 
 
 def fuzz(kind: str, seed: int, numbers: range) -> tuple[Counter[str], list[str]]:
     """Read the inputs; how they ended, and what must not have happened."""
-    prepare("evaluation.formats", "scipy.sparse.csgraph")  # many are started anew
+    prepare("evaluation.files.formats", "scipy.sparse.csgraph")  # many are started anew
     files, read = make_target(kind)
     read(files)  # and what is imported for it
     limit_memory(MEMORY_BYTES)

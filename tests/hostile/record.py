@@ -9,8 +9,8 @@ from typing import Any
 
 from every_format import CASES, challenge_document, write_files, write_rules
 
-from evaluation.authoring.kit import example_files
 from evaluation.challenge import Challenge
+from evaluation.platform.kit import example_files
 
 Content = bytes | Callable[[], bytes]
 JOBS = "predictions.json"

@@ -23,7 +23,7 @@ from typing import Any
 from endless import SECONDS, limit_memory
 from processes import end_with_parent
 
-from evaluation.decoding.guard import of_thread
+from evaluation.files.decoding.guard import of_thread
 from evaluation.findings import render_findings, render_summary
 from evaluation.findings.errors import SubmissionRejected
 from evaluation.scoring.read import read_prediction

@@ -1,0 +1,479 @@
+"""The leaderboard: places of teams, significant differences, and how stable the places are.
+
+``build_board`` makes it from a table of scores: of submissions, of stored results, or of a CSV file. ``rank_result``
+ranks one submission among earlier results.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.board import document, matched_nuclei, ranked_table
+from evaluation.board import rules as ranking_rules
+from evaluation.board.score_csv import ScoresInFile, UnitKind, metrics_in, read_scores
+from evaluation.board.stored import RESULTS, Unranked, read_board, read_metrics, score_or_nan
+from evaluation.board.team_scores import TeamScores, floor_values, groups_of, plan_columns, score_table
+from evaluation.board.teams import Note, ResultFolder, score_teams
+from evaluation.challenge import Challenge
+from evaluation.challenge.rules import RankingRules
+from evaluation.files.results.documents import ABSENT, Ranks, identity, number, software
+from evaluation.files.results.files import write_atomically
+from evaluation.findings import Finding, fault, quote, render_findings
+from evaluation.findings.errors import ChallengeBroken, InputFault, WrongUsage, faults_as
+from evaluation.scoring.score import UNRANKED, Result, rank_paths, without_place
+from evaluation.scoring.workers import Progress
+from nuclei_metrics.model import ScoreTable
+from nuclei_metrics.ranking.differences import across_columns
+from nuclei_metrics.ranking.methods import BY_MATRIX, has_replaced, needs_units, select_teams
+
+EARLIER = "leaderboard"  # folder of a challenge with results that are ranked beside a submission
+EARLIER_LIMIT = 10_000
+WITH_TESTS = "'unranked' or 'complete_cases', since values in the place of missing ones hide differences from tests"
+SET_MISSING = "Write the missing values, or --set missing=unranked (or complete_cases)."
+THIS = ""  # stands for the submission among earlier ones; no file has this name
+DEFAULT_RANKING: Mapping[str, Any] = {"method": "sum_of_ranks", "ties": "min", "significance_level": 0.05}
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def score_and_rank(
+    challenge_folder: Path,
+    submissions: Path,
+    output: Path,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    note: Note | None = None,
+    executor: Executor | None = None,
+    before: Path | None = None,
+) -> document.Board:
+    """Score all teams of a folder, as far as it is not done, and rank them.
+
+    executor  works on the cases, ``workers`` of its tasks at once, in the place of processes of its own
+    before    an older board, its folder or its leaderboard.json: who moves is told
+
+    Raises WrongUsage, ChallengeBroken and WorkersLost.
+    """
+    old = older_board(before)
+    challenge, rules = ranking_rules.load_ranked(challenge_folder)
+    columns = plan_columns(challenge, rules.columns)
+    scored = score_teams(
+        challenge_folder,
+        challenge,
+        columns,
+        submissions,
+        output,
+        workers=workers,
+        progress=progress,
+        note=note,
+        executor=executor,
+    )
+    board = board_of_challenge(challenge, rules, scored.scores, scored.unranked, scored.findings)
+    objects = {team.name: output / RESULTS / team.name / "objects.csv" for team in board.teams}
+    board = replace(board, tricks=ranking_rules.stored_tricks(output / "tricks.json", board.challenge or {}, objects))
+    board = with_moves(board, old)
+    return with_pairs(board, challenge, rules, objects)
+
+
+def rank_folder(
+    challenge_folder: Path, results: ResultFolder, settings: Mapping[str, Any], progress: Progress | None = None
+) -> document.Board:
+    """Rank the results of a folder. Raises WrongUsage, ChallengeBroken."""
+    challenge, rules = ranking_rules.load_ranked(challenge_folder)
+    rules = ranking_rules.changed_rules(rules, settings)
+    challenge = challenge.model_copy(update={"ranking": rules})
+    scores, unranked = results.read(challenge, plan_columns(challenge, rules.columns))
+    board = board_of_challenge(challenge, rules, scores, unranked, (), progress)
+    return with_pairs(board, challenge, rules, results.objects())
+
+
+def older_board(path: Path | None) -> dict[str, Any] | None:
+    """Read a leaderboard.json that was written before. Raises WrongUsage."""
+    with faults_as(WrongUsage):
+        return None if path is None else read_board(path)
+
+
+def with_moves(board: document.Board, old: Mapping[str, Any] | None) -> document.Board:
+    """Add to a board which teams stand elsewhere than on an older one."""
+    if old is None:
+        return board
+    before = {team["name"]: team["position"] for team in old["teams"]}
+    now = {team.name: number(team.position) for team in board.teams}
+    names = [*now, *sorted(before.keys() - now.keys())]
+    moves = [
+        document.Move(name, before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)
+    ]
+    return replace(board, before=document.OlderBoard(old["challenge"], moves))
+
+
+def with_pairs(
+    board: document.Board,
+    challenge: Challenge,
+    rules: RankingRules,
+    objects: Mapping[str, Path | None],
+    *,
+    alike: bool = True,
+) -> document.Board:
+    """Compare the ranked teams of a board in pairs: on common nuclei and, if ``alike``, in the errors that they share.
+
+    objects  the objects.csv of each team
+
+    As it was for more than ``PAIRS_UP_TO`` teams, and for challenges in which nothing is matched.
+    """
+    order = [team.name for team in board.teams]
+    if not challenge.matching.rules or len(order) > document.PAIRS_UP_TO:
+        return board
+    matched = matched_nuclei.read_matched_nuclei(
+        challenge, matched_nuclei.compared_measures(challenge, rules), {name: objects[name] for name in order}
+    )
+    if matched.measures:
+        common = matched_nuclei.compare_teams_on_common(challenge, rules, matched, order)
+        board = replace(board, common_nuclei=common)
+    if alike:
+        pairs = matched_nuclei.compare_outlines(matched.reference_area, matched.outlines())
+        board = replace(board, alike=pairs)
+    return board
+
+
+def rank_scores(
+    scores: ScoresInFile, rules: RankingRules, challenge: Challenge | None, progress: Progress | None = None
+) -> document.Board:
+    """Rank the teams of a CSV file. Raises WrongUsage ("missing-metric")."""
+    return build_board(
+        table_in_file(scores, rules, challenge),
+        rules,
+        challenge=challenge,
+        shown=scores.shown,
+        unit_name=scores.unit_name,
+        findings=[*scores.findings, *unknown_entries(rules, scores.names)],
+        progress=progress,
+    )
+
+
+def table_in_file(scores: ScoresInFile, rules: RankingRules, challenge: Challenge | None) -> ScoreTable:
+    """Add the floors, which must be on columns, to the table of a CSV file. Raises WrongUsage ("missing-metric")."""
+    columns, floors = [column.path for column in rules.columns], tuple(floor.path for floor in rules.require)
+    for path in floors:
+        if path not in columns:
+            raise WrongUsage(fault("missing-metric", "ranking.require", wording="floor-without-scores", path=path))
+    indices = [columns.index(path) for path in floors]
+    samples = scores.table.samples
+    return replace(
+        scores.table,
+        samples=None if samples is None else np.concatenate([samples, samples[..., indices]], axis=2),
+        units=public_names(challenge, scores.table.units, scores.unit_name),
+        floors=floors,
+        at_least=tuple(floor.at_least for floor in rules.require),
+        floor_values=scores.table.overall[:, indices] if indices else None,
+    )
+
+
+def write_board(folder: Path, board: document.Board) -> None:
+    """Write leaderboard.csv and leaderboard.json, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "leaderboard.csv", document.leaderboard_csv(board))
+    write_atomically(folder / "leaderboard.json", document.leaderboard_json(board))
+
+
+def rank_given(
+    challenge_folder: Path | None,
+    *,
+    results: Path | None,
+    scores: Path | None,
+    columns: Sequence[str],
+    settings: Sequence[str],
+    unit: UnitKind,
+    before: Path | None = None,
+    progress: Progress | None = None,
+) -> document.Board:
+    """Rank the teams of a folder of results, or of a CSV file. Raises WrongUsage, ChallengeBroken.
+
+    before  an older board, its folder or its leaderboard.json: who moves is told
+
+    Without a challenge the columns of a CSV file must be given; the rules are then sum_of_ranks, ties "min", level 0.05
+    but for what ``settings`` change.
+    """
+    if (results is None) == (scores is None):
+        number = "neither is" if results is None else "both are"
+        raise WrongUsage(fault("missing-option", "--results, --scores", wording="no-results-or-scores", number=number))
+    changes, old = ranking_rules.parse_settings(settings), older_board(before)
+    if results is not None:
+        if challenge_folder is None:
+            raise WrongUsage(fault("missing-option", "--challenge", wording="no-challenge-of-results"))
+        refuse_columns(columns, "--results")
+        return with_moves(rank_folder(challenge_folder, ResultFolder(results), changes, progress), old)
+    assert scores is not None
+    challenge, rules = rules_of_scores(challenge_folder, scores, columns, changes)
+    in_file = read_scores(scores, rules, unit=unit, challenge=challenge)
+    return with_moves(rank_scores(in_file, rules, challenge, progress), old)
+
+
+def rules_of_scores(
+    challenge_folder: Path | None, scores: Path, columns: Sequence[str], changes: Mapping[str, Any]
+) -> tuple[Challenge | None, RankingRules]:
+    """Choose the rules for a CSV file: those of a challenge, or columns that are given. Raises as ``rank_given``."""
+    challenge: Challenge | None = None
+    if challenge_folder is not None:
+        refuse_columns(columns, "--challenge")
+        challenge, rules = ranking_rules.load_ranked(challenge_folder)
+    elif not columns:
+        raise WrongUsage(fault("missing-option", "--column", wording="no-column", metrics=metrics_in(scores)))
+    else:
+        rules = RankingRules(**DEFAULT_RANKING, columns=ranking_rules.parse_columns(columns))
+    return challenge, ranking_rules.changed_rules(rules, changes)
+
+
+def refuse_columns(columns: Sequence[str], beside: str) -> None:
+    if columns:
+        why = "the columns are those of the challenge"
+        raise WrongUsage(fault("contradictory-rules", "--column", wording="only-one-option", other=beside, reason=why))
+
+
+# --- from scores to a board -------------------------------------------------------------------------------------------
+
+
+def board_of_challenge(
+    challenge: Challenge,
+    rules: RankingRules,
+    scores: Sequence[TeamScores],
+    unranked: Sequence[Unranked],
+    findings: Sequence[Finding],
+    progress: Progress | None = None,
+) -> document.Board:
+    """Rank the results of a challenge."""
+    versions = tuple(sorted({team.version for team in scores}))
+    if len(versions) > 1:
+        findings = [*findings, fault("several-versions", "results", versions=versions)]
+    names = [*(team.name for team in scores), *(team.name for team in unranked)]
+    findings = [*findings, *ranking_rules.gameable_ranking(challenge), *unknown_entries(rules, names)]
+    unit_name = "patients" if any(case.name != case.group for case in challenge.cases) else "cases"
+    return build_board(
+        score_table(scores, rules, public_names(challenge, groups_of(challenge), unit_name)),
+        rules,
+        challenge=challenge,
+        versions=versions,
+        unranked=unranked,
+        shown=[team for team in scores if team.name in rules.unranked],
+        unit_name=unit_name,
+        findings=findings,
+        progress=progress,
+    )
+
+
+def unknown_entries(rules: RankingRules, names: Sequence[str]) -> list[Finding]:
+    """Warn about names of ``ranking.unranked`` that no entry has."""
+    unknown = [name for name in rules.unranked if name not in names]
+    return [fault("unknown-entry", "challenge.toml: ranking.unranked", name=name, known=names) for name in unknown]
+
+
+def public_names(challenge: Challenge | None, units: tuple[str, ...], unit_name: str) -> tuple[str, ...]:
+    """Name the units as a published leaderboard may: by numbers if the challenge hides the names of cases."""
+    if challenge is None or challenge.submission.case_names != "hidden":
+        return units
+    return tuple(f"{unit_name.removesuffix('s')} {index}" for index in range(1, len(units) + 1))
+
+
+def identity_of(challenge: Challenge | None, rules: RankingRules) -> dict[str, str]:
+    """Return the identity of the challenge, with the hash of the ranking as it was applied."""
+    return {} if challenge is None else identity(challenge.model_copy(update={"ranking": rules}))
+
+
+def build_board(
+    table: ScoreTable,
+    rules: RankingRules,
+    *,
+    challenge: Challenge | None = None,
+    versions: Sequence[str] = (),
+    unranked: Sequence[Unranked] = (),
+    shown: Sequence[TeamScores] = (),
+    unit_name: str = "patients",
+    findings: Sequence[Finding] = (),
+    progress: Progress | None = None,
+) -> document.Board:
+    """Rank the teams of a table, test their differences, and draw samples of their units.
+
+    unranked  teams that have no scores
+    shown     entries that are not in the table, since the rules do not rank them
+    progress  is called with the number of columns that are tested, and of all
+
+    Teams without a place are neither tested nor in a sample. Raises WrongUsage ("missing-units") if the rules ask for
+    values of units that are not known.
+    """
+    if table.by_unit is None and table.teams and (needs_units(rules.method) or rules.ex_aequo):
+        raise WrongUsage(fault("missing-units", "ranking", rule=ranking_rules.rule_by_units(rules)))
+    if has_replaced(table) and (rules.method in BY_MATRIX or rules.ex_aequo):
+        got = f"'worst' for missing values, beside {ranking_rules.rule_by_units(rules)}"
+        raise WrongUsage(fault("contradictory-rules", "ranking.missing", got=got, expected=WITH_TESTS, fix=SET_MISSING))
+    if rules.missing == "complete_cases":
+        table = ranked_table.complete_table(table, rules)
+    tests = ranked_table.compare_columns(table, rules, progress) if rules.method == "test_then_rank" else None
+    full = ranked_table.apply_method(table, rules, tests) if table.teams else None
+    is_ranked = ~np.isnan(full.position) if full else np.zeros(0, np.bool_)
+    placed = select_teams(table, is_ranked)
+    if tests is None or placed is not table:
+        tests = ranked_table.compare_columns(placed, rules, progress)
+    common = ranked_table.common_values(placed)
+    claimed = tests if common is placed else ranked_table.compare_columns(common, rules, progress)
+    across = across_columns(claimed)
+    few = len(table.teams) + len(unranked) <= document.PAIRS_UP_TO
+    teams: tuple[document.TeamRow, ...] = ()
+    methods: tuple[document.MethodPlaces, ...] = ()
+    stability = document.BoardStability(0, rules.seed, "no-teams")
+    if full and placed.teams:
+        plain = full if placed is table else ranked_table.apply_method(placed, rules, tests)
+        drawn = ranked_table.draw_samples(placed, rules, plain)
+        ranking = ranked_table.share_places(placed, rules, tests) if rules.ex_aequo else plain
+        teams = document.team_rows(placed, rules, ranking, drawn, few=few)
+        stability = document.board_stability(drawn, rules, placed)
+        if len(teams) <= document.PAIRS_UP_TO:
+            order = [placed.teams.index(team.name) for team in teams]
+            by_method = ranked_table.places_by_methods(placed, rules, tests)
+            methods = document.board_methods({name: places[order] for name, places in by_method.items()})
+    first = placed.teams.index(teams[0].name) if teams else 0
+    by_unit = bool(teams) and teams[0].columns[0].by_unit is not ABSENT
+    paths = [column.path for column in rules.columns]
+    without = [
+        document.UnrankedRow(name, document.cells_of(paths, value=values), "no-value", full.why[name])
+        for name, values, has_place in zip(table.teams, table.overall, is_ranked, strict=True)
+        if full and not has_place
+    ]
+    without += [document.UnrankedRow(team.name, (), team.code, team.reason) for team in unranked]
+    return document.Board(
+        challenge=identity_of(challenge, rules) or None,
+        software={**software(), "scored_with": tuple(versions)},
+        ranking={
+            **rules.model_dump(mode="json", exclude={"columns"}),
+            "in_words": ranking_rules.method_in_words(rules, len(table.units), unit_name),
+        },
+        units=document.UnitCount(len(table.units), unit_name),
+        unit_names=table.units if by_unit else (),
+        columns=tuple(
+            document.board_column(
+                column,
+                rules,
+                claimed[index],
+                ranked_table.differences_of(common, index, rules, first),
+                across[index],
+                placed.teams,
+                few=few,
+            )
+            for index, column in enumerate(rules.columns)
+        ),
+        teams=teams,
+        not_ranked=tuple(sorted(without, key=lambda row: row.name)),
+        shown=tuple(
+            document.ShownRow(
+                team.name,
+                document.cells_of(
+                    paths,
+                    value=team.overall,
+                    **({} if team.by_unit is None or not by_unit else {"by_unit": team.by_unit}),
+                ),
+            )
+            for team in sorted(shown, key=lambda team: team.name)
+        ),
+        methods=methods,
+        stability=stability,
+        findings=tuple(render_findings(findings)),
+        gaps=document.board_gaps(placed, rules, unit_name),
+    )
+
+
+# --- one result among earlier ones ------------------------------------------------------------------------------------
+
+
+def rank_result(challenge_folder: Path, result: Result, *, team: str = "") -> Result:
+    """Rank a result among those in ``leaderboard/`` of the challenge; it is unchanged if nothing is ranked.
+
+    team  that the submission is of: its stored result, the file of that name, is no rival. "": unknown
+
+    Ranked are results with the same hash of the challenge; a warning names the others, and files that are no result.
+    ``position`` is that by the method of [ranking], ``sum_of_ranks`` the weighted sum of the ranks in its columns,
+    ``submissions`` how many results are ranked, this one included. Names of teams go nowhere.
+    """
+    rules = result.challenge.ranking
+    if rules is None or not rules.columns:
+        return result
+    earlier_folder = challenge_folder / EARLIER
+    if earlier_folder.is_dir() and not os.access(earlier_folder, os.R_OK | os.X_OK):
+        return without_place(
+            replace(result, findings=(*result.findings, fault("other-leaderboard", quote(EARLIER), wording="closed")))
+        )
+    if team in rules.unranked:
+        return without_place(result, UNRANKED)
+    earlier, findings = read_earlier(earlier_folder, result.challenge, (team, *rules.unranked))
+    warned = replace(result, findings=(*result.findings, *findings)) if findings else result
+    if not earlier:
+        return without_place(warned)
+    results = {THIS: result.metrics, **earlier}
+    scores = [
+        TeamScores(
+            name,
+            np.array([score_or_nan(metrics, column.path) for column in rules.columns]),
+            floors=floor_values(metrics, rules.require),
+        )
+        for name, metrics in results.items()
+    ]
+    return replace(warned, ranks=ranks_of_first(score_table(scores, rules, ()), rules))
+
+
+def ranks_of_first(table: ScoreTable, rules: RankingRules) -> Ranks:
+    """Compute the table ``leaderboard`` of metrics.json for the first team."""
+    summed = ranked_table.apply_method(table, rules.model_copy(update={"method": "sum_of_ranks"}))
+    position, reason = math.nan, "needs-details"
+    if not needs_units(rules.method) and not rules.ex_aequo:
+        position, reason = float(ranked_table.apply_method(table, rules).position[0]), "no-value"
+    ranks = [(position, reason), *((rank, "no-value") for rank in (summed.combined[0], *summed.rank_by_column[0]))]
+    known = [(None, reason) if math.isnan(rank) else (float(rank), None) for rank, reason in ranks]
+    submissions = int(np.count_nonzero(~np.isnan(summed.position)))
+    return {("submissions",): (submissions, None), **dict(zip(rank_paths(rules), known, strict=True))}
+
+
+def store_results(board: document.Board, output: Path, folder: Path) -> None:
+    """Write the metrics.json of every ranked team as ``<team>.json``: what a challenge keeps in ``leaderboard/``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for team in board.teams:
+        metrics = (output / "results" / team.name / "metrics.json").read_text("utf-8")
+        write_atomically(folder / f"{team.name}.json", metrics)
+
+
+def read_earlier(
+    folder: Path, challenge: Challenge, without: Collection[str]
+) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
+    """Read the results of the same challenge in a folder, by the names of their files, and warn about all others.
+
+    A file that is no metrics.json is left out like one of another challenge: it never costs a participant the score.
+    Raises ChallengeBroken for too many files.
+    """
+    files = sorted(path for path in folder.glob("*.json") if path.is_file() and not path.name.startswith("."))
+    count, limit = len(files), EARLIER_LIMIT
+    if count > limit:
+        raise ChallengeBroken(
+            fault("too-many-files", quote(EARLIER), wording="too-earlier-results", limit=limit, count=count)
+        )
+    earlier: dict[str, dict[str, Any]] = {}
+    findings: list[Finding] = []
+    for path in files:
+        if path.stem in without:
+            continue
+        where = f"'{EARLIER}/{quote(path.name)[1:]}"
+        try:
+            metrics = read_metrics(path, where=where)
+        except InputFault as error:
+            findings.append(fault("other-leaderboard", where, wording="broken-result", got=error.findings[0].got))
+            continue
+        name, hash_of_rules = (metrics["challenge"][key] for key in ("name", "hash"))
+        if hash_of_rules == challenge.hash:
+            earlier[path.name] = metrics
+        else:
+            findings.append(fault("other-leaderboard", where, challenge=name, hash=hash_of_rules))
+    return earlier, findings

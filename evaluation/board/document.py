@@ -1,0 +1,440 @@
+"""The leaderboard as records, whose fields are the keys of leaderboard.json, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluation.board import ranked_table
+from evaluation.board.matched_nuclei import Alike, CommonNuclei
+from evaluation.board.verdict import verdict_sentences
+from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.files.results.documents import ABSENT, PValue, as_json, csv_table, encoded
+from evaluation.findings import SUMMARY_LIMIT
+from nuclei_metrics.model import Float64, RankingMethod, ScoreTable
+from nuclei_metrics.ranking.differences import VERDICTS, Differences
+from nuclei_metrics.ranking.methods import Ranking, find_gaps, needs_units
+from nuclei_metrics.ranking.significance import PairwiseTest
+from nuclei_metrics.ranking.stability import Stability, kendall_tau
+
+PAIRS_UP_TO = 200  # teams; of more, what is known of each pair would fill megabytes that nobody reads
+VALUES_UP_TO = 2_000_000  # values of teams in columns and units; 106 teams x 2,263 cases x 8 columns fit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnCell:
+    """What is known of an entry in a column of the ranking; NaN: undefined.
+
+    ranked_by  what was ranked, if not the value: an aggregate over units, or the share of tests won
+    by_unit    the values in each unit, float64 (G,)
+    """
+
+    path: str
+    value: float
+    rank: float = ABSENT
+    ranked_by: float = ABSENT
+    by_unit: Float64 = ABSENT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownRow:
+    """An entry that is shown and not ranked (``ranking.unranked``), with nothing in columns if it was not scored."""
+
+    name: str
+    columns: tuple[ColumnCell, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnrankedRow(ShownRow):
+    """A team without a place: the code of the first thing that is wrong, and all of it in one line."""
+
+    code: str
+    reason: str
+
+
+class PlaceShare(NamedTuple):
+    """The share of the bootstrap samples in which a team has a place."""
+
+    place: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TeamRow(ShownRow):
+    """A team with a place.
+
+    combined       what its ranks in the columns add up to, or their mean or median; lower is better
+    equal          the other teams in the same place
+    rank_interval  ``low`` and ``high`` of its places in the samples of the bootstrap, None: nothing was drawn
+    probability_of_first       in these samples, shared by teams that are first together
+    first_alone, first_shared  share of the samples in which it is first, alone and together with others
+    floors         its numbers at the floors of the ranking, in their order; ``below_floor``: it fails one of them
+    unit_places    its places by the values of each unit alone, NaN: none
+    places         those that occur in samples; of more than ``PAIRS_UP_TO`` teams they are left out
+    """
+
+    position: float
+    combined: float
+    equal: tuple[str, ...]
+    rank_interval: Mapping[str, float] | None
+    probability_of_first: float | None
+    first_alone: float | None
+    first_shared: float | None
+    floors: Float64 = ABSENT
+    below_floor: bool = ABSENT
+    unit_places: Float64 = ABSENT
+    places: tuple[PlaceShare, ...] = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class PairDifference:
+    """What the first of two teams is ahead of the second in a column, as in ``Differences``."""
+
+    first: str
+    second: str
+    units: int
+    mean: float
+    low: float
+    high: float
+    effect: float
+    ahead: float
+    needed: float
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class TeamTest:
+    """A team in the test of a column, with the teams that it is better and worse than, or of many teams their number.
+
+    p_values  beside each of the teams, in the order of the test
+    """
+
+    name: str
+    mean_rank: float
+    better_than: list[str] | int
+    worse_than: list[str] | int
+    p_values: list[PValue] = ABSENT
+
+
+class FriedmanTest(NamedTuple):
+    """The test whether any two teams differ."""
+
+    statistic: float | None
+    p_value: PValue | None
+    distribution: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Significance:
+    """The test of a column, as in ``PairwiseTest``. If none was made, ``undefined`` says why, and the rest is absent.
+
+    pairs_across_columns  pairs of teams that differ significantly when all columns are corrected for together
+    cliques               teams without a significant difference; of more than ``PAIRS_UP_TO`` teams they are left out
+    """
+
+    test: str
+    units: int
+    left_out: int
+    undefined: str | None
+    pairs_across_columns: int
+    friedman: FriedmanTest = ABSENT
+    pair_distribution: str | None = ABSENT
+    critical_difference: float | None = ABSENT
+    teams: list[TeamTest] = ABSENT
+    cliques: list[list[str]] = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class BoardColumn:
+    """A column of the leaderboard; without a test if the values of units are not known.
+
+    margin, differences  of pairs of teams, at the level divided by the number of columns
+    """
+
+    path: str
+    direction: str
+    weight: float
+    significance: Significance | None
+    margin: float = ABSENT
+    differences: list[PairDifference] = ABSENT
+
+
+class UnitCount(NamedTuple):
+    """How many units were drawn and compared, and what they are called."""
+
+    number: int
+    kind: str
+
+
+class MethodPlaces(NamedTuple):
+    """The places of the teams under a method of ranking, and Kendall's tau-b to those under all."""
+
+    method: RankingMethod
+    places: Float64
+    kendall_tau: Float64
+
+
+@dataclass(frozen=True, slots=True)
+class BoardStability:
+    """What the bootstrap says of the ranking as a whole; if nothing was drawn, the reason is ``undefined``.
+
+    most_changes_without  the unit without which most pairs of teams stand otherwise
+    columns               those whose values in samples are not known, if that is the reason
+    """
+
+    samples: int
+    seed: int
+    undefined: str | None
+    kendall_tau: Mapping[str, float] = ABSENT
+    same_order: float = ABSENT
+    first_changes_without: list[str] = ABSENT
+    most_changes_without: str | None = ABSENT
+    columns: list[str] = ABSENT
+
+
+class LackingTeam(NamedTuple):
+    """A team that lacks values: how many, in the column in which it lacks most."""
+
+    name: str
+    lacking: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoardGaps:
+    """Values that ranked teams lack, and others have.
+
+    rule      what became of them: "worst" and "complete_cases" as in ``ranking.missing``, or "no-value"
+    left_out  how many of ``values`` are left out for all teams
+    """
+
+    rule: str
+    values: int
+    kind: str
+    left_out: int
+    teams: list[LackingTeam]
+
+
+class Move(NamedTuple):
+    """A team that stands elsewhere than on an older board; None: it has no place there."""
+
+    name: str
+    before: float | None
+    now: float | None
+
+
+class OlderBoard(NamedTuple):
+    """The challenge of an older board, and the teams that stand elsewhere now."""
+
+    challenge: Mapping[str, Any] | None
+    teams: list[Move]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Board:
+    """A leaderboard: the keys of leaderboard.json, but for the verdict.
+
+    challenge   its identity as in metrics.json; None if scores came from a table
+    ranking     the table [ranking] as it was applied, and in words
+    teams       from the first rank to the last, equal places by name
+    unit_names  as far as the challenge tells them; empty if the teams have no ``by_unit``
+    alike       entries that share their errors: for organisers, never in leaderboard.json
+    tricks      what those do that were played on these teams, in words (``stored_tricks``); "" if it is not known
+    """
+
+    challenge: Mapping[str, str] | None
+    software: Mapping[str, Any]
+    ranking: Mapping[str, Any]
+    units: UnitCount
+    unit_names: tuple[str, ...]
+    columns: tuple[BoardColumn, ...]
+    teams: tuple[TeamRow, ...]
+    not_ranked: tuple[UnrankedRow, ...]
+    shown: tuple[ShownRow, ...]
+    methods: tuple[MethodPlaces, ...]
+    stability: BoardStability
+    findings: tuple[str, ...]
+    gaps: BoardGaps = ABSENT
+    common_nuclei: CommonNuclei | None = None
+    before: OlderBoard = ABSENT
+    alike: Alike = field(default_factory=Alike)
+    tricks: str = ""
+
+
+# --- from tables to records -------------------------------------------------------------------------------------------
+
+
+def cells_of(paths: Sequence[str], **known: Iterable[Any]) -> tuple[ColumnCell, ...]:
+    """Make the cells of an entry, from what is known of it in each column."""
+    rows = zip(paths, *known.values(), strict=True)
+    return tuple(ColumnCell(path, **dict(zip(known, values, strict=True))) for path, *values in rows)
+
+
+def team_rows(
+    table: ScoreTable, rules: RankingRules, ranking: Ranking, drawn: Stability, *, few: bool
+) -> tuple[TeamRow, ...]:
+    """Order the teams from the first rank to the last, equal places by name."""
+    order = sorted(range(len(table.teams)), key=lambda team: (ranking.position[team], table.teams[team]))
+    equal: dict[int, tuple[str, ...]] = {}
+    for _, alike in groupby(order, key=lambda team: float(ranking.position[team])):
+        members = list(alike)
+        for team in members:
+            equal[team] = tuple(table.teams[other] for other in members if other != team)
+    known = {"value": table.overall, "rank": ranking.rank_by_column}
+    if needs_units(rules.method) and not rules.ex_aequo:
+        known["ranked_by"] = ranking.values
+    more: dict[str, Sequence[Any] | Float64] = {}
+    if table.by_unit is not None and table.by_unit.size <= VALUES_UP_TO:
+        known["by_unit"], more["unit_places"] = table.by_unit, ranked_table.places_in_units(table, rules)
+    if table.floor_values is not None:
+        more |= {"floors": table.floor_values, "below_floor": table.below_floor().tolist()}
+    if few:
+        places = drawn.ranks.tolist()
+        more["places"] = [
+            tuple(PlaceShare(place, share) for place, share in zip(places, shares, strict=True) if share > 0)
+            for shares in drawn.frequency.tolist()
+        ]
+    is_drawn = drawn.reason is None
+    return tuple(
+        TeamRow(
+            name=table.teams[team],
+            columns=cells_of(table.columns, **{key: values[team] for key, values in known.items()}),
+            position=ranking.position[team],
+            combined=ranking.combined[team],
+            equal=equal[team],
+            rank_interval={"low": drawn.low[team], "high": drawn.high[team]} if is_drawn else None,
+            probability_of_first=drawn.first[team] if is_drawn else None,
+            first_alone=drawn.alone[team] if is_drawn else None,
+            first_shared=drawn.shared[team] if is_drawn else None,
+            **{key: values[team] for key, values in more.items()},
+        )
+        for team in order
+    )
+
+
+def board_column(
+    column: RankingColumn,
+    rules: RankingRules,
+    test: PairwiseTest | None,
+    differences: Differences | None,
+    across: int,
+    names: Sequence[str],
+    *,
+    few: bool,
+) -> BoardColumn:
+    """Describe a column, its test, and the differences of the teams ``names``; ``across`` as in ``Significance``."""
+    significance = None
+    if test is not None:
+        significance = Significance(test.test, test.units, test.left_out, test.undefined, across)
+        if test.undefined is None:
+            p_value = None if test.p_value is None else PValue(test.p_value)
+            significance = replace(
+                significance,
+                friedman=FriedmanTest(test.statistic, p_value, test.distribution),
+                pair_distribution=test.pair_distribution,
+                critical_difference=test.critical_difference,
+                teams=[team_test(test, names, index, few=few) for index in range(len(names))],
+                cliques=[[names[index] for index in clique] for clique in test.cliques] if few else ABSENT,
+            )
+    entry = BoardColumn(column.path, column.direction, column.weight, significance)
+    if differences is None:
+        return entry
+    return replace(entry, margin=rules.margin_of(column), differences=pair_differences(names, differences))
+
+
+def pair_differences(names: Sequence[str], differences: Differences) -> list[PairDifference]:
+    """List the differences of all pairs of teams, or of the teams in ``differences.rows`` from all others."""
+    rows = differences.rows.tolist()
+    numbers = (getattr(differences, key) for key in ("mean", "low", "high", "effect", "ahead", "needed"))
+    finite = (np.where(np.isfinite(table), table, np.nan).tolist() for table in numbers)
+    tables: list[Any] = [differences.units.tolist(), *finite, np.array(VERDICTS)[differences.verdict].tolist()]
+    return [
+        PairDifference(names[team], names[other], *(table[row][other] for table in tables))
+        for row, team in enumerate(rows)
+        for other in range(team + 1 if len(rows) == len(names) else 0, len(names))
+        if other != team
+    ]
+
+
+def team_test(test: PairwiseTest, names: Sequence[str], index: int, *, few: bool) -> TeamTest:
+    """Take the row of a team out of the test of a column."""
+    row, mean_rank = test.better[index], float(test.mean_ranks[index])
+    if not few:
+        return TeamTest(names[index], mean_rank, int((row > 0).sum()), int((row < 0).sum()))
+    better, worse = ([names[other] for other in np.flatnonzero(sides).tolist()] for sides in (row > 0, row < 0))
+    return TeamTest(names[index], mean_rank, better, worse, list(map(PValue, test.p_values[index].tolist())))
+
+
+def board_stability(drawn: Stability, rules: RankingRules, table: ScoreTable) -> BoardStability:
+    """Describe what the bootstrap says of the ranking as a whole."""
+    if drawn.reason is not None:
+        columns = ranked_table.not_resampled(table, rules) if drawn.reason == "not-resampled" else ABSENT
+        return BoardStability(0, rules.seed, drawn.reason, columns=columns)
+    left_out, units = drawn.left_out, table.units
+    return BoardStability(
+        drawn.samples,
+        rules.seed,
+        None,
+        kendall_tau={name: getattr(drawn.tau, name) for name in ("mean", "median", "low")},
+        same_order=drawn.tau.same_order,
+        first_changes_without=[units[unit] for unit in np.flatnonzero(left_out.changes_first).tolist()],
+        most_changes_without=None if left_out.most is None else units[left_out.most],
+    )
+
+
+def board_gaps(table: ScoreTable, rules: RankingRules, unit_name: str) -> BoardGaps:
+    """Count the values that ranked teams lack; absent if there are none."""
+    gaps, lacking = table.gaps, find_gaps(table).sum(axis=-1)
+    values, left_out, rule = len(table.units), 0, "no-value"
+    if gaps is not None:
+        lacking, values, left_out = gaps.lacking, gaps.values, int(gaps.left_out.max())
+        rule = "worst" if rules.missing == "worst" else rule
+    if table.by_unit is None or not lacking.any():
+        return ABSENT  # type: ignore[no-any-return]
+    most = lacking.max(axis=1).tolist()
+    return BoardGaps(
+        "complete_cases" if left_out else rule,
+        values,
+        unit_name if values == len(table.units) else "cases",
+        left_out,
+        [LackingTeam(name, gap) for name, gap in zip(table.teams, most, strict=True) if gap],
+    )
+
+
+def board_methods(places_of_methods: Mapping[RankingMethod, Float64]) -> tuple[MethodPlaces, ...]:
+    """Compare the places under each method with those under all."""
+    every = np.stack(list(places_of_methods.values()))
+    return tuple(MethodPlaces(name, places, kendall_tau(places, every)) for name, places in places_of_methods.items())
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def leaderboard_json(board: Board) -> str:
+    """Write leaderboard.json: strict JSON, sorted keys, six decimals; the same bytes for the same board."""
+    return as_json(leaderboard_document(board))
+
+
+def leaderboard_document(board: Board) -> dict[str, Any]:
+    """Return the content of leaderboard.json. Names and paths are values, never keys, so they may hold anything."""
+    document = encoded(replace(board, alike=ABSENT, tricks=ABSENT)) | {"ranking": dict(board.ranking)}
+    return {**document, "verdict": verdict_sentences(document, board.tricks)}
+
+
+def leaderboard_csv(board: Board) -> str:
+    """Write leaderboard.csv: a row for each team, those that are not ranked last, with their reasons."""
+    ends = ("rank_low", "rank_high", "probability_of_first", "not_ranked", "reason")
+    rows: list[list[object]] = []
+    for team in board.teams:
+        scores: list[float | None] = [score for cell in team.columns for score in (cell.value, cell.rank)]
+        low, high = (team.rank_interval[end] if team.rank_interval else None for end in ("low", "high"))
+        rows.append([team.position, team.name, team.combined, *scores, low, high, team.probability_of_first, "", ""])
+    shown = (UnrankedRow(entry.name, entry.columns, "shown", "ranking.unranked names it") for entry in board.shown)
+    for entry in (*shown, *board.not_ranked):
+        scores = [score for cell in entry.columns for score in (cell.value, None)] or [None, None] * len(board.columns)
+        rows.append(["", entry.name, "", *scores, "", "", "", entry.code, entry.reason])
+    of_columns = [name for column in board.columns for name in (column.path, f"{column.path}.rank")]
+    return csv_table(["position", "team", "combined", *of_columns, *ends], encoded(rows), limit=SUMMARY_LIMIT)

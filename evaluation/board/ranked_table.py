@@ -1,0 +1,359 @@
+"""A table of scores, ranked by the rules of a challenge: places, tests, and places in bootstrap samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.challenge.rules import RankingRules
+from evaluation.scoring.workers import Progress
+from nuclei_metrics.model import Bool, Float64, Int64, RankingMethod, ScoreTable
+from nuclei_metrics.ranking import methods, stability
+from nuclei_metrics.ranking.differences import (
+    BETTER,
+    Differences,
+    better_in_samples,
+    paired_differences,
+    wins_in_samples,
+)
+from nuclei_metrics.ranking.significance import PairwiseTest, compare_teams, ex_aequo_positions
+
+DIFFERENCES_UP_TO = 50  # teams, of which all pairs are compared; of more those with the first one
+SAME = 2e-6  # up to here numbers differ that were made from values with six decimals
+
+
+def complete_table(table: ScoreTable, rules: RankingRules) -> ScoreTable:
+    """Apply ``keep_complete_units``, to the values in samples as well."""
+    cut = methods.keep_complete_units(table)
+    if cut.samples is None or cut.gaps is None or cut.by_unit is None:
+        return cut
+    weights = stability.sample_weights(len(table.units), rules.samples, rules.seed)
+    means = np.moveaxis(np.round(stability.sample_means(cut.by_unit, weights), 6), 0, 1)
+    samples, columns = cut.samples.copy(), np.flatnonzero(cut.gaps.left_out)
+    samples[..., columns] = means[..., columns]
+    return replace(cut, samples=samples)
+
+
+def apply_method(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None
+) -> methods.Ranking:
+    """Rank the teams of a table by the method of the rules; places are not shared yet. Floors come first.
+
+    tests  those of ``compare_columns``, if they are there
+    """
+
+    def rank(part: ScoreTable) -> methods.Ranking:
+        matrix = None
+        if rules.method == "test_then_rank":
+            of_part = tests if tests and part is table else compare_columns(part, rules)
+            matrix = np.stack([test.better for test in of_part if test is not None])
+        elif rules.method == "better_teams":
+            level, columns = rules.significance_level, range(len(rules.columns))
+            better = [differences_in(part, rules, column, level=level).verdict == BETTER for column in columns]
+            matrix = np.stack(better).astype(np.int8)
+        return methods.rank_teams(
+            part,
+            method=rules.method,
+            ties=rules.ties,
+            missing=rules.missing_rank,
+            aggregate=rules.aggregate,
+            test_matrix=matrix,
+        )
+
+    return methods.rank_behind(table, rank)
+
+
+def differences_in(
+    table: ScoreTable, rules: RankingRules, column: int, *, level: float, rows: Sequence[int] | None = None
+) -> Differences:
+    """Compute the paired differences of the teams in a column; ``rows`` as in ``paired_differences``."""
+    assert table.by_unit is not None
+    higher, margin = bool(table.higher_is_better[column]), rules.margin_of(rules.columns[column])
+    return paired_differences(table.by_unit[:, column], higher_is_better=higher, level=level, margin=margin, rows=rows)
+
+
+def compare_columns(
+    table: ScoreTable, rules: RankingRules, progress: Progress | None = None
+) -> list[PairwiseTest | None]:
+    """Test the differences between teams in each column; None where the values of units are not known."""
+    if table.by_unit is None:
+        return [None] * len(table.columns)
+    tests: list[PairwiseTest | None] = []
+    for index in range(len(table.columns)):
+        if progress:
+            progress(index, len(table.columns))
+        tests.append(
+            compare_teams(
+                table.by_unit[:, index],
+                higher_is_better=bool(table.higher_is_better[index]),
+                test=rules.test,
+                level=rules.significance_level,
+            )
+        )
+    return tests
+
+
+def differences_of(table: ScoreTable, column: int, rules: RankingRules, first: int) -> Differences | None:
+    """Compute the paired differences of a column of the board; None where the values of units are not known.
+
+    first  of more teams than ``DIFFERENCES_UP_TO`` only this one is compared with the others
+
+    All intervals of all columns hold together with the level.
+    """
+    if table.by_unit is None or not table.teams:
+        return None
+    rows = None if len(table.teams) <= DIFFERENCES_UP_TO else [first]
+    return differences_in(table, rules, column, level=rules.significance_level / len(rules.columns), rows=rows)
+
+
+def common_values(table: ScoreTable) -> ScoreTable:
+    """Return the table with the values that teams have: none stands in the place of a missing one."""
+    return table if table.gaps is None else replace(table, by_unit=table.gaps.by_unit)
+
+
+def share_places(table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None]) -> methods.Ranking:
+    """Rank the teams so that those which cannot be told apart share a place in a column (ex aequo).
+
+    In a column the rank of a team is one more than the number of teams with fewer teams significantly better than them
+    (``ex_aequo_positions``). These places take the part of the ranks: their sum, mean or median is ranked. For the
+    methods that rank by the values of units it is their mean.
+    """
+    places = np.stack([ex_aequo_positions(test) for test in tests if test is not None], axis=1)
+    shared = replace(table, overall=places, higher_is_better=np.zeros(len(table.columns), np.bool_), by_unit=None)
+    method = "mean_of_ranks" if methods.needs_units(rules.method) else rules.method
+    return methods.rank_behind(
+        shared, partial(methods.rank_teams, method=method, ties=rules.ties, missing=rules.missing_rank)
+    )
+
+
+def rank_table(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None] | None = None
+) -> tuple[Float64, Float64]:
+    """Compute the places and combined numbers of all teams, as on the leaderboard; NaN for teams that are not ranked.
+
+    tests  those of ``compare_columns``, if they are there
+    """
+    position, combined = (np.full(len(table.teams), np.nan) for _ in range(2))
+    if not table.teams:
+        return position, combined
+    placed = apply_method(table, rules, tests)
+    is_ranked = ~np.isnan(placed.position)
+    if not is_ranked.any():
+        return position, combined
+    if rules.ex_aequo or not is_ranked.all():
+        ranked_table = methods.select_teams(table, is_ranked)
+        of_kept = tests if tests is not None and is_ranked.all() else compare_columns(ranked_table, rules)
+        placed = share_places(ranked_table, rules, of_kept) if rules.ex_aequo else apply_method(ranked_table, rules)
+    position[is_ranked], combined[is_ranked] = placed.position, placed.combined
+    return position, combined
+
+
+def places_by_methods(
+    table: ScoreTable, rules: RankingRules, tests: Sequence[PairwiseTest | None]
+) -> dict[RankingMethod, Float64]:
+    """Rank the teams by every method that can decide. Leaderboards and audits share this list.
+
+    Left out are methods by values of units where these are not known, "absolute" for several columns, and methods by
+    tests where values stand in the place of missing ones, and where all teams share a place, as they do in too few
+    units. All other rules stay.
+    """
+    by_method: dict[RankingMethod, Float64] = {}
+    replaced = methods.has_replaced(table)
+    for method in get_args(RankingMethod):
+        if (methods.needs_units(method) and table.by_unit is None) or (method == "absolute" and len(table.columns) > 1):
+            continue
+        if method in methods.BY_MATRIX and replaced:
+            continue
+        places, _ = rank_table(table, rules.model_copy(update={"method": method}), tests)
+        if method == rules.method or method not in methods.BY_MATRIX or np.nanmin(places) < np.nanmax(places):
+            by_method[method] = places
+    return by_method
+
+
+def places_in_units(table: ScoreTable, rules: RankingRules) -> Float64:
+    """Rank the teams by the values of each unit alone, float64 (T, G).
+
+    In a unit there is one value in a column, so that methods that go by many units are the mean of ranks there.
+    """
+    assert table.by_unit is not None
+
+    method = "mean_of_ranks" if rules.method == "better_teams" else rules.method
+    rank = position_ranker(table, rules, table.higher_is_better, method)
+    return positions_behind(np.moveaxis(table.by_unit, -1, 0), rank, table.below_floor()).T
+
+
+def position_ranker(
+    table: ScoreTable, rules: RankingRules, higher_is_better: Bool, method: RankingMethod
+) -> Callable[[Float64], Float64]:
+    """Bind ``positions_of`` to the weights of a table and to the rules."""
+    return partial(
+        methods.positions_of,
+        higher_is_better=higher_is_better,
+        weights=table.weights,
+        method=method,
+        ties=rules.ties,
+        missing=rules.missing_rank,
+    )
+
+
+def positions_behind(values: Float64, rank: Callable[[Float64], Float64], below: Bool) -> Float64:
+    """Turn values (..., T, K) into positions (..., T), those of teams below a floor behind all others."""
+    if below.all() or not below.any():
+        return rank(values)
+    first, last = rank(values[..., ~below, :]), rank(values[..., below, :])
+    positions = np.empty(values.shape[:-1])
+    positions[..., ~below] = first
+    positions[..., below] = last + np.count_nonzero(~np.isnan(first), axis=-1)[..., None]
+    return positions
+
+
+def draw_samples(table: ScoreTable, rules: RankingRules, plain: methods.Ranking) -> stability.Stability:
+    """Draw bootstrap samples of the units of a table, and rank each, before places are shared."""
+    reason = "no-units" if table.by_unit is None else "one-unit" if len(table.units) < 2 else ""
+    if reason or not_resampled(table, rules):
+        return stability.undrawn(plain.position, reason or "not-resampled")
+    rank = sample_ranker(table, rules)
+    return stability.bootstrap_ranks(
+        rank, plain.position, units=len(table.units), samples=rules.samples, seed=rules.seed
+    )
+
+
+def not_resampled(table: ScoreTable, rules: RankingRules) -> list[str]:
+    """List the columns and floors that the ranking looks at and whose values in samples are not known.
+
+    They are known where those in the sample of all units, each once, are the published ones.
+    """
+    values, floors = sampled_values(table)(np.ones((1, len(table.units)), np.int64))
+    pairs = [] if methods.needs_units(rules.method) else [(table.columns, values[0], table.overall)]
+    if table.floor_values is not None:
+        pairs.append((table.floors, floors[0], table.floor_values))
+    return [
+        path
+        for paths, recomputed, published in pairs
+        for path, one, other in zip(paths, recomputed.T, published.T, strict=True)
+        if not np.allclose(one, other, rtol=SAME, atol=SAME, equal_nan=True)
+    ]
+
+
+def sampled_values(table: ScoreTable) -> Callable[[Int64], tuple[Float64, Float64]]:
+    """Make the function that computes the numbers of the teams in samples of units, int64 (S, G).
+
+    It returns those in the columns, float64 (S, T, K), with six decimals as the published ones, and those at the
+    floors, (S, T, F).
+    """
+    assert table.by_unit is not None
+    by_unit, number = table.by_unit, len(table.columns)
+    if table.samples is None:
+        places = [table.columns.index(path) if path in table.columns else -1 for path in table.floors]
+
+        def of_means(weights: Int64) -> tuple[Float64, Float64]:
+            values = np.round(stability.sample_means(by_unit, weights), 6)
+            unknown = np.full((*values.shape[:2], 1), np.nan)
+            return values, np.concatenate([values, unknown], axis=2)[..., places]
+
+        return of_means
+    samples = np.moveaxis(table.samples, 0, 1)
+    units = len(table.units)
+    drawn = stability.sample_weights(units, table.samples.shape[1] - units - 1, table.seed)
+    row_of = {weights.tobytes(): row for row, weights in enumerate(drawn)}
+
+    def of_samples(weights: Int64) -> tuple[Float64, Float64]:
+        chosen = samples[[row_of[draw.tobytes()] for draw in weights.astype(np.int16)]]
+        return chosen[..., :number], chosen[..., number:]
+
+    return of_samples
+
+
+def sample_ranker(table: ScoreTable, rules: RankingRules) -> stability.RankSamples:
+    """Make the function that ranks samples of the units of a table by the method of the rules.
+
+    Which teams are below a floor is found in each sample; samples in which these are the same are ranked together.
+    """
+    values = sampled_values(table)
+    if not table.floors:
+        return rank_in_samples(table, rules, values)
+    rankers: dict[bytes, stability.RankSamples] = {}
+
+    def rank_samples(weights: Int64) -> Float64:
+        below = ~(values(weights)[1] >= np.array(table.at_least)).all(axis=2)
+        positions = np.empty(below.shape)
+        patterns, pattern_of = np.unique(below, axis=0, return_inverse=True)
+        for index, pattern in enumerate(patterns):
+            key, drawn = pattern.tobytes(), np.flatnonzero(pattern_of.ravel() == index)
+            if key not in rankers:
+                known = np.where(pattern, 0.0, 1.0)[:, None]
+                of_pattern = replace(table, floors=("",), at_least=(0.5,), floor_values=known)
+                rankers[key] = rank_in_samples(of_pattern, rules, values)
+            positions[drawn] = rankers[key](weights[drawn])
+        return positions
+
+    return rank_samples
+
+
+def rank_in_samples(
+    table: ScoreTable, rules: RankingRules, values: Callable[[Int64], tuple[Float64, Float64]]
+) -> stability.RankSamples:
+    """Make the ranker of samples in which the same teams are below a floor."""
+    assert table.by_unit is not None
+    if rules.method == "ranked_pairs":
+        return lambda weights: np.array([rank_drawn(table, rules, times) for times in weights])
+    below = table.below_floor()
+    if rules.method in methods.BY_MATRIX:
+        return test_ranker(table, rules, below)
+    if not methods.needs_units(rules.method):
+        rank = position_ranker(table, rules, table.higher_is_better, rules.method)
+        return lambda weights: positions_behind(values(weights)[0], rank, below)
+    values_of = partial(methods.unit_values, method=rules.method, ties=rules.ties, missing=rules.missing_rank)
+    unit_ranks = values_of(table)
+    if rules.method == "rank_then_aggregate" and below.any() and not below.all():  # ranks in units are among themselves
+        by_unit = np.empty_like(unit_ranks.by_unit)
+        for part in (below, ~below):
+            by_unit[part] = values_of(methods.select_teams(table, part)).by_unit
+        unit_ranks = replace(unit_ranks, by_unit=by_unit)
+    rank = position_ranker(table, rules, unit_ranks.higher_is_better, rules.method)
+    return stability.rank_by_values(
+        unit_ranks.by_unit, lambda values: positions_behind(values, rank, below), aggregate=rules.aggregate
+    )
+
+
+def rank_drawn(table: ScoreTable, rules: RankingRules, times: Int64) -> Float64:
+    """Rank a sample whose units are written out, each as often as it was drawn."""
+    assert table.by_unit is not None
+    drawn = table.by_unit[:, :, np.repeat(np.arange(table.by_unit.shape[2]), times)]
+    return apply_method(replace(table, by_unit=drawn, units=("",) * drawn.shape[-1]), rules).position
+
+
+def test_ranker(table: ScoreTable, rules: RankingRules, below: Bool) -> stability.RankSamples:
+    """Make the ranker for ``BY_MATRIX``, which tests all pairs again in each sample, teams below a floor apart."""
+    by_tests = rules.method == "test_then_rank"
+
+    def in_samples(values: Float64, index: int) -> Callable[[Int64], npt.NDArray[Any]]:
+        higher, level = bool(table.higher_is_better[index]), rules.significance_level
+        if by_tests:
+            columns = len(table.columns)
+            return wins_in_samples(values, higher_is_better=higher, test=rules.test, level=level, columns=columns)
+        margin = rules.margin_of(rules.columns[index])
+        return better_in_samples(values, higher_is_better=higher, level=level, margin=margin)
+
+    parts = [part for part in (below, ~below) if part.any()]
+    of_parts = [
+        [in_samples(of_part.by_unit[:, index], index) for index in range(len(table.columns))]
+        for part in parts
+        if (of_part := methods.select_teams(table, part)).by_unit is not None
+    ]
+
+    rank = position_ranker(table, rules, np.full(len(table.columns), by_tests), rules.method)
+
+    def rank_samples(weights: Int64) -> Float64:
+        won = np.empty((len(weights), *table.overall.shape))
+        for part, of_columns in zip(parts, of_parts, strict=True):
+            won[:, part] = np.stack([of_column(weights) for of_column in of_columns], axis=2)
+        won[:, ~methods.has_value(table)] = np.nan
+        return positions_behind(won, rank, below)
+
+    return rank_samples

@@ -1,0 +1,304 @@
+"""The table [ranking] of a challenge: changed on the command line, in words, against gaming, and on the platform."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+from pydantic import ValidationError
+
+from evaluation.board.team_scores import as_columns, plan_columns
+from evaluation.board.verdict import short_titles
+from evaluation.challenge import Challenge
+from evaluation.challenge.definition import tuples_for_lists
+from evaluation.challenge.documents import parse_toml
+from evaluation.challenge.formats import faults_of
+from evaluation.challenge.rules import RankingColumn, RankingRules
+from evaluation.files.results.documents import encoded
+from evaluation.findings import Finding, counted, fault, listed, quote
+from evaluation.findings.errors import ChallengeBroken, WrongUsage
+from evaluation.scoring.score import better_by_name, check_columns, wrong_directions
+from nuclei_metrics.ranking.methods import needs_units
+
+COLUMN = re.compile(r"(.+):(ascending|descending)(?::(\d*\.?\d+(?:[eE][+-]?\d+)?))?")  # a metric may hold colons
+
+
+def ranking_of(challenge: Challenge) -> RankingRules:
+    """Return the table [ranking], with a column at least. Raises ChallengeBroken ("no-ranking") if there is none."""
+    if challenge.ranking is not None and challenge.ranking.columns:
+        return challenge.ranking
+    wording = "" if challenge.ranking is None else "no-columns"
+    raise ChallengeBroken(fault("no-ranking", "challenge.toml: ranking", wording=wording))
+
+
+def load_ranked(folder: Path) -> tuple[Challenge, RankingRules]:
+    """Load a challenge that ranks, and return its table [ranking] as well. Raises ChallengeBroken."""
+    challenge = Challenge.load(folder)
+    check_columns(challenge)
+    return challenge, ranking_of(challenge)
+
+
+def changed_rules(rules: RankingRules, settings: Mapping[str, Any]) -> RankingRules:
+    """Change the values of some keys of the table [ranking]. Raises WrongUsage."""
+    try:
+        return RankingRules.model_validate({**dict(rules), **settings})
+    except ValidationError as error:
+        problems = error.errors()
+    faults, known = [], sorted(set(RankingRules.model_fields) - {"columns"})
+    for problem in problems:
+        key = str(problem["loc"][0]) if problem["loc"] else "method"
+        where = f"--set {key}"
+        if problem["type"] == "extra_forbidden":
+            faults.append(fault("unknown-key", where, wording="rule", name=key, known=known))
+        else:
+            named = faults_of(problem, ())
+            faults += [fault("invalid-rule", where, got=each.got, expected=each.expected) for each in named]
+    raise WrongUsage(*faults)
+
+
+def parse_columns(texts: Sequence[str]) -> tuple[RankingColumn, ...]:
+    """Read columns as they stand on the command line. Raises WrongUsage.
+
+    >>> parse_columns(["pq:descending", "hd:ascending:2"])[1].weight
+    2.0
+    """
+    columns = []
+    for text in texts:
+        match = COLUMN.fullmatch(text)
+        weight = float(match[3] or 1) if match else 0.0
+        if match is None or not 0 < weight <= 1000:
+            expected = "METRIC:ascending or METRIC:descending, and :WEIGHT above 0 if columns shall not count the same"
+            raise WrongUsage(fault("invalid-rule", "--column", got=quote(text, 120), expected=expected))
+        columns.append(RankingColumn.model_construct(path=match[1], direction=match[2], weight=weight))
+    times = Counter(column.path for column in columns)
+    if twice := sorted(path for path, number in times.items() if number > 1):
+        got = f"{listed(twice)} twice"
+        raise WrongUsage(fault("contradictory-rules", "--column", got=got, expected="every metric once"))
+    if faults := wrong_directions("--column", columns, better_by_name(times)):
+        raise WrongUsage(*faults)
+    return tuple(columns)
+
+
+def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
+    """Read values for keys of [ranking], written as in TOML or as plain words. Raises WrongUsage.
+
+    >>> parse_settings(["method=absolute", "samples=500", "ex_aequo=true"])
+    {'method': 'absolute', 'samples': 500, 'ex_aequo': True}
+    """
+    settings_by_key: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key or key == "columns":
+            expected = "KEY=VALUE, with a key of [ranking] but 'columns'"
+            raise WrongUsage(fault("invalid-rule", "--set", got=quote(text), expected=expected))
+        try:
+            settings_by_key[key] = tuples_for_lists(parse_toml(f"value = {value}")["value"])
+        except ValueError:
+            settings_by_key[key] = value
+    return settings_by_key
+
+
+def method_in_words(rules: RankingRules, units: int, unit_name: str) -> str:
+    """Say in a few sentences what decides; every rule of [ranking] that has an effect is in them."""
+    columns = "the one column" if len(rules.columns) == 1 else f"each of {len(rules.columns)} columns"
+    each = unit_name.removesuffix("s")
+    weighted = any(column.weight != 1 for column in rules.columns)
+    by_weight = "weighted " if weighted else ""
+    weighting = " with the weight of its column" if weighted else ""
+    first = {
+        "sum_of_ranks": f"Teams are ranked in {columns}; the {by_weight}sum of their ranks decides.",
+        "mean_of_ranks": f"Teams are ranked in {columns}; the {by_weight}mean of their ranks decides.",
+        "median_of_ranks": f"Teams are ranked in {columns}; the {by_weight}median of their ranks decides.",
+        "absolute": "The value of the column decides.",
+        "aggregate_then_rank": f"In {columns} teams are ranked by the {rules.aggregate} of their values over all "
+        f"{unit_name}; the {by_weight}mean of these ranks decides.",
+        "rank_then_aggregate": f"In {columns} teams are ranked in each {each}, and then by the {rules.aggregate} of "
+        f"these ranks; the {by_weight}mean of the ranks decides.",
+        "test_then_rank": f"In {columns} teams are ranked by how many others they are significantly better than; the "
+        f"{by_weight}mean of these ranks decides.",
+        "better_teams": f"In {columns} the rank of a team is one more than the number of teams that are better there: "
+        "ahead by the interval of the paired difference, and not only inside the margin"
+        + (f". The {by_weight}mean of these ranks decides." if len(rules.columns) > 1 else "."),
+        "ranked_pairs": f"Teams meet in pairs: each {each} in {columns} is a ballot{weighting}, and the pairs are "
+        "locked from the clearest to the closest, unless they contradict what is locked. How many teams stand "
+        "before a team decides.",
+    }[rules.method]
+    ties = {"min": '"1, 2, 2, 4"', "average": '"1, 2.5, 2.5, 4"', "dense": '"1, 2, 2, 3"'}[rules.ties]
+    missing = {
+        "worst": "A team without a value in a column is last there.",
+        "unranked": "A team without a value in a column is not ranked.",
+        "complete_cases": f"A team without a value in a column is not ranked; in a column only {unit_name} "
+        "count in which every other team has a value.",
+    }[rules.missing]
+    test = {"friedman_nemenyi": "Friedman and Nemenyi", "wilcoxon_holm": "Wilcoxon and Holm"}[rules.test]
+    over = {0: "not made: only means are known", 1: f"not made: one {unit_name.removesuffix('s')} only"}.get(
+        units, f"over {units} {unit_name}, level {rules.significance_level:g}"
+    )
+    floors = " and ".join(f"{floor.path} of at least {floor.at_least:g}" for floor in rules.require)
+    floor = f"Teams without {floors} are ranked among themselves, behind the others." if floors else ""
+    tested = f"Tests: {test}, {over}."
+    named = ", ".join(quote(name, 40) for name in rules.unranked)
+    shown = f"Shown and not ranked: {named}." if named else ""
+    shared = "Teams without a significant difference share a rank in a column." if rules.ex_aequo else ""
+    return " ".join(filter(None, [floor, first, f"Equal values: {ties}.", missing, tested, shared, shown]))
+
+
+def rule_by_units(rules: RankingRules) -> str:
+    return f"the method {quote(rules.method)}" if needs_units(rules.method) else "ex_aequo = true"
+
+
+# --- whether a ranking can be won by silence or by copies ------------------------------------------------------------
+
+TRICKS_BYTES = 100_000_000
+
+
+def gameable_ranking(challenge: Challenge) -> list[Finding]:
+    """Warn ("gameable-ranking") about the columns and floors of a challenge whose rules were checked."""
+    rules = challenge.ranking
+    if rules is None or not rules.columns:
+        return []
+    ranked = plan_columns(challenge, rules.columns)
+    required = plan_columns(challenge, as_columns(floor.path for floor in rules.require))
+    blind = [column.path for column in ranked if column.metric.missed == "none"]
+    copied = [column.path for column in ranked if column.metric.missed != "none" and column.metric.spurious == "none"]
+    passed = [column.path for column in required if column.metric.spurious == "none"]
+    if any(column.metric.spurious == column.metric.missed == "worse" for column in required):
+        copied, passed = [], []  # a floor that sees both
+    return [
+        fault("gameable-ranking", f"challenge.toml: ranking.{key}", wording=wording, paths=paths)
+        for wording, key, paths in (
+            ("", "columns", blind),
+            ("copies-pay", "columns", copied),
+            ("floor-for-copies", "require", passed),
+        )
+        if paths
+    ]
+
+
+def against_tricks(document: Mapping[str, Any]) -> str:
+    """Say from tricks.json whether any attempt to game a ranking works, without names of teams; "": none was played."""
+    tricks = {trick["name"]: trick["words"] for trick in document["tricks"]}
+    paying = Counter(play["trick"] for play in document["plays"] if play["pays"])
+    if not document["plays"]:
+        return ""
+    if not paying:
+        return f"none of {counted(len(tricks), 'attempt')} to game the ranking worked"
+    often = min(paying, key=lambda name: (-paying[name], name))
+    work = "works" if len(paying) == 1 else "work"
+    return f"{len(paying)} of {counted(len(tricks), 'attempt')} to game the ranking {work}, most often: {tricks[often]}"
+
+
+def stored_tricks(file: Path, identity: Mapping[str, str], teams: Collection[str]) -> str:
+    """Say what a tricks.json tells of a ranking, if it is of this challenge, these rules and these teams; else ""."""
+    try:
+        with file.open("rb") as stream:
+            document = orjson.loads(stream.read(TRICKS_BYTES))
+        played = {play["team"] for play in document["plays"]}
+        return against_tricks(document) if document["challenge"] == identity and played == set(teams) else ""
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return ""
+
+
+# --- the settings of a phase of the platform -------------------------------------------------------------------------
+
+ORDERS = {"ascending": "asc", "descending": "desc"}
+SCORING = {"absolute": "abs", "median_of_ranks": "med"}
+SCORING_WORDS = {
+    "abs": "Use the absolute value of the score column",
+    "avg": "Use the mean of the relative ranks of the score and extra result columns",
+    "med": "Use the median of the relative ranks of the score and extra result columns",
+}
+TITLE_CHARACTERS = 64  # of a title on the platform
+SUBMISSIONS, DAYS = 1, 7  # of a participant in a period, to begin with: each is a question to the reference
+
+
+class ExtraColumn(NamedTuple):
+    """An extra results column of a phase."""
+
+    title: str
+    path: str
+    order: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseSettings:
+    """The settings of a phase, by the names that the platform has for them."""
+
+    score_title: str
+    score_jsonpath: str
+    score_error_jsonpath: str = ""
+    score_default_sort: str
+    score_decimal_places: int = 4
+    scoring_method_choice: str
+    submissions_limit_per_user_per_period: int = SUBMISSIONS
+    submission_limit_period: int = DAYS
+    extra_results_columns: list[ExtraColumn]
+
+
+def phase_settings(challenge: Challenge) -> dict[str, Any]:
+    """Say what to enter in the settings of a phase, by the names that the platform has for them, and why.
+
+    ``settings`` hold the score (the first column of [ranking]), its order, the other columns and how ranks are
+    combined; ``explanation`` is a list of sentences, also about what the platform cannot do. Raises ChallengeBroken
+    ("no-ranking").
+    """
+    rules = ranking_of(challenge)
+    titles = phase_titles([column.path for column in rules.columns])
+    score, *extra = zip(rules.columns, titles, strict=True)
+    settings = PhaseSettings(
+        score_title=score[1],
+        score_jsonpath=score[0].path,
+        score_default_sort=ORDERS[score[0].direction],
+        scoring_method_choice=SCORING.get(rules.method, "avg"),
+        extra_results_columns=[ExtraColumn(title, column.path, ORDERS[column.direction]) for column, title in extra],
+    )
+    ranked_only = challenge.publish.metrics == "ranked"
+    explanation = explain_settings(rules, settings.scoring_method_choice, ranked_only=ranked_only)
+    return {"settings": encoded(settings), "explanation": explanation}
+
+
+def explain_settings(rules: RankingRules, scoring: str, *, ranked_only: bool) -> list[str]:
+    """Say what the settings mean, and where the platform's order may differ from that of [ranking]."""
+    lines = [
+        "The score is the first column of [ranking], the others are extra results columns; each path is that of a "
+        "number in metrics.json, and 'desc' means that higher is better.",
+        f"Scoring method '{scoring}': {SCORING_WORDS[scoring]}.",
+        "A submission in which one of these is no number is not ranked by the platform at all.",
+        'To show a number that does not rank, add a column with "exclude_from_ranking": true'
+        + (' and write metrics = "all" under [publish]: now metrics.json holds what ranks.' if ranked_only else "."),
+        f"Limit of attempts: {SUBMISSIONS} submission for each participant in {DAYS} days. Every score reveals "
+        "something about the reference: choose the fewest that your participants can work with.",
+    ]
+    if rules.require:
+        lines.append(
+            "The platform knows no minimum: a submission below it is ranked as any other. Publish the table "
+            "of 'evaluation leaderboard' as well, and say so on the page of the challenge."
+        )
+    differs = {
+        f"method = '{rules.method}': the platform ranks by the means alone. Publish the table of 'evaluation "
+        "leaderboard' instead, and say so on the page of the challenge.": needs_units(rules.method),
+        "weights: on the platform all columns count the same.": len({column.weight for column in rules.columns}) > 1,
+        f"ties = '{rules.ties}': on the platform equal values share the better rank, \"1, 2, 2, 4\".": rules.ties
+        != "min",
+        "missing = 'worst': the platform leaves a submission without a value unranked.": rules.missing == "worst",
+        "ex_aequo: the platform tests nothing; teams share a rank only if their numbers are equal.": rules.ex_aequo,
+    }
+    return lines + [f"Not on the platform: {words}" for words, is_so in differs.items() if is_so]
+
+
+def phase_titles(paths: Sequence[str]) -> list[str]:
+    """Give each column its title on the pages, with the aggregation where two are alike.
+
+    >>> phase_titles(["detection.f1.group_mean", "panoptic.per_class.Epithelial.pq.pooled"])
+    ['Detection F1', 'PQ, Epithelial']
+    """
+    titles = [title[:1].upper() + title[1:] for title in short_titles(paths)]
+    return [
+        title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 4].rstrip()} {index}"
+        for index, title in enumerate(titles, start=1)
+    ]

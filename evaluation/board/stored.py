@@ -1,0 +1,210 @@
+"""The files of results that are stored: how they are read, and the key that says what a result depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from evaluation.challenge import LimitRules
+from evaluation.files.decoding.csv import Table, read_table
+from evaluation.files.decoding.json import check_keys, read_json, read_whole_text, resting_collector
+from evaluation.files.results.documents import DetailsFile, LeaderboardFile, MetricsFile
+from evaluation.findings import quote
+from evaluation.findings.errors import refused
+from nuclei_metrics.model import Bool
+
+KEY_FILE, RESULTS = "key.json", "results"
+RESULT_FILES = ("metrics.json", "details.json", "objects.csv")
+HASH_BYTES = 1 << 20
+KEY_FILE_BYTES = 1 << 20
+METRICS_BYTES = 10_000_000
+DETAILS_BYTES = 500_000_000
+OBJECTS_BYTES = 500_000_000
+OBJECTS_ROWS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unranked:
+    """A team without a place: the code of the first thing that is wrong, and all of it in one line.
+
+    values  in the columns of the ranking, if the team was scored; None: undefined
+    """
+
+    name: str
+    code: str
+    reason: str
+    values: tuple[float | None, ...] = ()
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_metrics(path: Path, *, where: str) -> dict[str, Any]:
+    """Read a metrics.json, also as the platform wraps it. Raises InputFault: not-metrics, …"""
+    try:
+        with path.open("rb") as stream:
+            document = unwrapped(read_json(stream, where=where, limits=LimitRules(bytes_per_file=METRICS_BYTES)))
+        MetricsFile.model_validate(document)
+    except (OSError, ValidationError, RecursionError) as error:
+        raise refused("not-metrics", where, got=why_refused(error)) from None
+    metrics: dict[str, Any] = document
+    return metrics
+
+
+def unwrapped(document: Any) -> Any:
+    """Take the result out of the platform's list ``[{"interface": …, "value": …}]``; others stay as they are.
+
+    >>> unwrapped([{"interface": {"slug": "metrics-json-file"}, "value": {"challenge": {}}}])
+    {'challenge': {}}
+    """
+    items = document if isinstance(document, list) else []
+    values = [item.get("value") for item in items if isinstance(item, dict) and {"interface", "socket"} & item.keys()]
+    return next((value for value in values if isinstance(value, dict) and "challenge" in value), document)
+
+
+def why_refused(error: OSError | ValueError | RecursionError) -> str:
+    """Say why a document cannot be read, or the first thing that is wrong with its form, and where."""
+    if isinstance(error, OSError):
+        return (error.strerror or "not readable").lower()
+    if not isinstance(error, ValidationError):
+        return "tables nested too deeply" if isinstance(error, RecursionError) else "not JSON"
+    problem = error.errors(include_input=False, include_url=False)[0]
+    path = ".".join(str(part) for part in problem["loc"] if part != "function-after")
+    return f"{quote(path, 100)} is wrong: {problem['msg'][:100].lower()}" if path else "no object of scores"
+
+
+def read_details(path: Path, *, where: str) -> dict[str, Any]:
+    """Read a details.json, as ``read_document`` does."""
+    return read_document(path, DetailsFile, where=where)
+
+
+def read_board(path: Path) -> dict[str, Any]:
+    """Read a leaderboard.json, or that of a folder, as ``read_document`` does."""
+    path = path / "leaderboard.json" if path.is_dir() else path
+    return read_document(path, LeaderboardFile, where=quote(path.name))
+
+
+def read_document(path: Path, form: type[BaseModel], *, where: str) -> dict[str, Any]:
+    """Read JSON that this program wrote, which may be large, and check its form.
+
+    Raises InputFault: not-metrics, too-large, too-deep.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = read_whole_text(stream, where, LimitRules(bytes_per_file=DETAILS_BYTES))
+        with resting_collector():
+            document: dict[str, Any] = orjson.loads(data)
+        check_keys(data, where)
+        form.model_validate(document)
+    except (OSError, ValidationError, RecursionError, orjson.JSONDecodeError) as error:
+        raise refused("not-metrics", where, wording="not-our-form", got=why_refused(error), name=path.name) from None
+    return document
+
+
+def read_objects(path: Path) -> Table:
+    """Read the table of an objects.csv. Raises InputFault, OSError."""
+    with path.open("rb") as stream:
+        return read_table(stream, where="'objects.csv'", bytes_limit=OBJECTS_BYTES, rows_limit=OBJECTS_ROWS)
+
+
+def rows_with(table: Table, column: str, text: str) -> Bool:
+    """Find the rows with a text in a column."""
+    texts, text_of_row = table.categories(table.need(column))
+    return np.asarray(text_of_row == (texts.index(text) if text in texts else -1))
+
+
+def all_metrics(metrics: Mapping[str, Any], details: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return all scores of a result: those of its details.json if its metrics.json was published with less."""
+    unpublished = details.get("metrics") if details else None
+    return unpublished if isinstance(unpublished, Mapping) else metrics
+
+
+def score_or_nan(metrics: Mapping[str, Any], path: str) -> float:
+    """Return the number at a path of metrics.json; NaN if it is null or not there."""
+    node = value_at(metrics, path.split("."))
+    return math.nan if node is None or isinstance(node, Mapping) else float(node)
+
+
+def value_at(tree: Mapping[str, Any], path: Sequence[str]) -> Any:
+    node: Any = tree
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+# --- what a result depends on ----------------------------------------------------------------------------------------
+
+
+def add_text(digest: Any, *texts: str) -> None:
+    """Hash texts, each with its length, so that no two lists of texts are the same bytes."""
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+
+
+def add_file(digest: Any, name: str, stream: BinaryIO) -> None:
+    """Hash the name of a file, and the hash of its content."""
+    add_text(digest, name, hashed(stream))
+
+
+def hashed(stream: BinaryIO) -> str:
+    """Return the SHA-256 of what is left in a stream, which is read a piece at a time."""
+    digest = hashlib.sha256()
+    while piece := stream.read(HASH_BYTES):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashed(stream)
+
+
+def read_key(folder: Path) -> dict[str, Any]:
+    """Read the key file of a result folder; it is empty if there is none, or none that can be read."""
+    try:
+        with (folder / KEY_FILE).open("rb") as stream:
+            content = orjson.loads(stream.read(KEY_FILE_BYTES))
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def holds_result(folder: Path, key: str, names: tuple[str, ...] = RESULT_FILES) -> bool:
+    """Say whether a folder holds what was kept under this key, whole and unchanged: a result, or why there is none."""
+    content = read_key(folder)
+    files = content.get("files")
+    if not key or content.get("key") != key:
+        return False
+    if not isinstance(files, dict):
+        return rejection_in(content, "") is not None
+    with suppress(OSError):
+        return all(files.get(name) == file_hash(folder / name) for name in names)
+    return False
+
+
+def rejection_in(content: dict[str, Any], name: str) -> Unranked | None:
+    """Return the team that a key file records as rejected, or None."""
+    code, reason = content.get("code"), content.get("reason")
+    return Unranked(name, code, reason) if isinstance(code, str) and isinstance(reason, str) else None
+
+
+def forget(folder: Path) -> None:
+    """Remove a result that is not valid any more, its key first, and what a killed call left half written.
+
+    Other files in the folder stay.
+    """
+    for name in (KEY_FILE, *RESULT_FILES):
+        (folder / name).unlink(missing_ok=True)
+        for unfinished in folder.glob(f".{name}.????????"):
+            unfinished.unlink()

@@ -1,0 +1,388 @@
+"""Scoring all teams of a folder, each once: results are kept, and taken again as long as nothing changed.
+
+What a result depends on goes into its key: the program, the rules and cases, the reference files and the files of the
+submission, by their names and contents. The key is written last, with the hashes of the results; so an interrupted call
+goes on where it stopped, and a result that was changed or is half there is scored again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Executor
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from evaluation.board import stored as store
+from evaluation.board.team_scores import PlannedColumn, TeamScores, stored_tables, team_of_documents
+from evaluation.challenge import CHALLENGE_FILE, Challenge, is_safe_name
+from evaluation.files.results import __version__
+from evaluation.files.results.documents import as_json
+from evaluation.files.results.files import write_atomically, write_together
+from evaluation.files.submission import open_submission
+from evaluation.files.submission.files import is_litter
+from evaluation.findings import Finding, fault, listed, quote, render_summary
+from evaluation.findings.errors import (
+    ChallengeBroken,
+    EvaluationError,
+    InputFault,
+    SubmissionRejected,
+    WorkersLost,
+    WrongUsage,
+    redact_findings,
+)
+from evaluation.scoring.rasterise import with_sizes
+from evaluation.scoring.read import reference_files
+from evaluation.scoring.receive import memory_needs, rejection
+from evaluation.scoring.score import Result
+from evaluation.scoring.street import score_then
+from evaluation.scoring.workers import Job, Progress, run_job, run_jobs
+
+OTHER_FILES = {f"{name}.json" for name in ("details", "leaderboard", "rasterisation", "tricks")}
+SUFFIXES = (".zip", ".csv")
+
+TeamOutcome = Literal["scored", "kept", "not ranked"]
+Note = Callable[[str, TeamOutcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """A team and its submission, a folder, a ZIP, or a CSV file of all cases."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredTeams:
+    """All teams of a folder: those with scores, and those without, with findings about the folder."""
+
+    scores: tuple[TeamScores, ...]
+    unranked: tuple[store.Unranked, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a team that was scored, and where: its result; or what an audit wants, under other rules.
+
+    folder  below the output; ``key``: of what it depends on beside the challenge and the submission
+    finish  what is kept of a result, by the names of the ``files``
+    read    the scores in the folder of a team of this name
+    """
+
+    folder: str = store.RESULTS
+    key: str = ""
+    files: tuple[str, ...] = store.RESULT_FILES
+    finish: Callable[[Result], dict[str, str]] = Result.texts
+    read: Callable[[Path, str], TeamScores] | None = None
+
+
+# --- which teams there are --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTeams:
+    """The teams of a folder in ascending order of their names, those with unusable names, and files of no team."""
+
+    teams: list[Team]
+    unranked: list[store.Unranked]
+    findings: list[Finding]
+
+
+def find_teams(folder: Path, *, output: Path | None = None, without: Collection[str] = ()) -> FoundTeams:
+    """Find the teams of a folder.
+
+    Every sub-folder is a team, and every ZIP and CSV file; its name is that of the folder, or of the file without its
+    suffix. Hidden files, litter, ``output`` and the entries ``without`` do not count; a team whose name cannot be used
+    is left out. Raises WrongUsage: no-submission, no-teams, duplicate-team; invalid-team if no name can be used.
+    """
+    paths = entries_of(folder, output)
+    submissions = [path for path in paths if path.is_dir() or path.suffix.casefold() in SUFFIXES]
+    teams = [Team(path.name if path.is_dir() else path.stem, path) for path in submissions]
+    if all(team.name in without for team in teams):
+        raise WrongUsage(fault("no-teams", quote(folder, 120)))
+    unranked = check_names([(team.name, team.path.name) for team in teams])
+    named = [team for team in teams if team.name not in without and is_team_name(team.name)]
+    unused = [quote(path.name) for path in paths if path not in submissions]
+    findings = [fault("unused-file", name, wording="not-a-submission") for name in unused]
+    return FoundTeams(sorted(named, key=lambda team: team.name), unranked, findings)
+
+
+def entries_of(folder: Path, output: Path | None) -> list[Path]:
+    """List everything that may be a submission."""
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError)
+        why = "no such folder" if is_missing else (error.strerror or "not readable").lower()
+        raise WrongUsage(fault("no-submission", quote(folder, 200), wording="no-folder-of-teams", got=why)) from None
+    own = output and output.resolve()
+    return [p for p in paths if p.resolve() != own and not p.name.startswith(".") and not is_litter(p.name)]
+
+
+def is_team_name(name: str) -> bool:
+    """Say whether the name of a team can be part of a path and of a message."""
+    return is_safe_name(name) and name == name.strip()
+
+
+def check_names(teams: Iterable[tuple[str, str]]) -> list[store.Unranked]:
+    """Find the teams whose names cannot be part of a path or a message; they are left out. A name twice is refused.
+
+    teams  the name of each, and the file or folder that it comes from
+
+    Raises WrongUsage: duplicate-team, and invalid-team if no name can be used. Names that differ in upper and lower
+    case only are the same: some file systems take them for one.
+    """
+    teams = list(teams)
+    faults = []
+    odd = [(name, fault("invalid-team", quote(source), name=name)) for name, source in teams if not is_team_name(name)]
+    if len(odd) == len(teams):
+        faults += [finding for _, finding in odd]
+    for name, times in Counter(name.casefold() for name, _ in teams).items():
+        if times > 1:
+            sources = [source for other, source in teams if other.casefold() == name]
+            faults.append(fault("duplicate-team", f"team {quote(name)}", sources=sources))
+    if faults:
+        raise WrongUsage(*faults)
+    return [store.Unranked(quote(name)[1:-1], finding.code, str(finding)) for name, finding in odd]
+
+
+# --- scoring them -----------------------------------------------------------------------------------------------------
+
+
+def score_teams(
+    challenge_folder: Path,
+    challenge: Challenge,
+    columns: list[PlannedColumn],
+    submissions: Path,
+    output: Path,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    note: Note | None = None,
+    executor: Executor | None = None,
+    kept: Kept = Kept(),
+) -> ScoredTeams:
+    """Score every team of a folder into ``results/<team>`` of the output, those that are there already excepted.
+
+    workers   processes, or tasks that ``executor`` works on at once; several teams are in flight
+    progress  is called with the number of teams that are done, and of all
+    note      is called with the name of each team and what became of it
+
+    A team never stops the others: what is wrong with its submission comes back with its name. Raises WrongUsage,
+    ChallengeBroken and WorkersLost.
+    """
+    folder_of_teams = find_teams(submissions, output=output)
+    teams = folder_of_teams.teams
+    of_challenge = challenge_key(challenge_folder, challenge) + kept.key
+    challenge = run_job(with_sizes(challenge, challenge_folder), workers)
+
+    def score_one(team: Team) -> Job[tuple[TeamScores | store.Unranked, TeamOutcome]]:
+        folder = output / kept.folder / team.name
+        key = submission_key(of_challenge, challenge, team.path)
+        is_kept = store.holds_result(folder, key, kept.files)
+        if not is_kept:
+            store.forget(folder)
+            try:
+                texts = yield from score_then(kept.finish, challenge_folder, team.path, challenge=challenge)
+                write_together(folder, texts)
+                content: dict[str, Any] = {"files": {name: store.file_hash(folder / name) for name in kept.files}}
+            except (ChallengeBroken, WorkersLost):
+                raise
+            except EvaluationError as error:
+                refused = why_unranked(team.name, error)
+                key = key if isinstance(error, SubmissionRejected) else ""  # anything else may be gone the next time
+                content = {"code": refused.code, "reason": refused.reason}
+            write_atomically(folder / store.KEY_FILE, as_json({"key": key, **content}))
+        if unranked := store.rejection_in(store.read_key(folder), team.name):
+            return unranked, "not ranked"
+        scores = kept.read(folder, team.name) if kept.read else read_team(folder, team.name, challenge, columns)
+        return scores, "kept" if is_kept else "scored"
+
+    results: dict[int, TeamScores | store.Unranked] = {}
+
+    def advance() -> None:
+        if progress:
+            progress(len(results), len(teams))
+
+    advance()
+    needs = memory_needs(challenge, challenge.cases, folder=challenge_folder)
+    outcomes = run_jobs(teams, score_one, needs=needs, workers=workers, executor=executor, idle=advance)
+    with closing(outcomes):  # whatever happens: nobody works on
+        for number, (of_team, outcome) in outcomes:
+            results[number] = of_team
+            if note:
+                note(teams[number].name, outcome)
+            advance()
+    ordered = [results[number] for number in range(len(teams))]
+    scores = tuple(of_team for of_team in ordered if isinstance(of_team, TeamScores))
+    unranked = tuple(of_team for of_team in ordered if isinstance(of_team, store.Unranked))
+    return ScoredTeams(scores, (*unranked, *folder_of_teams.unranked), tuple(folder_of_teams.findings))
+
+
+def read_team(folder: Path, name: str, challenge: Challenge, columns: list[PlannedColumn]) -> TeamScores:
+    """Read the scores in a result folder. Raises InputFault."""
+    file, team = ResultFile(name, folder / "metrics.json", folder / "details.json"), f"team {quote(name)}"
+    metrics = store.read_metrics(file.metrics, where=f"{team}, 'metrics.json'")
+    return file.scores(challenge, columns, metrics, where=f"{team}, 'details.json'")
+
+
+def why_unranked(name: str, error: EvaluationError) -> store.Unranked:
+    """Write the line that the platform would show the team: nothing of the reference, no hidden name."""
+    hidden = error.hidden_names if isinstance(error, SubmissionRejected) else ()
+    findings = redact_findings((f for f in error.findings if f.severity == "error"), hidden)
+    first = min(findings, key=lambda finding: (finding.code, finding.expected))
+    return store.Unranked(name, first.code, render_summary(findings, intro="").strip())
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def challenge_key(folder: Path, challenge: Challenge) -> str:
+    """Hash everything but the submission that a result depends on. Raises ChallengeBroken.
+
+    [ranking], [audit] and [publish] are not in it: they are applied to the scores.
+    """
+    digest = hashlib.sha256()
+    store.add_text(
+        digest, __version__, challenge.hash, challenge.model_dump_json(exclude={"ranking", "audit", "publish"})
+    )
+    try:
+        for name in sorted(reference_names(challenge, folder)):
+            with (folder / name).open("rb") as stream:
+                store.add_file(digest, name, stream)
+    except InputFault as refusal:
+        raise ChallengeBroken(*refusal.findings) from refusal
+    except OSError as error:
+        why = (error.strerror or "not readable").lower()
+        raise ChallengeBroken(fault("missing-file", CHALLENGE_FILE, wording="no-reference", got=why)) from None
+    return digest.hexdigest()
+
+
+def reference_names(challenge: Challenge, folder: Path) -> set[str]:
+    """List the files of the reference, below the folder of the challenge. Raises InputFault."""
+    if challenge.reference.is_shared:
+        pattern = challenge.reference.files.replace("{class}", "*")
+        return {path.relative_to(folder).as_posix() for path in folder.glob(pattern)}
+    files = [file for case in challenge.cases for file in reference_files(challenge, folder, case)]
+    return {name for file in files for name in file.names}
+
+
+def submission_key(of_challenge: str, challenge: Challenge, path: Path) -> str:
+    """Hash what the result of a submission depends on; "" if its files cannot be read, scoring it says why."""
+    digest = hashlib.sha256()
+    store.add_text(digest, of_challenge)
+    with suppress(SubmissionRejected, WrongUsage, InputFault, OSError):
+        if path.is_dir():
+            files = open_submission(path, challenge.limits)
+            for name in files.names:
+                with files.open(name) as stream:
+                    store.add_file(digest, name, stream)
+        else:
+            with path.open("rb") as stream:
+                store.add_file(digest, path.suffix.casefold(), stream)
+        return digest.hexdigest()
+    return ""
+
+
+# --- results that are there -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A metrics.json of a team, and the details.json beside it if there is one."""
+
+    name: str
+    metrics: Path
+    details: Path | None
+
+    @property
+    def objects(self) -> Path | None:
+        """The objects.csv beside a metrics.json; None: there can be none."""
+        return self.metrics.with_name("objects.csv") if self.metrics.name == "metrics.json" else None
+
+    def scores(
+        self, challenge: Challenge, columns: list[PlannedColumn], metrics: dict[str, Any], *, where: str
+    ) -> TeamScores:
+        """Read the scores, of which ``metrics`` is the metrics.json; ``where``: the details.json. Raises InputFault."""
+        details = store.read_details(self.details, where=where) if self.details else None
+        tables = stored_tables(challenge, details, self.objects) if details else None
+        return team_of_documents(self.name, challenge, columns, metrics, details, tables=tables, where=where)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFolder:
+    """A folder with results at any depth: ``<team>/metrics.json``, or ``<team>.json`` as the platform's files are kept.
+
+    Only a details.json beside a metrics.json tells the values of patients.
+    """
+
+    path: Path
+
+    def read(self, challenge: Challenge, columns: list[PlannedColumn]) -> tuple[list[TeamScores], list[store.Unranked]]:
+        """Read the scores of all teams, and list teams that are known to have none.
+
+        A result that is damaged is one of these. Raises WrongUsage with all that is wrong if none can be ranked, or
+        some are of another challenge: no-submission, no-teams, duplicate-team, not-metrics, different-challenges.
+        """
+        files, rejected = self.find()
+        scores: list[TeamScores] = []
+        faults: list[Finding] = []
+        hashes: dict[str, list[str]] = {}
+        for file in files:
+            try:
+                metrics = store.read_metrics(file.metrics, where=self.where(file.metrics))
+                hash_there = metrics["challenge"]["hash"]
+                hashes.setdefault(hash_there, []).append(file.name)
+                if hash_there == challenge.hash:
+                    where = self.where(file.details or file.metrics)
+                    scores.append(file.scores(challenge, columns, metrics, where=where))
+            except InputFault as error:
+                faults += error.findings
+                rejected.append(why_unranked(file.name, rejection(challenge, error.findings)))
+        others = {hash_there: names for hash_there, names in sorted(hashes.items()) if hash_there != challenge.hash}
+        if others:
+            named = [f"{hash[:12]}… in {listed(names, 3, last='and')}" for hash, names in list(others.items())[:5]]
+            named += [f"and {len(others) - 5} more"] if len(others) > 5 else []
+            several = fault("different-challenges", "results", wording="several-hashes", hashes="; ".join(named))
+            raise WrongUsage(several, *faults)
+        if faults and not scores:
+            raise WrongUsage(*faults)
+        return scores, rejected
+
+    def objects(self) -> dict[str, Path | None]:
+        """The objects.csv beside the metrics.json of each team, None where there can be none."""
+        return {file.name: file.objects for file in self.find()[0]}
+
+    def metrics(self) -> dict[str, Path]:
+        """The metrics.json of each team."""
+        return {file.name: file.metrics for file in self.find()[0]}
+
+    def where(self, path: Path) -> str:
+        """A file in messages."""
+        return quote(path.relative_to(self.path).as_posix(), 120)
+
+    def find(self) -> tuple[list[ResultFile], list[store.Unranked]]:
+        """Find all results below the folder, in the order of teams, and teams that have none or no usable name."""
+        if not self.path.is_dir():
+            raise WrongUsage(fault("no-submission", quote(self.path, 200), wording="no-results", got="no such folder"))
+        files, rejected = [], []
+        for path in sorted(self.path.rglob("*.json")):
+            if path.name.startswith(".") or not path.is_file() or path.name in OTHER_FILES:
+                continue
+            if path.name == store.KEY_FILE:
+                unranked = store.rejection_in(store.read_key(path.parent), path.parent.name)
+                rejected += [unranked] if unranked else []
+            elif path.name == "metrics.json":
+                details = path.with_name("details.json")
+                files.append(ResultFile(path.parent.resolve().name, path, details if details.is_file() else None))
+            else:
+                files.append(ResultFile(path.stem, path, None))
+        if not files and not rejected:
+            raise WrongUsage(fault("no-teams", quote(self.path, 120), wording="in-results"))
+        rejected += check_names([(file.name, file.metrics.relative_to(self.path).as_posix()) for file in files])
+        return sorted((file for file in files if is_team_name(file.name)), key=lambda file: file.name), rejected

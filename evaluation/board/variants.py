@@ -1,0 +1,368 @@
+"""What the places of teams in many variants of the rules say: can the first rank be defended, and by which rule not?
+
+Nothing is scored here. A variant has one value in each dimension (something that is varied); what a dimension does is
+read off from all pairs of variants that differ in it only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.board.stored import Unranked
+from evaluation.board.verdict import NAMED_UP_TO, in_words, names_of
+from evaluation.files.results import __version__
+from evaluation.files.results.documents import csv_table, encoded, number
+from evaluation.findings import counted, quote
+from nuclei_metrics.model import Bool, Float64, Int64
+from nuclei_metrics.model.arrays import blocks
+from nuclei_metrics.ranking.stability import find_first, unranked_last
+
+VARIANTS_AT_ONCE = 4096
+
+Verdict = Literal["yes", "untested", "undecided", "shared", "no", "one-team", "nothing-varied", "no-teams"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """Something that is varied, and its values; ``published``: that of the challenge, None if no variant has it."""
+
+    name: str
+    values: tuple[str, ...]
+    published: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionEffect:
+    """What one dimension does alone, from all pairs of variants that differ in it only.
+
+    comparisons    how many pairs of variants
+    first_changes  in how many another team, or another number of teams, is first
+    pairs_changed  mean share of the pairs of teams that stand otherwise; None without a comparison
+    """
+
+    dimension: str
+    comparisons: int
+    first_changes: int = 0
+    pairs_changed: float | None = None
+
+
+class PlaceCount(NamedTuple):
+    """In how many variants a team has a rank."""
+
+    place: float
+    variants: int
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPlaces:
+    """Where a team stands in the variants.
+
+    published    its rank in the published variant; None: not ranked there, or no variant is published
+    places       the ranks it has, the best first
+    first        in how many variants it is first, ``first_alone`` of them without another team
+    first_share  share of the first ranks, shared ones in equal parts: those of all teams add up to 1
+    not_ranked   in how many variants it has no rank
+    """
+
+    name: str
+    published: float | None
+    places: tuple[PlaceCount, ...]
+    first: int
+    first_alone: int
+    first_share: float
+    not_ranked: int
+
+
+class Share(NamedTuple):
+    """How much of the first ranks a team has, shared ones in equal parts."""
+
+    team: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ValueShare:
+    """Who is first in the variants with a value."""
+
+    value: str
+    variants: int
+    first: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """A dimension with who is first under each of its values."""
+
+    name: str
+    published: str | None
+    values: tuple[ValueShare, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """A ranking under other rules.
+
+    verdict, answer   can the first rank be defended, as a code and in words
+    settings          int64 (V, D), the index of each variant's value in each dimension
+    published         the index of the published variant, or None
+    teams             (T,) that have a place in any variant
+    position, combined  float64 (V, T); NaN where a team is not ranked
+    identity          of the challenge, as documents have it; empty: of none
+    notes             what is left out, and why
+    """
+
+    verdict: Verdict
+    answer: tuple[str, ...]
+    dimensions: tuple[Dimension, ...]
+    settings: Int64
+    published: int | None
+    teams: tuple[str, ...]
+    position: Float64
+    combined: Float64
+    places: tuple[TeamPlaces, ...]
+    effects: tuple[DimensionEffect, ...]
+    varied: tuple[Varied, ...]
+    identity: Mapping[str, str] = field(default_factory=dict)
+    unranked: tuple[Unranked, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def variants(self) -> int:
+        return len(self.settings)
+
+    def setting(self, variant: int) -> dict[str, str]:
+        """The values of a variant by the name of the dimension."""
+        pairs = zip(self.dimensions, self.settings[variant].tolist(), strict=True)
+        return {dimension.name: dimension.values[value] for dimension, value in pairs}
+
+
+def audit_positions(
+    teams: Sequence[str],
+    dimensions: Sequence[Dimension],
+    settings: npt.ArrayLike,
+    position: Float64,
+    combined: Float64,
+    *,
+    published: int | None = None,
+    better: Collection[tuple[str, str]] | None = None,
+) -> Audit:
+    """Audit the places of teams in several variants, float64 (V, T); NaN: a team is not ranked.
+
+    settings   for each variant the index of its value in each dimension, (V, D)
+    published  the variant that was published; None: the first rank is that of the team which is first most often
+    better     pairs of teams of which the first is significantly better; None: nothing could be tested
+
+    Every variant must differ from every other in a dimension at least. Raises ValueError for none, and for two that are
+    the same.
+
+    >>> conditions, places = [Dimension("matching", ("strict", "loose"))], np.array([[1.0, 2.0], [2.0, 1.0]])
+    >>> audit_positions(["A", "B"], conditions, [[0], [1]], places, places).verdict
+    'no'
+    """
+    chosen = np.asarray(settings, np.int64).reshape(len(position), len(dimensions))
+    if len(chosen) == 0 or len(np.unique(chosen, axis=0)) < len(chosen):
+        raise ValueError("variants must differ from each other, and there must be one")
+    first = find_first(position)
+    places = team_places(teams, position, first, published)
+    verdict, answer = judge(places, first, published is not None, better)
+    if published is not None:
+        answer += tell_changes(teams, dimensions, chosen, first, published)
+    return Audit(
+        verdict=verdict,
+        answer=tuple(answer),
+        dimensions=tuple(dimensions),
+        settings=chosen,
+        published=published,
+        teams=tuple(teams),
+        position=position,
+        combined=combined,
+        places=places,
+        effects=tuple(
+            effect_of(dimension.name, neighbours(chosen, index), position, first)
+            for index, dimension in enumerate(dimensions)
+        ),
+        varied=tuple(
+            Varied(varied.name, varied.published, value_shares(varied, chosen[:, index], teams, first))
+            for index, varied in enumerate(dimensions)
+        ),
+    )
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def neighbours(settings: Int64, dimension: int) -> Int64:
+    """List all pairs of variants that differ in one dimension only, int64 (P, 2).
+
+    >>> neighbours(np.array([[0, 0], [0, 1], [1, 0]]), 1).tolist()
+    [[0, 1]]
+    """
+    _, alike = np.unique(np.delete(settings, dimension, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(alike.reshape(-1), kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(alike.reshape(-1)[order])) + 1)
+    pairs = [pair for group in members for pair in combinations(group.tolist(), 2)]
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def effect_of(name: str, pairs: Int64, position: Float64, first: Bool) -> DimensionEffect:
+    """Measure what a dimension does alone, in pairs of variants that differ in it only. Unranked teams are last."""
+    if len(pairs) == 0:
+        return DimensionEffect(name, 0)
+    changed: list[float] = []
+    for part in blocks(len(pairs), VARIANTS_AT_ONCE):
+        counts = unranked_last(*(position[pairs[part, side]] for side in (0, 1)))
+        changed += (counts.changed() / np.maximum(counts.pairs, 1)).tolist()
+    changes = (first[pairs[:, 0]] != first[pairs[:, 1]]).any(axis=1).sum()
+    return DimensionEffect(name, len(pairs), int(changes), math.fsum(changed) / len(pairs))
+
+
+def credits(first: Bool) -> Float64:
+    """Divide each first place equally among the teams that share it, float64 (V, T)."""
+    return np.asarray(first / np.maximum(first.sum(axis=1), 1)[:, None])
+
+
+def value_shares(dimension: Dimension, value: Int64, teams: Sequence[str], first: Bool) -> tuple[ValueShare, ...]:
+    """Count who is first in the variants with each value of a dimension."""
+    values = []
+    for index, name in enumerate(dimension.values):
+        if len(chosen := first[value == index]):
+            shares = sorted(zip((-credits(chosen).mean(axis=0)).tolist(), teams, strict=True))
+            values.append(ValueShare(name, len(chosen), tuple(Share(team, -share) for share, team in shares if share)))
+    return tuple(values)
+
+
+def team_places(teams: Sequence[str], position: Float64, first: Bool, published: int | None) -> tuple[TeamPlaces, ...]:
+    """Count the places of every team. Teams are in their published order, else in that of how often they are first."""
+    rows = []
+    alone, credit = first & (first.sum(axis=1) == 1)[:, None], credits(first)
+    for team, name in enumerate(teams):
+        places = Counter(position[~np.isnan(position[:, team]), team].tolist())
+        place = math.nan if published is None else float(position[published, team])
+        rows.append(
+            TeamPlaces(
+                name=name,
+                published=None if math.isnan(place) else place,
+                places=tuple(PlaceCount(*count) for count in sorted(places.items())),
+                first=int(first[:, team].sum()),
+                first_alone=int(alone[:, team].sum()),
+                first_share=math.fsum(credit[:, team].tolist()) / len(position),
+                not_ranked=int(np.isnan(position[:, team]).sum()),
+            )
+        )
+
+    def standing(team: TeamPlaces) -> tuple[float, int, float, str]:
+        best = team.places[0][0] if team.places else math.inf
+        return math.inf if team.published is None else team.published, -team.first, best, team.name
+
+    return tuple(sorted(rows, key=standing))
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def judge(
+    places: Sequence[TeamPlaces], first: Bool, is_published: bool, better: Collection[tuple[str, str]] | None
+) -> tuple[Verdict, list[str]]:
+    """Judge if the first rank can be defended, as a code and in sentences. ``better``: as in ``audit_positions``."""
+    variants, of_variants = len(first), counted(len(first), "variant")
+    ranked = [team for team in places if team.places]
+    if not ranked or (is_published and ranked[0].published is None):
+        by = " by the published rules" * bool(ranked)
+        return "no-teams", [f"No team is ranked{by}, so that there is no first rank to defend."]
+    if len(ranked) == 1:
+        return "one-team", [f"{quote(ranked[0].name, 40)} is the only team: its first rank says nothing."]
+    best = ranked[0]
+    champions = [
+        team for team in ranked if (team.published == best.published if is_published else team.first == best.first)
+    ]
+    names = names_of([team.name for team in champions])
+    if variants == 1:
+        return "nothing-varied", [f"Whether the first rank of {names} can be defended is not known: nothing is varied."]
+    others = sorted((team for team in ranked if team.first and team not in champions), key=lambda t: (-t.first, t.name))
+    also = [also_first(team, variants) for team in others[:NAMED_UP_TO]]
+    if rest := len(others) - len(also):
+        also.append(f"So {'is' if rest == 1 else 'are'} {counted(rest, 'more team')} in some variants.")
+    start = f"The first rank of {names}"
+    if len(champions) > 1:
+        each = [also_first(team, variants) for team in champions]
+        always = all(team.first == variants for team in champions) and not others
+        is_shared = "share it in all variants" if always else "share it" if is_published else "are first equally often"
+        verdict: Verdict = "shared" if always else "no"
+        return verdict, [f"The first rank cannot be defended by one team: {names} {is_shared}.", *each, *also]
+    if best.first < variants:
+        words = f"{start} cannot be defended: it is first in {best.first:,} of {of_variants}."
+        nobody = int((~first.any(axis=1)).sum())
+        return "no", [words, *also, *([f"Nobody is ranked in {nobody:,} of {variants:,}."] if nobody else [])]
+    if best.first_alone < variants:
+        shared = f"it is first in all {of_variants}, but shares it in {variants - best.first_alone:,}."
+        return "shared", [f"{start} cannot be defended alone: {shared}", *also]
+    held = f"{start} holds under all rules that were tried: it is first in {variants:,} of {of_variants}."
+    if better is None:
+        return "untested", [held, "Whether it would hold with other patients is not known: nothing can be tested."]
+    if alike := [team.name for team in ranked if team is not best and (best.name, team.name) not in better]:
+        return "undecided", [held, f"No column shows it significantly better than {names_of(alike, 'or')}."]
+    return "yes", [held, "It is significantly better than every other team in some column: it can be defended."]
+
+
+def also_first(team: TeamPlaces, variants: int) -> str:
+    shared = f" (shared in {team.first - team.first_alone:,})" if team.first > team.first_alone else ""
+    return f"{quote(team.name, 40)} is first in {team.first:,}{shared} of {variants:,}."
+
+
+def tell_changes(
+    teams: Sequence[str], dimensions: Sequence[Dimension], settings: Int64, first: Bool, published: int
+) -> list[str]:
+    """Say which single changes of the published rules give another first rank."""
+    is_own = settings == settings[published]
+    single = np.flatnonzero(is_own.sum(axis=1) == len(dimensions) - 1)
+    changed = single[(first[single] != first[published]).any(axis=1)]
+    if not len(changed):
+        return []
+    each = []
+    for row in changed.tolist():
+        index = int(np.flatnonzero(~is_own[row])[0])
+        names = [name for name, is_in in zip(teams, first[row], strict=True) if is_in]
+        change = f"{dimensions[index].name} {dimensions[index].values[settings[row, index]]}"
+        each.append(f"{change} ({names_of(names) if names else 'nobody'})")
+    return [
+        f"{len(changed):,} of {len(single):,} single changes of the rules give another first rank: {in_words(each)}."
+    ]
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def audit_document(audit: Audit) -> dict[str, Any]:
+    """Make the content of audit.json. Names of teams and values of rules are values, never keys."""
+    return encoded(  # type: ignore[no-any-return]
+        {
+            "first_place": {"defended": audit.verdict, "answer": audit.answer, "variants": audit.variants},
+            "challenge": audit.identity or None,
+            "software": {"version": __version__},
+            "dimensions": audit.varied,
+            "effects": audit.effects,
+            "teams": audit.places,
+            "not_ranked": [{"name": row.name, "code": row.code, "reason": row.reason} for row in audit.unranked],
+            "notes": audit.notes,
+        }
+    )
+
+
+def audit_csv(audit: Audit) -> str:
+    """Write the text of audit.csv: a row for each variant and team."""
+    rows = []
+    names = [dimension.name for dimension in audit.dimensions]
+    for index in range(audit.variants):
+        head = [index + 1, *audit.setting(index).values(), "yes" if index == audit.published else ""]
+        for team, name in enumerate(audit.teams):
+            places = (audit.position[index, team], audit.combined[index, team])
+            rows.append([*head, name, *(number(float(value)) for value in places)])
+    return csv_table(["variant", *names, "published", "team", "position", "combined"], rows)

@@ -1,0 +1,591 @@
+"""Untrusted files are decoded in a child process that can do nothing else.
+
+A process forks a launcher before it reads anything that is secret; the launcher forks a decoder for each submission,
+which is confined (``confinement``). A decoder serves many files, one after the other: it gets descriptors or bytes,
+never paths, and answers with plain values (``plain_values``). Its address space and processor time are bounded for each
+file. It decodes a file while the parent does something else, until the parent asks for the result.
+
+    a fault of the file           InputFault, as if the reader had been called here
+    too much memory, or time      InputFault (too-large, too-slow)
+    the decoder dies (a signal)   InputFault (unreadable-file), if a new decoder dies as well: it was this file
+    no space for its copy         OSError, which is no fault of the file either; so are no folder for it, no process
+    killed from outside           NoRoomBeside where others work beside it, as for more than its share of the memory
+    the same, alone               once more, in a new one; InputFault (too-large) if that is killed as well
+
+Where processes cannot be forked like this (not Linux), readers are called in this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import pickle
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.files.decoding.plain_values import from_plain, to_plain
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault, NoRoomBeside, refused
+
+IS_AVAILABLE = sys.platform == "linux"
+MESSAGE_SIZES = struct.Struct("<QI")  # of a message: its bytes, and how many buffers or descriptors come with it
+ORDER = struct.Struct("<qI")  # what, and the bytes of the names of modules that follow
+STATUS = struct.Struct("<q")
+START, START_WITH_SCRATCH, START_LAUNCHER = 0, -1, -2  # as an order; else the process that is to be ended
+MOST_FILES = 8  # of one request
+MOST_IDLE = 2  # decoders of a thread
+LIBRARY_BYTES = 1 << 30  # of address space, for modules that are imported late
+MEMORY_BYTES = 2 << 30  # for each file …
+BYTES_PER_BYTE, BYTES_PER_PIXEL = 240, 32  # … and what its size and that of its image allow, …
+TIMES_LIMIT = 4  # … but no more than so often limits.bytes_per_file
+SECONDS, BYTES_PER_SECOND, PIXELS_PER_SECOND = 30, 1_000_000, 10_000_000
+MESSAGE_SHARE = 16
+WAITED = 4  # times the processor time: others may use the processors, too
+
+Reader = Callable[..., Iterator[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What decoding a file may take: bytes of memory beyond the program, and seconds of processor time."""
+
+    memory_bytes: int
+    seconds: int
+
+
+def bounds_of(file_bytes: int, pixels: int, bytes_limit: int) -> Bounds:
+    """Give bounds that grow with the file and with its image.
+
+    >>> bounds_of(10**6, 10**6, 2 * 10**9).seconds
+    31
+    """
+    wanted = BYTES_PER_BYTE * file_bytes + BYTES_PER_PIXEL * pixels
+    seconds = SECONDS + file_bytes // BYTES_PER_SECOND + pixels // PIXELS_PER_SECOND
+    return Bounds(MEMORY_BYTES + min(wanted, TIMES_LIMIT * bytes_limit), seconds)
+
+
+class Died(Exception):
+    """A decoder ended by a signal before it answered."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+
+
+class OutOfBounds(Exception):
+    """A file needs more memory than it may take."""
+
+
+class DecoderFault(Exception):
+    """A reader raised what it must not raise; the text is its traceback."""
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def receive_exactly(connection: socket.socket, size: int, deadline: float | None = None) -> bytearray:
+    """Receive so many bytes before a monotonic time. Raises EOFError if the other side is gone, TimeoutError."""
+    data = bytearray(size)
+    fill(connection, memoryview(data), deadline)
+    return data
+
+
+def fill(connection: socket.socket, view: memoryview, deadline: float | None = None) -> None:
+    while len(view):
+        if deadline is not None:
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
+                raise TimeoutError
+            connection.settimeout(seconds)
+        received = connection.recv_into(view)
+        if not received:
+            raise EOFError
+        view = view[received:]
+
+
+def send_answer(connection: socket.socket, answer: Any) -> None:
+    import msgspec
+
+    buffers: list[npt.NDArray[Any]] = []
+    plain = to_plain(answer, buffers)
+    message = msgspec.msgpack.encode([plain, [buffer.nbytes for buffer in buffers]])
+    connection.sendall(MESSAGE_SIZES.pack(len(message), len(buffers)) + message)
+    for buffer in buffers:
+        if buffer.nbytes:
+            connection.sendall(buffer.reshape(-1).view(np.uint8).data)
+
+
+def receive_answer(connection: socket.socket, most_bytes: int, deadline: float) -> tuple[str, Any]:
+    """Receive an answer of a decoder, which is not trusted, as ``answers`` gives it.
+
+    most_bytes  of its arrays; all else, which takes many times its bytes here, may have ``MESSAGE_SHARE`` of that
+
+    Raises EOFError, TimeoutError, ValueError.
+    """
+    import msgspec
+
+    size, count = MESSAGE_SIZES.unpack(receive_exactly(connection, MESSAGE_SIZES.size, deadline))
+    if size > most_bytes // MESSAGE_SHARE:
+        raise ValueError(f"an answer of {size:,} bytes")
+    message = receive_exactly(connection, size, deadline)
+    try:
+        plain, sizes = msgspec.msgpack.decode(message, type=tuple[Any, list[int]])
+        if len(sizes) != count or min(sizes, default=0) < 0 or sum(sizes) > most_bytes:
+            raise ValueError(f"{sum(sizes):,} bytes in an answer")
+        buffers = [np.empty(size, np.uint8) for size in sizes]
+        for buffer in buffers:
+            fill(connection, buffer.data, deadline)
+        return check_answer(from_plain(plain, buffers))
+    except (msgspec.MsgspecError, TypeError, LookupError, OverflowError, RecursionError, AttributeError) as error:
+        raise ValueError("an answer that no reader gives") from error
+
+
+def check_answer(answer: Any) -> tuple[str, Any]:
+    """Check that the content of an answer is what its kind has. Raises ValueError."""
+    match answer:
+        case ("result", _) | ("end", None) | ("memory", ()) | ("error", (str(),)):
+            return answer  # type: ignore[no-any-return]
+        case ("full", errno.ENOSPC | errno.EDQUOT):
+            return answer  # type: ignore[no-any-return]
+        case ("fault", (_, *_) as findings) if all(isinstance(finding, Finding) for finding in findings):
+            return answer  # type: ignore[no-any-return]
+    raise ValueError("an answer of no known kind")
+
+
+def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """Receive a request and its descriptors; the other side is trusted."""
+    head, numbers, _, _ = socket.recv_fds(connection, MESSAGE_SIZES.size, MOST_FILES)
+    if not head:
+        raise EOFError
+    size, _ = MESSAGE_SIZES.unpack(head + bytes(receive_exactly(connection, MESSAGE_SIZES.size - len(head))))
+    return bytes(receive_exactly(connection, size)), numbers
+
+
+# --- the child processes ----------------------------------------------------------------------------------------------
+
+
+def launch(connection: socket.socket) -> None:
+    """Work as the launcher: fork decoders, and say how they ended, until the parent is gone. It sees no file."""
+    from evaluation.files.decoding.confinement import address_space, confine, detach, end_with_parent, tasks_of_user
+
+    room, tasks = address_space() + LIBRARY_BYTES, tasks_of_user()
+    detach(connection.fileno())
+    children: dict[int, Path | None] = {}
+    launchers_of_workers: list[int] = []  # each ends with its worker
+
+    def reap(*_: object) -> None:
+        launchers_of_workers[:] = [child for child in launchers_of_workers if not os.waitpid(child, os.WNOHANG)[0]]
+
+    signal.signal(signal.SIGCHLD, reap)
+    while True:
+        order, numbers, _, _ = socket.recv_fds(connection, ORDER.size, 1)
+        if not order:
+            break
+        process, size = ORDER.unpack(order)
+        if not numbers:
+            connection.sendall(STATUS.pack(end_child(process, children.pop(process))))
+            continue
+        scratch: Path | None = None
+        try:
+            for module in receive_exactly(connection, size).decode().split():
+                import_module(module)
+            scratch = Path(tempfile.mkdtemp(prefix="evaluation-")) if process == START_WITH_SCRATCH else None
+            child = os.fork()
+        except (OSError, MemoryError) as error:
+            if scratch:
+                scratch.rmdir()
+            child = -(getattr(error, "errno", None) or errno.ENOMEM)
+        if not child and process == START_LAUNCHER:
+            launch(socket.socket(fileno=numbers[0]))
+            return
+        if not child:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            end_with_parent()
+            connection.close()
+            confine(scratch, tasks)
+            serve(socket.socket(fileno=numbers[0]), room)
+            return
+        if child > 0 and process == START_LAUNCHER:
+            launchers_of_workers.append(child)
+        elif child > 0:
+            children[child] = scratch
+        os.close(numbers[0])
+        connection.sendall(STATUS.pack(child))
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for child, scratch in children.items():
+        end_child(child, scratch)
+    for child in launchers_of_workers:
+        os.waitpid(child, 0)
+
+
+def end_child(process: int, scratch: Path | None) -> int:
+    """End a decoder, with the folder of its files; its status."""
+    os.kill(process, signal.SIGKILL)
+    status = os.waitpid(process, 0)[1]
+    if scratch:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return status
+
+
+def serve(connection: socket.socket, room: int) -> None:
+    """Work as a decoder: answer requests until the parent is gone."""
+    from evaluation.files.decoding.confinement import limit_next
+
+    while True:
+        packed, numbers = receive_request(connection)
+        function, arguments, contents, bounds = pickle.loads(packed)
+        limit_next(room + bounds.memory_bytes, bounds.seconds)
+        remaining = iter(numbers)
+        streams = [os.fdopen(next(remaining), "rb") if content is None else BytesIO(content) for content in contents]
+        for answer in answers(function, streams, arguments):
+            try:
+                send_answer(connection, answer)
+            except MemoryError:
+                send_answer(connection, ("memory", ()))
+                break
+            except TypeError:  # no plain value
+                send_answer(connection, ("error", (traceback.format_exc(),)))
+                break
+        for stream in streams:
+            stream.close()
+
+
+def answers(function: str, streams: Sequence[BinaryIO], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    """Yield what a reader yields, and how it ended."""
+    try:
+        for result in find(function)(streams, *arguments):
+            yield "result", result
+    except InputFault as error:
+        yield "fault", error.findings
+    except MemoryError:
+        yield "memory", ()
+    except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        yield ("full", error.errno) if is_full else ("error", (traceback.format_exc(),))
+    except Exception:  # noqa: BLE001 (what it is, is said where it can be seen)
+        yield "error", (traceback.format_exc(),)
+    else:
+        yield "end", None
+
+
+def find(name: str) -> Reader:
+    """Import the function that is called ``module:function``."""
+    module, _, function = name.partition(":")
+    reader: Reader = getattr(import_module(module), function)
+    return reader
+
+
+# --- the parent -------------------------------------------------------------------------------------------------------
+
+
+class Launcher:
+    """The launcher of this process, and what is asked of it."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.modules: set[str] = set()
+        self.lock = threading.Lock()
+        self.connection, other = socket.socketpair()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # forked with threads: it uses none of their locks
+            self.child = os.fork()
+        if not self.child:
+            try:
+                launch(other)
+            finally:  # whatever happens, it never goes on with the work of the parent
+                os._exit(0)
+        other.close()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the launcher with its decoders, so that no process of ours is left behind this one."""
+        if self.process == os.getpid():
+            self.connection.close()
+            self.reap()
+
+    def reap(self) -> None:
+        with suppress(ChildProcessError):  # it is that of another process, or gone
+            os.waitpid(self.child, 0)
+
+    def start(self, *, writes: bool) -> Decoder:
+        connection, other = socket.socketpair()
+        with other:
+            return Decoder(self, connection, self.order(START_WITH_SCRATCH if writes else START, other.fileno()))
+
+    def order(self, process: int, *descriptors: int) -> int:
+        """With a descriptor: start a decoder; without: end it, and get its status."""
+        try:
+            with self.lock:
+                modules = " ".join(sorted(self.modules)).encode() if descriptors else b""
+                socket.send_fds(self.connection, [ORDER.pack(process, len(modules)) + modules], descriptors)
+                (answer,) = STATUS.unpack(receive_exactly(self.connection, STATUS.size))
+        except (EOFError, ConnectionError):
+            launchers.clear()
+            self.reap()
+            raise MemoryError("the launcher was killed") from None
+        if answer == -errno.ENOMEM:
+            raise MemoryError("no decoder can be started")
+        if answer < 0:
+            what = "" if answer == -errno.EAGAIN else "no folder for temporary files can be made: "
+            raise OSError(-answer, what + os.strerror(-answer))
+        return int(answer)
+
+
+@dataclass
+class Decoder:
+    """A child process that decodes. ``is_used``: it has seen a file."""
+
+    launcher: Launcher
+    connection: socket.socket
+    process: int
+    is_used: bool = False
+    status: int | None = field(default=None, init=False)
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+    def ask(self, request: bytes, descriptors: Sequence[int], bounds: Bounds) -> Iterator[Any]:
+        """Yield None as soon as a request is sent, then its results.
+
+        Raises InputFault, OutOfBounds, TimeoutError, Died, DecoderFault, OSError.
+        """
+        self.is_used = True
+        seconds = float(WAITED * bounds.seconds)
+        try:
+            self.connection.settimeout(seconds)
+            packed = MESSAGE_SIZES.pack(len(request), len(descriptors)) + request
+            sent = socket.send_fds(self.connection, [packed], descriptors)
+            self.connection.sendall(packed[sent:])
+            yield None
+            while True:
+                began = time.monotonic()
+                kind, content = receive_answer(self.connection, bounds.memory_bytes, began + seconds)
+                seconds -= time.monotonic() - began
+                if kind == "end":
+                    return
+                if kind != "result":
+                    if kind == "full":
+                        raise OSError(content, os.strerror(content))
+                    raise {"fault": InputFault, "memory": OutOfBounds}.get(kind, DecoderFault)(*content)
+                yield content
+        except (EOFError, ConnectionError):
+            raise Died(self.stop()) from None
+        except ValueError:
+            self.stop()
+            raise Died(0) from None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it lives and has nothing to say: left-over bytes would be the answer to what it is asked next."""
+        self.connection.settimeout(0)
+        try:
+            self.connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def stop(self) -> int:
+        """End it; the signal by which it ended before, or now."""
+        if self.status is None:
+            self.connection.close()
+            self.status = self.launcher.order(self.process)
+        return os.WTERMSIG(self.status)
+
+
+class OfThread(threading.local):
+    """The decoders of a thread that are not at work, by their owners, and whether they write copies of files.
+
+    share   bytes of memory that one of them may take for a file, at most; None: nobody works beside this thread
+    """
+
+    def __init__(self) -> None:
+        self.idle: dict[tuple[str, bool], Decoder] = {}
+        self.share: int | None = None
+
+    def take(self, owner: str, *, writes: bool) -> Decoder:
+        """Take a decoder of an owner; that which was not used for longest makes room for a new one."""
+        if decoder := self.idle.pop((owner, writes), None):
+            if decoder.is_silent:
+                return decoder
+            decoder.stop()
+        if len(self.idle) >= MOST_IDLE:
+            self.idle.pop(next(iter(self.idle))).stop()
+        return launchers[0].start(writes=writes)
+
+    def stop_all(self) -> None:
+        for decoder in self.idle.values():
+            decoder.stop()
+        self.idle.clear()
+
+
+launchers: list[Launcher] = []
+launchers_lock = threading.Lock()
+of_thread = OfThread()
+
+
+def prepare(*modules: str) -> None:
+    """Fork the launcher if there is none: what is read from now on is not in the memory of any decoder.
+
+    modules   that decoders need: imported once, here if the launcher is not yet there, else by it
+    """
+    with launchers_lock:
+        if IS_AVAILABLE and not (launchers and launchers[0].process == os.getpid()):
+            for module in modules:
+                import_module(module)
+            launchers[:] = [Launcher()]
+            of_thread.idle.clear()
+        for launcher in launchers:
+            launcher.modules.update(modules)
+
+
+def another_launcher() -> socket.socket | None:
+    """Make the connection to a launcher for a worker that is about to be forked: a copy of ours, which has read
+    nothing.
+    """
+    prepare()
+    if not launchers:
+        return None
+    connection, other = socket.socketpair()
+    try:
+        launchers[0].order(START_LAUNCHER, other.fileno())
+    except BaseException:
+        connection.close()
+        raise
+    finally:
+        other.close()
+    return connection
+
+
+def adopt(connection: socket.socket) -> None:
+    """In a worker that is a copy: use the launcher that was made for it (``another_launcher``)."""
+    of_thread.idle.clear()
+    launchers[0].process, launchers[0].connection = os.getpid(), connection
+
+
+def decode(
+    function: str,
+    streams: Sequence[BinaryIO],
+    arguments: tuple[Any, ...],
+    *,
+    where: str,
+    owner: str,
+    bounds: Bounds,
+    writes: bool = False,
+) -> Iterator[Any]:
+    """Tell what ``function(streams, *arguments)`` yields, called in a decoder; it begins at once, and streams stay
+    open.
+
+    function   ``module:function``, which yields plain values
+    where      the file, for messages
+    owner      a decoder that has seen the files of one owner sees none of another
+    writes     it makes copies of files, for libraries that read nothing else
+
+    Results raise InputFault, NoRoomBeside, MemoryError, OSError, DecoderFault; see above.
+    """
+    if not IS_AVAILABLE:
+        return find(function)(streams, *arguments)
+    prepare()
+    contents = [content_of(stream) for stream in streams]
+    share = bounds.memory_bytes if of_thread.share is None else of_thread.share
+    shared_bounds = replace(bounds, memory_bytes=min(share, bounds.memory_bytes))
+    request = pickle.dumps((function, arguments, contents, shared_bounds), pickle.HIGHEST_PROTOCOL)
+    has_less = shared_bounds != bounds  # memory than where nobody works beside it
+    is_sent = was_killed = False
+    yielded = 0
+
+    def results() -> Iterator[Any]:
+        """Yield None when the request is sent, then its results."""
+        nonlocal is_sent, was_killed, yielded
+        while True:
+            decoder = of_thread.take(owner, writes=writes)
+            was_used, count, is_sound = decoder.is_used, 0, False
+            try:
+                decoded = decoder.ask(request, rewound(streams, contents), shared_bounds)
+                next(decoded)
+                if not is_sent:
+                    is_sent = True
+                    yield None
+                for result in decoded:
+                    count += 1
+                    if count > yielded:  # else it was yielded before the decoder was killed
+                        yielded = count
+                        yield result
+                is_sound = True
+                return
+            except InputFault:
+                is_sound = True
+                raise
+            except OutOfBounds:
+                if has_less:
+                    raise NoRoomBeside from None
+                memory = f"{shared_bounds.memory_bytes >> 20:,} MiB of memory"
+                raise refused("too-large", where, wording="too-much-to-decode", what=memory) from None
+            except TimeoutError:
+                raise refused("too-slow", where, seconds=shared_bounds.seconds) from None
+            except Died as death:
+                if death.signal_number == signal.SIGXCPU:
+                    raise refused("too-slow", where, seconds=shared_bounds.seconds) from None
+                if death.signal_number == 0 and has_less:  # a long answer
+                    raise NoRoomBeside from None
+                if death.signal_number == signal.SIGKILL:
+                    if of_thread.share is not None:
+                        raise NoRoomBeside from None
+                    if was_killed:
+                        raise refused("too-large", where, wording="killed-twice") from None
+                    was_killed = True
+                    of_thread.stop_all()
+                elif count or not was_used:  # else what came before may have broken it: once more, in a new one
+                    raise broke_off(where, death.signal_number) from None
+            finally:
+                if is_sound and (owner, writes) not in of_thread.idle:
+                    of_thread.idle[owner, writes] = decoder
+                else:
+                    decoder.stop()
+
+    begun = results()
+    next(begun)
+    return begun
+
+
+def content_of(stream: BinaryIO) -> bytes | None:
+    """Give the bytes of a stream that is no file."""
+    try:
+        stream.fileno()
+    except OSError:
+        stream.seek(0)
+        return stream.read()
+    return None
+
+
+def rewound(streams: Sequence[BinaryIO], contents: Sequence[bytes | None]) -> list[int]:
+    """Give the descriptors of the streams that are files, at their start."""
+    numbers = [stream.fileno() for stream, content in zip(streams, contents, strict=True) if content is None]
+    for number in numbers:
+        os.lseek(number, 0, os.SEEK_SET)
+    return numbers
+
+
+def broke_off(where: str, signal_number: int) -> InputFault:
+    how = signal.Signals(signal_number).name if signal_number else "no answer"
+    return refused("unreadable-file", where, wording="broke-off", how=how)

@@ -1,0 +1,432 @@
+"""MATLAB files: their variables, and the numbers in those that are plain arrays; through scipy.io, 7.3 through h5py.
+
+MathWorks, "MAT-File Format", R2019b.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.files.decoding.label_array import check_labels, check_shape
+from evaluation.files.decoding.pixels import MAX_AXES
+from evaluation.files.decoding.streams import (
+    HDF5_MAGIC,
+    CutOff,
+    Damaged,
+    check_bytes,
+    damage_told,
+    inflated,
+    stream_size,
+    too_large,
+)
+from evaluation.findings.errors import refused
+
+MAX_VARIABLES = 1000
+MAX_NAME_BYTES = 256
+HDF5_START = 512
+MI_MATRIX, MI_COMPRESSED = 14, 15
+# The first number of a file of version 4: byte order, type of the numbers, and whether they are plain, text or sparse.
+LEVEL_4 = {order + dtype + kind for order in (0, 1000) for dtype in range(0, 60, 10) for kind in (0, 1, 2)}
+TEXT, STRUCT, OBJECT, SPARSE = "a text", "a struct", "an object", "a sparse matrix"
+MATLAB_CLASSES = {
+    "cell": "a cell array", "struct": STRUCT, "char": TEXT, "function": "a function", "function_handle": "a function",
+    "sparse": SPARSE,
+}  # fmt: skip
+INTEGERS = {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
+NUMBER_BYTES = {"double": 8, "single": 4, "logical": 1, **INTEGERS}
+
+# What scipy.io raises for damaged files: the first where the data stop or cannot be decompressed.
+CUT_OFF_FAULTS = (OSError, EOFError, zlib.error)
+FORMAT_FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, NotImplementedError, MemoryError, struct.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a MATLAB file, as its header describes it. ``kind`` is None for plain numbers, else what it is."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str | None
+    itemsize: int = 0  # bytes of a number, as its class says
+    member: Hdf5Member | None = None  # level 7.3 only
+
+
+class NotMatlab(Exception):
+    """The bytes are not those of a MATLAB file. Never leaves this module."""
+
+
+class MatFile:
+    """The variables of a MATLAB file, in the order of the file (7.3: of their names).
+
+    stream       seekable, read from its start; stays open as long as variables are read
+    where        the file, for messages
+    bytes_limit  the most bytes that the file, and each array in it, may have
+
+    Only headers are read. Raises InputFault: too-large, wrong-format, unsupported-format, unreadable-file.
+    """
+
+    def __init__(self, stream: BinaryIO, *, where: str, bytes_limit: int) -> None:
+        self.stream = stream
+        self.where = where
+        self.bytes_limit = bytes_limit
+        size = stream_size(stream, where=where, bytes_limit=bytes_limit)
+        with matlab_damage_told(where):
+            if is_level_7_3(stream, size, where):
+                self.variables = [self.variable_of(member) for member in list_hdf5_members(stream)]
+                return
+            self.stream = without_compression(stream, size, where, bytes_limit)
+            self.variables = list_variables(self.stream)
+
+    def variable_of(self, member: Hdf5Member) -> Variable:
+        """Give a member of level 7.3 as a variable."""
+        kind = member.kind
+        matlab_class = text_of(member.attributes.get("MATLAB_class"))
+        if "MATLAB_sparse" in member.attributes:
+            kind = SPARSE
+        elif matlab_class and matlab_class not in NUMBER_BYTES:
+            kind = MATLAB_CLASSES.get(matlab_class, OBJECT)
+        shape = member.shape[::-1]
+        if kind is None and np.any(member.attributes.get("MATLAB_empty", 0)):
+            if not 2 <= math.prod(shape) <= MAX_AXES:
+                raise Damaged("an empty array without its size")
+            sizes = read_member(member, where=self.where, bytes_limit=self.bytes_limit)
+            shape = tuple(int(size) for size in sizes.reshape(-1))
+        return Variable(member.name, shape, kind, member=member)
+
+    def read(self, variable: Variable) -> npt.NDArray[Any]:
+        """Give the numbers of a variable whose kind is None, in its shape.
+
+        Raises InputFault: too-large, wrong-format, unsupported-format, unreadable-file.
+        """
+        with matlab_damage_told(self.where):
+            if variable.member is not None:
+                array = read_member(variable.member, where=self.where, bytes_limit=self.bytes_limit).T
+            else:
+                count = math.prod(variable.shape)
+                if count > self.stream.seek(0, 2):
+                    raise NotMatlab(f"less data than an array of {count:,} numbers has")
+                check_bytes(count * variable.itemsize, "an array", self.where, self.bytes_limit)
+                array = read_variable(self.stream, variable.name)
+            if array.shape != variable.shape:
+                raise Damaged(f"an array of {array.shape} where {variable.shape} is said")
+            return array
+
+
+@contextmanager
+def matlab_damage_told(where: str) -> Iterator[None]:
+    """Turn what readers raise about damaged files into findings."""
+    try:
+        with damage_told(where, "a MATLAB file of version 4, 6 or 7"):
+            yield
+    except NotMatlab as error:
+        raise refused("wrong-format", where, wording="other-than-matlab", got=str(error)) from None
+    except Unsupported as error:
+        raise refused("unsupported-format", where, wording="matlab", what=str(error)) from None
+
+
+def text_of(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value or "")
+
+
+def is_level_7_3(stream: BinaryIO, size: int, where: str) -> bool:
+    """Tell whether a file is of level 7.3, or else of 5. Raises InputFault, CutOff or NotMatlab for anything else."""
+    head = stream.read(HDF5_START + len(HDF5_MAGIC))
+    if not head:
+        raise NotMatlab("an empty file")
+    if head[HDF5_START:] == HDF5_MAGIC and head.startswith(b"MATLAB"):
+        return True
+    if HDF5_MAGIC in (head[: len(HDF5_MAGIC)], head[HDF5_START:]):
+        raise refused("unsupported-format", where, wording="other-hdf5")
+    if head[126:128] in (b"IM", b"MI") and 1 in head[124:126]:
+        return False
+    beginnings = [struct.unpack_from(f"{order}5i", head) for order in "<>"] if size >= 20 else []
+    if any(kind in LEVEL_4 and 1 <= name_bytes <= MAX_NAME_BYTES for kind, *_, name_bytes in beginnings):
+        raise NotMatlab("a MATLAB file of version 4")
+    if head.startswith((b"MATLAB 5.0", b"MATLAB 7")):
+        raise CutOff
+    raise NotMatlab("a text file of Octave" if head.startswith(b"# Created by Octave") else "not a MATLAB file")
+
+
+def without_compression(stream: BinaryIO, size: int, where: str, bytes_limit: int) -> BinaryIO:
+    """Copy a file of level 5 so that no element is compressed, and all are as long as they say.
+
+    (scipy.io takes twice the time for compressed ones, and the memory that a damaged one claims to need.)
+    Raises InputFault (too-large), CutOff, NotMatlab.
+    """
+    stream.seek(0)
+    pieces = [stream.read(128)]
+    tag = struct.Struct("<II" if pieces[0].endswith(b"IM") else ">II")
+    position, remaining_bytes = 128, bytes_limit
+    while position + tag.size <= size:
+        kind, count = tag.unpack(stream.read(tag.size))
+        position += tag.size + count
+        if position > size:
+            raise CutOff
+        piece = stream.read(count)
+        if kind == MI_COMPRESSED:
+            piece = inflated(piece, remaining_bytes)
+            remaining_bytes -= len(piece)
+            if remaining_bytes < 0:
+                raise too_large(where, "more after decompression", bytes_limit)
+            kind, count = tag.unpack_from(piece.ljust(tag.size, b"\0"))
+            piece = piece[tag.size :]
+        if kind != MI_MATRIX or count != len(piece):
+            raise NotMatlab("a damaged header of a variable")
+        check_matrix(piece, tag)
+        pieces += [tag.pack(kind, count), piece]
+        if len(pieces) > 2 * MAX_VARIABLES + 1:
+            raise NotMatlab(f"more than {MAX_VARIABLES:,} variables")
+    return BytesIO(b"".join(pieces))
+
+
+def check_matrix(matrix: bytes, tag: struct.Struct) -> None:
+    """Raise NotMatlab if the parts of a matrix (flags, dimensions, name, numbers) are longer than they can be."""
+    position = 0
+    for most in (8, 4 * MAX_AXES, MAX_NAME_BYTES, len(matrix)):
+        if position + tag.size > len(matrix):
+            return
+        kind, count = tag.unpack_from(matrix, position)
+        count = 0 if kind >> 16 else count  # small data are packed into the tag
+        position += tag.size + count + -count % 8
+        if count > most or position > len(matrix) + 7:
+            raise NotMatlab("a damaged header of a variable")
+
+
+def list_variables(stream: BinaryIO) -> list[Variable]:
+    """Give the variables of a file of level 5 that have a name (a function workspace has none)."""
+    from scipy.io import whosmat
+
+    with scipy_faults():
+        listed = whosmat(stream)
+    if len(listed) > MAX_VARIABLES:
+        raise NotMatlab(f"more than {MAX_VARIABLES:,} variables")
+    variables = []
+    for name, shape, matlab_class in listed:
+        kind = None if matlab_class in NUMBER_BYTES else MATLAB_CLASSES.get(matlab_class, OBJECT)
+        if kind is None and (len(shape) < 2 or min(shape) < 0 or len(shape) > MAX_AXES):
+            raise NotMatlab("a variable without usable dimensions")
+        sizes = tuple(int(side) for side in shape)
+        variables.append(Variable(name, sizes, kind, NUMBER_BYTES.get(matlab_class, 0)))
+    return [variable for variable in variables if variable.name != "__function_workspace__"]
+
+
+def read_variable(stream: BinaryIO, name: str) -> npt.NDArray[Any]:
+    """Read the numbers of a variable of a file of level 5."""
+    from scipy.io import loadmat
+
+    with scipy_faults():
+        array: npt.NDArray[Any] = np.asarray(loadmat(stream, variable_names=[name])[name])
+    return array
+
+
+@contextmanager
+def scipy_faults() -> Iterator[None]:
+    """Turn what scipy.io raises and warns of into CutOff or NotMatlab."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            yield
+    except CUT_OFF_FAULTS:
+        raise CutOff from None
+    except (*FORMAT_FAULTS, Warning) as error:
+        if "Not enough bytes" in str(error):
+            raise CutOff from None
+        raise NotMatlab("a damaged header of a variable") from None
+
+
+# --- The label image in a MATLAB file: the variable of MoNuSAC's "n-ary masks", or the only one that can be it. -------
+
+
+VARIABLE = "n_ary_mask"
+
+
+def read_mat_labels(
+    stream: BinaryIO, *, where: str, shape_yx: tuple[int, int], bytes_limit: int
+) -> npt.NDArray[np.integer[Any]]:
+    """Read the label image of a MATLAB file, integer (H, W): the variable ``n_ary_mask``, or the only 2-D numeric one.
+
+    stream       seekable, read from its start
+    where        the file, for messages
+    shape_yx     (H, W) px that it must have
+    bytes_limit  the most bytes that the file, and the array in it, may have
+
+    Nothing larger than the header is read before shape and size are known to be right. Raises InputFault:
+    no-mask-variable, not-numeric (cells, structs, sparse, complex), and those of ``MatFile`` and ``check_labels``.
+    """
+    mat = MatFile(stream, where=where, bytes_limit=bytes_limit)
+    variable = choose_variable(mat.variables, where)
+    check_shape(variable.shape, where=where, shape_yx=shape_yx)
+    return check_labels(mat.read(variable), where=where, shape_yx=shape_yx)
+
+
+def choose_variable(variables: list[Variable], where: str) -> Variable:
+    """Find the variable that holds the label image. Raises InputFault if it is not clear, or holds no plain numbers."""
+    named = [variable for variable in variables if variable.name == VARIABLE]
+    of_numbers = [variable for variable in variables if variable.kind is None]
+    planes = [variable for variable in of_numbers if len(variable.shape) == 2]
+    candidates = named or planes or of_numbers
+    if len(candidates) == 1 and (chosen := candidates[0]).kind is None:
+        return chosen
+    if len(named) == 1 or (len(variables) == 1 and not candidates):
+        chosen = variables[0] if not named else named[0]
+        wording = "sparse-mask" if chosen.kind == SPARSE else "mask"
+        raise refused("not-numeric", where, wording=wording, kind=chosen.kind, name=chosen.name)
+    names = [variable.name for variable in variables]
+    if len(named) > 1:
+        raise refused("no-mask-variable", where, wording="label-twice", planes=len(named))
+    raise refused("no-mask-variable", where, wording="no-label", names=names, planes=len(planes))
+
+
+# MATLAB 7.3 files, which are HDF5, through h5py; what points elsewhere, and what may be damaged, is looked for
+# before.
+
+
+MAX_MEMBERS = 1000
+MAX_PATH = 1000
+MAX_NUMBERS = 1 << 56  # numpy cannot make larger arrays, even if another axis is 0
+MAX_CHUNKS = 1 << 18
+PADDED_BYTES = 1 << 20  # chunks may be so much larger than a small array …
+PADDED_RATIO = 8  # … or so many times larger than a large one
+DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3
+HDF5_KINDS = {"c": "an array of complex numbers", "S": "a text", "O": "an object", "V": "an object"}
+
+# What h5py raises for damaged files. KeyError and RuntimeError: its own translations of the errors of HDF5.
+HDF5_FAULTS = (OSError, KeyError, RuntimeError, ValueError, TypeError, NotImplementedError, OverflowError)
+
+
+class Unsupported(Exception):
+    """A part of HDF5 that is not read. Never leaves the readers of this package."""
+
+
+class Hdf5Member:
+    """A member of the root group, or of one in it.
+
+    name        its path from the root
+    kind        None for plain numbers, else what it is
+    shape       sizes of the axes as HDF5 has them
+    attributes  texts of MATLAB, and numbers as they are
+    """
+
+    def __init__(self, name: str, item: Any | None) -> None:
+        self.name = name
+        self.dataset = item if hasattr(item, "shape") else None  # a named type has no shape
+        self.kind = "a link" if item is None else "a struct" if self.dataset is None else None
+        self.shape: tuple[int, ...] = ()
+        self.attributes = {} if item is None else {key: item.attrs[key] for key in item.attrs if "MATLAB_" in key}
+        if self.dataset is not None:
+            dtype = self.dataset.dtype
+            self.shape = self.dataset.shape if self.dataset.shape is not None else (0,)
+            kind = "c" if dtype.names == ("real", "imag") else dtype.kind
+            is_number = kind in "biuf" and dtype.itemsize <= 8
+            self.kind = None if is_number else HDF5_KINDS.get(kind, "an object")
+            if math.prod(max(size, 1) for size in self.shape) > MAX_NUMBERS or len(self.shape) > MAX_AXES:
+                raise Damaged("a variable without usable dimensions")
+
+
+def list_hdf5_members(stream: BinaryIO, *, nested: bool = False) -> list[Hdf5Member]:
+    """Give the members of the root group but those that MATLAB keeps for itself; ``nested``: also those of all groups.
+
+    Raises CutOff, Damaged.
+    """
+    import h5py
+
+    members: list[Hdf5Member] = []
+    with hdf5_damage():
+        file = h5py.File(stream, "r", driver="fileobj", locking=False)
+        waiting: list[tuple[str, Any]] = [("", file)]
+        while waiting:
+            prefix, group = waiting.pop(0)
+            if len(members) + len(group) > MAX_MEMBERS or len(prefix) > MAX_PATH:
+                raise Damaged(f"more than {MAX_MEMBERS:,} variables")
+            for name in group:
+                if name.startswith("#"):
+                    continue
+                is_hard = type(group.get(name, getlink=True)) is h5py.HardLink
+                member = Hdf5Member(prefix + name, group[name] if is_hard else None)
+                members.append(member)
+                if nested and is_hard and isinstance(group[name], h5py.Group):
+                    waiting.append((f"{prefix}{name}/", group[name]))
+    return members
+
+
+def read_member(member: Hdf5Member, *, where: str, bytes_limit: int) -> npt.NDArray[Any]:
+    """Read the numbers of a member, in its shape. Raises InputFault (too-large), CutOff, Damaged, Unsupported."""
+    dataset: Any = member.dataset
+    needed = math.prod(member.shape) * dataset.dtype.itemsize
+    check_bytes(needed, "an array", where, bytes_limit, dataset.dtype.name)
+    with hdf5_damage():
+        if dataset.is_virtual or dataset.external:
+            raise Unsupported("data in another file")
+        if dataset.chunks is not None:
+            check_chunks(dataset, needed)
+        elif dataset.id.get_storage_size() not in (0, needed):
+            raise Damaged(f"{dataset.id.get_storage_size():,} bytes of data for an array of {needed:,}")
+        numbers: npt.NDArray[Any] = np.asarray(dataset[()])
+    return numbers.reshape(member.shape)
+
+
+def check_chunks(dataset: Any, needed: int) -> None:
+    """Refuse chunks that lie beside the others, or give fewer or more bytes than they have: HDF5 itself does not."""
+    plist, chunk = dataset.id.get_create_plist(), dataset.chunks
+    filters = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
+    for number in filters:
+        if number not in (DEFLATE, SHUFFLE, FLETCHER32) or filters.count(number) > 1:
+            raise Unsupported(f"the filter {number}")
+    count = math.prod(-(-size // step) for size, step in zip(dataset.shape, chunk, strict=True))
+    chunk_bytes = math.prod(chunk) * dataset.dtype.itemsize
+    if count * chunk_bytes > max(PADDED_BYTES, PADDED_RATIO * needed):
+        raise Damaged(f"chunks of {chunk_bytes:,} bytes for an array of {needed:,}")
+    if count > MAX_CHUNKS:
+        raise Unsupported(f"{count:,} chunks")
+    written = dataset.id.get_num_chunks()
+    if written > count:
+        raise Damaged("a chunk beside the others")
+    chunk_infos = [dataset.id.get_chunk_info(index) for index in range(written)]
+    offsets = {info.chunk_offset for info in chunk_infos}
+    inside = [
+        all(start % step == 0 and start < size for start, step, size in zip(offset, chunk, dataset.shape, strict=True))
+        for offset in offsets
+    ]
+    if len(offsets) < written or not all(inside):
+        raise Damaged("a chunk beside the others")
+    for info in chunk_infos:
+        if info.size > 2 * chunk_bytes + 1024:
+            raise Damaged("a chunk that is too long")
+        check_size_of_chunk(dataset, info, filters, chunk_bytes)
+
+
+def check_size_of_chunk(dataset: Any, info: Any, filters: list[int], chunk_bytes: int) -> None:
+    """Raise CutOff unless the bytes of a chunk are, or are inflated to, those of its numbers."""
+    applied = [number for index, number in enumerate(filters) if not info.filter_mask >> index & 1]
+    check_sum = 4 * (FLETCHER32 in applied)
+    size = info.size
+    if DEFLATE in applied:
+        _, data = dataset.id.read_direct_chunk(info.chunk_offset)
+        if FLETCHER32 in applied and applied.index(FLETCHER32) > applied.index(DEFLATE):
+            data, check_sum = data[:-4], 0
+        size = len(inflated(data, chunk_bytes + 4))
+    if size != chunk_bytes + check_sum:
+        raise CutOff
+
+
+@contextmanager
+def hdf5_damage() -> Iterator[None]:
+    """Turn what h5py raises into CutOff or Damaged."""
+    try:
+        yield
+    except HDF5_FAULTS as error:
+        text = str(error)
+        if any(word in text for word in ("truncated file", "filter returned failure", "read data", "checksum", "eof")):
+            raise CutOff from None
+        raise Damaged(text.partition("(")[2].rstrip(")") or text) from None

@@ -1,0 +1,154 @@
+"""What a child process answers, as bytes that only ever become plain values.
+
+Tuples, mappings, texts, numbers, arrays of numbers and the records of ``nuclei_metrics.model`` that readers return. Not
+pickle: whoever took over the child could run code in the parent with it. A record has the arrays that its class
+describes, or is refused: whatever comes behind it may rely on that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.files.decoding.annotations import Annotations
+from evaluation.findings import Finding
+from nuclei_metrics.model import Counts, Instances, LabelImage, LabelRuns, Outlines, Points
+
+RECORDS = {
+    record.__name__: record
+    for record in (Annotations, Counts, Finding, Instances, LabelImage, LabelRuns, Outlines, Points)
+}
+FIELDS_OF = {name: tuple(part.name for part in fields(record)) for name, record in RECORDS.items()}
+NUMBER_KINDS = "biuf"
+# The parts of records: the kinds of their numbers, "?" if there may be none, and their shapes; a letter is one size.
+ARRAYS = {
+    "Counts": "per_class i C",
+    "Points": "points_xy f N2, class_id i N, source_id Oiu N, probability f? N, class_probability f? NC",
+    "Outlines": "points_xy f V2, ring_start i S, ring_instance i K, ring_is_hole b K, class_id i N, source_id Oiu N, "
+    "probability f? N, class_probability f? NC",
+    "Instances": "class_id i N, source_id Oiu N, run_start i R, run_stop i R, run_instance i R, probability f? N, "
+    "point_yx f? N2, class_probability f? NC",
+    "LabelRuns": "start i R, stop i R, value iu R",
+    "LabelImage": "class_of_instance i? M",
+}
+PLAIN_TYPES = (str, bool, int, float, type(None))
+PARTS_OF_IMAGES = (Counts, Instances, LabelImage, Outlines, Points)
+FINDING = {name: int if name in ("count", "named") else str for name in FIELDS_OF["Finding"]}
+
+
+def to_plain(value: Any, buffers: list[npt.NDArray[Any]]) -> Any:
+    """Write a value as lists, texts and numbers; the numbers of its arrays go into ``buffers``.
+
+    >>> to_plain((1, np.array([2.5])), buffers := [])
+    ['tuple', [1, ['array', '<f8', [1], 0]]]
+    """
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "O":
+            return ["objects", value.tolist()]
+        buffers.append(np.ascontiguousarray(value))
+        return ["array", value.dtype.str, list(value.shape), len(buffers) - 1]
+    if isinstance(value, tuple | list):
+        return ["tuple", [to_plain(item, buffers) for item in value]]
+    if isinstance(value, Mapping):
+        return ["mapping", [[to_plain(key, buffers), to_plain(item, buffers)] for key, item in value.items()]]
+    name = type(value).__name__
+    if RECORDS.get(name) is not type(value):
+        raise TypeError(f"a {name} among the answers of a reader")
+    return [name, [to_plain(getattr(value, part), buffers) for part in FIELDS_OF[name]]]
+
+
+def from_plain(value: Any, buffers: Sequence[npt.NDArray[np.uint8]]) -> Any:
+    """Make the value again; lists come back as tuples. Raises ValueError for what ``to_plain`` does not make."""
+    if not isinstance(value, list):
+        if type(value) not in PLAIN_TYPES:
+            raise ValueError("no plain value")
+        return value
+    kind, *rest = value
+    if kind == "array":
+        name, shape, index = rest
+        dtype = np.dtype(str(name))
+        if dtype.kind not in NUMBER_KINDS or math.prod(shape) * dtype.itemsize != buffers[index].size:
+            raise ValueError(f"an array of {name}")
+        return buffers[index].view(dtype).reshape(shape)
+    (items,) = rest
+    if kind == "objects":
+        if not all(type(item) in PLAIN_TYPES for item in items):
+            raise ValueError("an object")
+        array = np.empty(len(items), object)
+        array[:] = items
+        return array
+    if kind == "tuple":
+        return tuple(from_plain(item, buffers) for item in items)
+    if kind == "mapping":
+        return {key: from_plain(item, buffers) for key, item in items}
+    if kind not in RECORDS:
+        raise ValueError(f"a record {kind!r}")
+    record = RECORDS[kind](*(from_plain(item, buffers) for item in items))
+    check_record(record)
+    return record
+
+
+def check_record(record: Any) -> None:
+    """Raise ValueError, or TypeError, for a record that is not as its class describes it."""
+    sizes: dict[str, int] = {}
+    for part in filter(None, ARRAYS.get(type(record).__name__, "").split(", ")):
+        name, kinds, shape = part.split()
+        array = getattr(record, name)
+        if array is None and kinds.endswith("?"):
+            continue
+        axes = dict(zip(shape, array.shape, strict=True))
+        fits = all(
+            size == (int(axis) if axis.isdigit() else sizes.setdefault(axis, size)) for axis, size in axes.items()
+        )
+        if array.dtype.kind not in kinds or not fits or (array.dtype.kind == "f" and not np.isfinite(array).all()):
+            raise ValueError(name)
+    if isinstance(record, Finding):
+        if {name: type(getattr(record, name)) for name in FINDING} != FINDING or min(record.count, record.named) < 1:
+            raise ValueError("a finding")
+        return
+    match record:
+        case Annotations(parts=parts, findings=findings):
+            is_sound = all(isinstance(part, PARTS_OF_IMAGES) for part in parts)
+            is_sound &= all(isinstance(finding, Finding) for finding in findings)
+        case Counts():
+            is_sound = record.per_class.min(initial=0) >= 0
+        case Outlines():
+            rings, start = len(record.ring_instance), record.ring_start
+            is_sound = len(start) == rings + 1 and start[0] == 0 and start[-1] == len(record.points_xy)
+            is_sound &= ascend(start) and ascend(record.ring_instance) and are_below(record.ring_instance, len(record))
+        case Instances():
+            is_sound = are_runs(record.run_start, record.run_stop, record.shape_yx) and ascend(record.run_start)
+            is_sound &= are_below(record.run_instance, len(record))
+        case LabelRuns():
+            is_sound = are_runs(record.start, record.stop, record.shape_yx) and ascend(record.start)
+            is_sound &= bool(np.all(record.start[1:] >= record.stop[:-1]))
+        case LabelImage(labels=LabelRuns(), class_id=int(), class_map=LabelRuns() | None, source=str()):
+            is_sound = True
+        case LabelImage():
+            is_sound = False
+        case _:
+            is_sound = True
+    if not is_sound:
+        raise ValueError(f"a record {type(record).__name__}")
+
+
+def ascend(numbers: npt.NDArray[Any]) -> bool:
+    return bool(np.all(numbers[1:] >= numbers[:-1]))
+
+
+def are_below(numbers: npt.NDArray[Any], size: int) -> bool:
+    return bool(np.all((numbers >= 0) & (numbers < size)))
+
+
+def are_runs(start: npt.NDArray[Any], stop: npt.NDArray[Any], shape_yx: tuple[int, int]) -> bool:
+    """Tell whether runs are not empty and lie in an image, each in a row of it."""
+    height, width = shape_yx
+    inside = are_below(start, height * width) and are_below(stop - 1, height * width)
+    return inside and bool(np.all((start < stop) & (start // width == (stop - 1) // width)))

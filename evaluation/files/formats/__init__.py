@@ -1,0 +1,243 @@
+"""A file for each family of formats: readers, what participants hand in, examples; rules are in ``challenge.formats``.
+
+Readers turn decoded values into annotations, and check everything on the way in. Files of participants are read by the
+same readers in a child process that can do nothing else.
+
+In: streams and a ``Request``. Out: ``Annotations`` or a ``Collection``; bytes where a format is written.
+``scoring`` and the rooms above may import it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from evaluation.files.decoding.annotations import Annotations, Collection
+from evaluation.files.decoding.guard import Bounds, bounds_of, broke_off, decode
+from evaluation.files.decoding.streams import damage_told
+from evaluation.files.formats.format import CasesOnDemand, Request
+from evaluation.findings import Finding
+from evaluation.findings.errors import InputFault
+from nuclei_metrics.model import Case, Counts, Instances, LabelImage, LabelRuns
+
+__all__ = [
+    "Format",
+    "Request",
+    "begin_annotations",
+    "format_of",
+    "module_of",
+    "read_annotations",
+    "read_collection",
+    "read_collection_guarded",
+]
+
+BY_NAME = (".nii", ".nii.gz", ".nrrd")  # SimpleITK reads files of a name only
+
+Companions = Mapping[str, tuple[BinaryIO, str]]
+NO_COMPANIONS: Companions = MappingProxyType({})
+WORDS_OF_FORMATS = {  # of each family: its formats, and what participants hand in
+    "annotation_xml": {"aperio_xml": "Aperio ImageScope XML", "asap_xml": "ASAP XML"},
+    "geojson": {"geojson": "GeoJSON as QuPath writes it"},
+    "listed_nuclei": {
+        "polygons_json": 'JSON of the platform\'s kind "Multiple polygons"',
+        "points_json": 'JSON of the platform\'s kind "Multiple points"',
+        "contours_json": "JSON of HoVer-Net, CellViT or labelme",
+        "yolo_txt": "YOLO's text files: a line `class x1 y1 x2 y2 …` for each nucleus, in shares of width and height",
+    },
+    "coco": {"coco_json": "COCO JSON", "midog_json": "MIDOG JSON, a box for each nucleus"},
+    "tables": {
+        "points_csv": "CSV with a row for each nucleus",
+        "nucls_csv": "NuCLS CSV",
+        "counts_csv": "CSV with a row for each image and a column for each class: how many nuclei there are",
+    },
+    "run_lengths": {"rle_csv": "CSV of run-length codes"},
+    "label_image": {
+        "label_image": "label image: 0 is background, every other number one nucleus",
+        "colour_map": "PNG with a colour for each class and borders between nuclei",
+    },
+    "arrays": {
+        "conic_array": "NumPy array, cases x height x width x 2 (nuclei, classes)",
+        "pannuke_masks": "NumPy array, height x width x channels, the nuclei of a class in each channel",
+        "nary_mat": "MATLAB file with the labels in `n_ary_mask`",
+        "hovernet_mat": "MATLAB file of HoVer-Net (`inst_map`, `inst_type`) or Lizard (`inst_map`, `class`, `id`)",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The functions of a format, which the module of its family has. ``docs/development.md`` says how to add one.
+
+    words     what participants hand in
+    example   ``example_of_NAME`` writes a valid file for an ``Example``, its cases (one, unless the file holds all)
+              and the name of its class, None if it holds all
+    explain   ``explain_NAME`` gives sentences for participants about the keys that only this format has
+    read      ``read_NAME`` reads the annotations of a case from a stream, for a ``Request``, the case, and the files
+              that go with it, by key
+    read_all  ``read_NAME_collection`` reads those of all cases from a stream, for a ``Request`` and the cases by their
+              names in such files
+    """
+
+    words: str
+    example: Callable[..., bytes]
+    explain: Callable[[Any], list[str]] | None
+    read: Callable[..., Annotations] | None
+    read_all: Callable[..., Collection] | None
+
+
+def module_of(name: str) -> str:
+    """Name the module that a format is in."""
+    (family,) = (family for family, formats in WORDS_OF_FORMATS.items() if name in formats)
+    return f"{__name__}.{family}"
+
+
+def format_of(name: str) -> Format:
+    """Find a format; its module is imported on first use, so that a challenge pays only for the formats it has."""
+    module = import_module(module_of(name))
+    words = next(formats[name] for formats in WORDS_OF_FORMATS.values() if name in formats)
+    names = f"explain_{name}", f"read_{name}", f"read_{name}_collection"
+    return Format(words, getattr(module, f"example_of_{name}"), *(getattr(module, each, None) for each in names))
+
+
+def read_annotations(
+    stream: BinaryIO, request: Request, case: Case, companions: Companions = NO_COMPANIONS
+) -> Annotations:
+    """Read what a file says of its case, in the format that the rules name. Raises InputFault with all that is wrong.
+
+    companions  streams of the files that go with it, and their names for messages, by the key that has their pattern
+    """
+    read = format_of(request.rules.format).read
+    if read is None:
+        raise ValueError(f"{request.rules.format} has no files of one case")
+    with memory_told(request):
+        return read(stream, request, case, **companions)
+
+
+def read_collection(stream: BinaryIO, request: Request, cases: Mapping[str, Case]) -> Collection:
+    """Read what a file says of all cases, by their names in it. Raises InputFault with all that is wrong.
+
+    The stream stays open as long as the collection is read from: large arrays are decoded case by case.
+    """
+    read_all = format_of(request.rules.format).read_all
+    if read_all is None:
+        raise ValueError(f"{request.rules.format} has no files of all cases")
+    with memory_told(request):
+        return read_all(stream, request, cases)
+
+
+def memory_told(request: Request) -> AbstractContextManager[None]:
+    """Turn MemoryError of a reader of text into a finding; readers of pixels do that themselves."""
+    return nullcontext() if request.rules.dense else damage_told(request.where, "a text", fix="Split the file.")
+
+
+# --- The same in another process, for files of participants. ----------------------------------------------------------
+
+
+def begin_annotations(
+    stream: BinaryIO, request: Request, case: Case, companions: Companions = NO_COMPANIONS, *, owner: str
+) -> Callable[[], Annotations]:
+    """Begin ``read_annotations`` in another process; the result is waited for by what is returned. Streams stay open.
+
+    owner   the submission: a process that has seen the files of one sees none of another
+
+    Raises InputFault, also if decoding takes too much.
+    """
+    streams = [stream, *(opened for opened, _ in companions.values())]
+    wheres = {key: where for key, (_, where) in companions.items()}
+    bounds, writes = bounds_for(streams, request, [case]), request.name.lower().endswith(BY_NAME)
+    task, arguments = f"{__name__}:yield_annotations", (request, case, wheres)
+    answers = decode(task, streams, arguments, where=request.where, owner=owner, bounds=bounds, writes=writes)
+
+    def wait() -> Annotations:
+        annotations = next(answers, None)
+        if next(answers, None) is not None:
+            raise broke_off(request.where, 0)
+        return checked(annotations, request, case)
+
+    return wait
+
+
+def checked(annotations: Any, request: Request, case: Case) -> Annotations:
+    """Check that a decoder's answer is one that a reader can give: images of the right size, and classes that exist.
+
+    Raises InputFault.
+    """
+    lowest, highest = min(0, *request.classes.ids.values()), len(request.classes.names)
+    fits = isinstance(annotations, Annotations)
+    for part in annotations.parts if fits else ():
+        planes: list[LabelRuns | Instances] = []
+        ids, width = [getattr(part, "class_id", 0)], getattr(part, "class_probability", None)
+        match part:
+            case LabelImage(labels=labels, class_map=class_map, class_of_instance=of_instance):
+                planes += [labels] if class_map is None else [labels, class_map]
+                ids += [each for each in (class_map and class_map.value, of_instance) if each is not None]
+            case Instances():
+                planes.append(part)
+            case Counts():
+                width = part.per_class
+        fits &= all(tuple(plane.shape_yx) == case.shape_yx for plane in planes)
+        fits &= width is None or width.shape[-1] == highest
+        fits &= all(lowest <= np.min(each, initial=0) and np.max(each, initial=0) <= highest for each in ids)
+    if not fits:
+        raise broke_off(request.where, 0)
+    return annotations  # type: ignore[no-any-return]
+
+
+def yield_annotations(
+    streams: Sequence[BinaryIO], request: Request, case: Case, wheres: Mapping[str, str]
+) -> Iterator[Annotations]:
+    """Read the annotations of a file, in the child process."""
+    companions = dict(zip(wheres, zip(streams[1:], wheres.values(), strict=True), strict=True))
+    yield read_annotations(streams[0], request, case, companions)
+
+
+def read_collection_guarded(stream: BinaryIO, request: Request, cases: Mapping[str, Case], *, owner: str) -> Collection:
+    """Read a collection in another process; its cases can be gone through once, in their order."""
+    bounds, task = bounds_for([stream], request, list(cases.values())), f"{__name__}:yield_collection"
+    answers = decode(task, [stream], (request, dict(cases)), where=request.where, owner=owner, bounds=bounds)
+    by_name = {case.name: case for case in cases.values()}
+
+    def decode_next(name: str) -> Annotations:
+        """Wait for the answer about a case; those about cases before it, which are not wanted, are skipped."""
+        answer = next((answer for present, answer in present_answers if present == name), None)
+        if isinstance(answer, tuple) and answer and are_findings(answer):
+            raise InputFault(*answer)
+        return checked(answer, request, by_name[name])
+
+    match next(answers, None):
+        case (tuple(names), Mapping() as unknown, tuple(findings)) if set(names) <= by_name.keys():
+            present_answers = zip(names, answers, strict=False)
+            if all(type(count) is int for count in unknown.values()) and are_findings(findings):
+                return Collection(CasesOnDemand(names, decode_next), unknown, findings)
+    raise broke_off(request.where, 0)
+
+
+def are_findings(items: Iterable[Any]) -> bool:
+    return all(isinstance(item, Finding) for item in items)
+
+
+def yield_collection(streams: Sequence[BinaryIO], request: Request, cases: Mapping[str, Case]) -> Iterator[Any]:
+    """Yield the names of the cases and what is said of none, then annotations or faults of each case, in the child
+    process.
+    """
+    collection = read_collection(streams[0], request, cases)
+    yield tuple(collection.cases), dict(collection.unknown), collection.findings
+    for name in collection.cases:
+        try:
+            yield collection.cases[name]
+        except InputFault as fault:
+            yield fault.findings
+
+
+def bounds_for(streams: Sequence[BinaryIO], request: Request, cases: Sequence[Case]) -> Bounds:
+    """Bound the decoding of files by their size and by that of the images."""
+    file_bytes = sum(stream.seek(0, os.SEEK_END) for stream in streams)
+    pixels = sum(case.height * case.width for case in cases)
+    return bounds_of(file_bytes, pixels, request.limits.bytes_per_file)

@@ -1,0 +1,392 @@
+"""Annotations that a JSON parser gives as Python lists: checked, and made into arrays as few times as possible.
+
+A reader hands over one annotation after the other, with the lists of coordinates as they are. They become arrays when a
+piece of the file is settled: the work for each number is done by the interpreter's and NumPy's own loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.decoding.polygons import Polygons, Ring
+from evaluation.files.decoding.streams import check_number
+from evaluation.files.formats.format import Request, are_coordinates, outlines_of_rings, to_px
+from evaluation.files.formats.sheet import NUMBERS, UNKNOWN, Sheet, check_size, json_of, keys_of_classes, numbers_in
+from evaluation.findings import listed, quote
+from nuclei_metrics.model import Bool, Case, Float64, Int64, Outlines, Points
+
+NUCLEI_AT_ONCE = 1 << 12
+CLASS_PROBABILITIES = "class_probabilities"  # the key of an object with a number for each class
+
+
+class ListSheet(Sheet):
+    """The nuclei of a file, as a reader of lists meets them: a row for each. The reader keeps their shapes.
+
+    number   of the annotation at hand, from 1, or from 0 where its place is an index
+    numbers  of the annotation of each nucleus
+    """
+
+    probability_name = "probability"  # for messages
+
+    def __init__(self, request: Request, place: Callable[[int], str]) -> None:
+        super().__init__(request, place)
+        self.number = 0
+        self.numbers: list[int] = []
+        self.class_id: list[int] = []
+        self.source_id: list[Any] = []
+        self.probability: list[Any] = []
+
+    @property
+    def here(self) -> str:
+        """Where the annotation at hand is."""
+        return self.place(self.number)
+
+    def fault(self, code: str, number: int | None = None, /, **words: Any) -> None:
+        """Note what is wrong with the annotation at hand, or with that of a number."""
+        self.faults.fault(code, self.place(self.number if number is None else number), **words)
+
+    def class_of(self, name: object) -> int:
+        """Look up the class id of the annotation at hand: SKIPPED, or 0 for an unknown one, which is noted."""
+        class_id = self.look_up(name)
+        if class_id == UNKNOWN:
+            self.note_unknown(name, self.number)
+            return 0
+        return class_id
+
+    def columns(self, class_probability: Float64 | None = None) -> dict[str, Any]:
+        """Make the columns of all nuclei. Raises InputFault with all that is wrong with the file."""
+        values, probability = self.probability, None
+        if values.count(None) < len(values):
+            probability, is_missing = numbers_in(values)
+            rows, names = (probability.reshape(-1, 1), is_missing.reshape(-1, 1)), [self.probability_name]
+            self.check_probabilities(*rows, self.numbers, names, lambda row, _: json_of(values[row]))
+        return self.checked_columns(self.class_id, self.source_id, probability, class_probability)
+
+
+class ClassProbabilities:
+    """The class probabilities of nuclei, as they come: objects with a number for each class, by its name or an alias.
+
+    Where no classes are asked for, as in the conversion of a single file, they are left aside.
+    """
+
+    def __init__(self, sheet: ListSheet) -> None:
+        self.sheet, self.classes = sheet, sheet.request.classes
+        self.names = [f"{CLASS_PROBABILITIES}.{name}" for name in self.classes.names]
+        self.waiting: list[Any] = []  # objects of the nuclei of the piece at hand; None for those without
+        self.rows: list[Float64] = []
+        self.nuclei = 0  # how many have them
+        self.lacking: list[int] = []  # numbers of the annotations of those that do not
+        self.keys: tuple[str, ...] = ()  # of the last object
+        self.key_of_class: list[str | None] = []  # among them
+        self.twice: list[tuple[str, str]] = []  # two of them that name one class
+
+    def add(self, objects: Sequence[object]) -> None:
+        """Take the objects of nuclei that come next, None for a nucleus without one."""
+        if self.names:
+            self.waiting += objects
+
+    def settle(self) -> None:
+        """Make arrays of what has come since the last time. Raises InputFault: too-large."""
+        waiting, self.waiting = self.waiting, []
+        numbers = self.sheet.numbers[len(self.sheet.numbers) - len(waiting) :]
+        if waiting.count(None) == len(waiting):
+            self.lacking += numbers
+            return
+        numbered = list(zip(numbers, waiting, strict=True))
+        self.lacking += [number for number, by_name in numbered if by_name is None]
+        numbered = [(number, by_name) for number, by_name in numbered if by_name is not None]
+        self.nuclei += len(numbered)
+        check_size(self.nuclei, len(self.names), self.sheet.request.where)
+        for begin in range(0, len(numbered), NUCLEI_AT_ONCE):
+            self.add_rows(numbered[begin : begin + NUCLEI_AT_ONCE])
+
+    def add_rows(self, numbered: Sequence[tuple[int, Any]]) -> None:
+        """Make a row of numbers of the object of each annotation; what is wrong with an object is noted."""
+        values: list[Any] = []
+        numbers: list[int] = []
+        for number, by_name in numbered:
+            if type(by_name) is not dict:
+                of, expected = f"{quote(CLASS_PROBABILITIES)} is", "an object with a number for each class"
+                self.sheet.fault("invalid-annotation", number, expected=expected, of=of, value=json_of(by_name))
+                continue
+            if (keys := tuple(by_name)) != self.keys:
+                found, self.twice = keys_of_classes(keys, self.classes)
+                self.keys, self.key_of_class = keys, [None if key is None else keys[key] for key in found]
+            if self.twice:
+                first, second = self.twice[0]
+                self.sheet.fault("invalid-annotation", number, wording="two-probabilities", first=first, second=second)
+                continue
+            values += [by_name.get(key) for key in self.key_of_class]
+            numbers.append(number)
+        flat, is_missing = numbers_in(values)
+        columns = flat.reshape(-1, len(self.names))
+        lacks = is_missing.reshape(columns.shape)
+
+        def value(row: int, column: int) -> str:
+            return json_of(values[row * len(self.names) + column])
+
+        self.sheet.check_probabilities(columns, lacks, numbers, self.names, value, "of-classes")
+        self.rows.append(columns)
+
+    def array(self) -> Float64 | None:
+        """Join the class probabilities of all nuclei, float64 (N, C) in the order of the classes; None if there are
+        none.
+        """
+        if not self.nuclei:
+            return None
+        for number in self.sheet.faults.first("missing-probability", self.lacking):
+            self.sheet.fault("missing-probability", number, wording="of-classes", names=self.names)
+        return np.concatenate(self.rows)
+
+
+class NucleusLists(ListSheet):
+    """The nuclei of a file, as they come: outlines or points, never both.
+
+    closed  rings repeat their first vertex as the last one, which is dropped
+
+    Limits are checked before arrays are made. Coordinates become px by the units of the rules and the case.
+    """
+
+    def __init__(self, request: Request, case: Case, kind: str, *, closed: bool = False) -> None:
+        super().__init__(request, lambda number: f"{kind} {number:,}")
+        self.closed = closed
+        self.of_points = request.rules.are_points
+        self.scale = request.rules.value("units"), case.spacing_um
+        self.counted = f"{kind}s or nuclei", "instances_per_case", request.where, request.limits
+        self.most = request.limits.instances_per_case
+        self.rings: list[Any] = []  # lists of positions, of the piece at hand
+        self.ring_number: list[int] = []
+        self.ring_instance: list[int] = []
+        self.ring_is_hole: list[bool] = []
+        self.class_probabilities = ClassProbabilities(self)
+        self.vertices = 0
+        self.points_xy: list[Float64] = [np.empty((0, 2))]
+        self.ring_size: list[Int64] = [np.empty(0, np.int64)]
+
+    # --- one annotation ---------------------------------------------------------------------------------------------
+
+    def next_annotation(self) -> None:
+        """Count an annotation, nucleus or not. Raises InputFault if there are more than nuclei may be in a case."""
+        self.number += 1
+        if self.number > self.most:  # a call for each annotation would be slow
+            check_number(self.number, *self.counted)
+
+    def refuse_shape(self, what: str, kind: str, wanted: Sequence[str], fix: str) -> None:
+        """Note that the annotation at hand, or a part of it, has not the shape of the nuclei: it is a fault, or left
+        out.
+        """
+        if self.request.rules.value("other_shapes") == "skip":
+            wording = "geometry-left-out"
+            self.left_out.fault("left-out", self.here, wording=wording, what=what, type=kind, wanted=wanted)
+        else:
+            wording = "other-geometry"
+            self.fault("unsupported-shape", wording=wording, fix=fix, what=what, type=kind, wanted=wanted)
+
+    def add_nucleus(self, positions: Any, class_id: int, source_id: object, *probabilities: object) -> None:
+        """Add a nucleus that is a point, or the outline of one ring."""
+        if self.of_points:
+            self.add_points([positions], class_id, [source_id], *probabilities)
+        else:
+            self.add_outline([[positions]], class_id, source_id, *probabilities)
+
+    def add_outline(self, parts: list[list[Any]], class_id: int, source_id: object, *probabilities: object) -> None:
+        """Add a nucleus of one part or more: of lists of rings, which are lists of positions; all but the first are
+        holes.
+
+        Holes without a vertex are left out, a part without a vertex is a fault.
+        """
+        instance = len(self.class_id)
+        for part in parts:
+            if not part or not part[0]:
+                self.fault("empty-polygon")
+                return
+            is_hole = False
+            for ring in part:
+                if ring:
+                    self.rings.append(ring)
+                    self.ring_number.append(self.number)
+                    self.ring_instance.append(instance)
+                    self.ring_is_hole.append(is_hole)
+                is_hole = True
+        self.add_nuclei([source_id], class_id, *probabilities)
+
+    def add_points(self, positions: Any, class_id: int, source_ids: list[Any], *probabilities: object) -> None:
+        """Add nuclei that are points, with the same class and probabilities."""
+        self.rings.append(positions)
+        self.ring_number.append(self.number)
+        self.add_nuclei(source_ids, class_id, *probabilities)
+
+    def add_nuclei(
+        self, source_ids: list[Any], class_id: int, probability: object = None, class_probabilities: object = None
+    ) -> None:
+        """Add a row for each nucleus of the annotation at hand."""
+        count = len(source_ids)
+        if len(self.class_id) + count > self.most:
+            check_number(len(self.class_id) + count, *self.counted)
+        self.source_id += source_ids
+        self.class_id += [class_id] * count
+        self.probability += [probability] * count
+        self.class_probabilities.add([class_probabilities] * count)
+        self.numbers += [self.number] * count
+
+    # --- a piece of the file ----------------------------------------------------------------------------------------
+
+    def add_outlines(
+        self,
+        polygons: Polygons,
+        class_id: list[int],
+        source_id: list[str],
+        probability: list[Any],
+        class_probabilities: list[Any],
+    ) -> bool:
+        """Add all nuclei of a piece of the file; ``settle`` need not be called for it.
+
+        False, and nothing is added, if a vertex is no usable coordinate. Raises InputFault: too-large.
+
+        class_id, source_id, probability, class_probabilities   of each feature
+        """
+        points = to_px(polygons.points_xy, *self.scale)
+        if not are_coordinates(points).all():
+            return False
+        count, before = len(class_id), len(self.class_id)
+        numbers = range(self.number + 1, self.number + count + 1)
+        self.number += count
+        check_number(max(self.number, before + count), *self.counted)
+        self.check_vertices(polygons.size)
+        self.keep(points, polygons.size)
+        self.ring_instance += (polygons.feature + before).tolist()
+        self.ring_is_hole += polygons.is_hole.tolist()
+        self.class_id += class_id
+        self.source_id += source_id
+        self.probability += probability
+        self.numbers += numbers
+        self.class_probabilities.add(class_probabilities)
+        self.class_probabilities.settle()
+        return True
+
+    def settle(self) -> None:
+        """Make arrays of the coordinates that have come since the last time. Raises InputFault: too-large."""
+        size = np.fromiter(map(len, self.rings), np.int64, len(self.rings))
+        self.check_vertices(size)
+        if self.rings and all(type(ring) is Ring for ring in self.rings):
+            numbers = np.concatenate([ring.points_xy for ring in self.rings])
+            positions: Any = numbers
+        else:
+            positions = list(chain.from_iterable(self.rings))
+            numbers = points_of(positions)
+        points = to_px(numbers, *self.scale)
+        self.check_positions(~np.all(are_coordinates(points), axis=1), size, positions)
+        self.keep(points, size)
+        self.rings.clear()
+        self.ring_number.clear()
+        self.class_probabilities.settle()
+
+    def check_vertices(self, size: Int64) -> None:
+        """Count the vertices of rings. Raises InputFault: too-large."""
+        self.vertices += int(size.sum())
+        check_number(self.vertices, "vertices", "vertices_per_file", self.request.where, self.request.limits)
+
+    def keep(self, points: Float64, size: Int64) -> None:
+        """Add the vertices of rings, in px, to those of the file."""
+        if self.closed:
+            points, size = without_closing_vertices(points, size)
+        self.points_xy.append(points)
+        self.ring_size.append(size)
+
+    def check_positions(self, is_wrong: Bool, size: Int64, positions: Any) -> None:
+        """Note the vertices of the piece at hand that are no pairs of usable numbers."""
+        stop, numbers = np.cumsum(size), np.array(self.ring_number)
+
+        def at(vertex: int) -> tuple[str, str, str]:
+            ring = int(np.searchsorted(stop, vertex, "right"))
+            first, last = np.searchsorted(numbers, numbers[ring]), np.searchsorted(numbers, numbers[ring], "right")
+            place = self.place(numbers[ring])
+            if last - first > 1:
+                place += f", ring {ring - first + 1}"
+            if size[ring] > 1:
+                place += f", vertex {vertex - stop[ring] + size[ring] + 1}"
+            position = positions[vertex] if type(positions) is list else positions[vertex].tolist()
+            return place, "the position", json_of(position)
+
+        self.check_coordinates(is_wrong, at)
+
+    # --- the whole file ---------------------------------------------------------------------------------------------
+
+    def annotations(self) -> Annotations:
+        """Give all nuclei, and what was left out. Raises InputFault with all that is wrong with the file."""
+        columns = self.columns(self.class_probabilities.array())
+        points_xy = np.concatenate(self.points_xy)
+        if self.of_points:
+            return Annotations((Points(points_xy, **columns),), tuple(self.left_out.findings()))
+        owner, is_hole = np.array(self.ring_instance, np.int32), np.array(self.ring_is_hole, np.bool_)
+        outlines = outlines_of_rings(points_xy, np.concatenate(self.ring_size), owner, is_hole, **columns)
+        return Annotations((outlines,), tuple(self.left_out.findings()))
+
+
+def points_of(positions: list[Any]) -> Float64:
+    """Make float64 (V, 2) of positions [x, y] or [x, y, z]; NaN of what is none.
+
+    >>> points_of([[1, 2], [3, 4.5, 0], [True, 1]]).tolist()
+    [[1.0, 2.0], [3.0, 4.5], [nan, nan]]
+    """
+    if set(map(type, positions)) == {list}:
+        numbers = list(chain.from_iterable(positions))
+        sizes = set(map(len, positions))
+        if len(sizes) == 1 and min(sizes) >= 2 and NUMBERS.issuperset(map(type, numbers)):
+            return np.array(numbers, np.float64).reshape(len(positions), -1)[:, :2]
+    return np.array([xy_or_nan(position) for position in positions], np.float64).reshape(-1, 2)
+
+
+def xy_or_nan(position: object) -> tuple[float, float]:
+    if isinstance(position, list) and len(position) >= 2 and NUMBERS.issuperset(map(type, position[:2])):
+        return position[0], position[1]
+    return np.nan, np.nan
+
+
+def without_closing_vertices(points: Float64, size: Int64) -> tuple[Float64, Int64]:
+    """Drop the last vertex of each ring that repeats the first one; gives the vertices and the size of each ring."""
+    stop = np.cumsum(size)
+    last = stop[size > 1] - 1
+    first = (stop - size)[size > 1]
+    closing = last[(points[first] == points[last]).all(axis=1)]
+    stays = np.ones(len(points), np.bool_)
+    stays[closing] = False
+    size = size.copy()
+    size[np.searchsorted(stop, closing, "right")] -= 1
+    return points.compress(stays, axis=0), size
+
+
+def root_words(root: object) -> str:
+    """Tell what the value of a JSON file is, for messages."""
+    if isinstance(root, list):
+        return "a list"
+    if not isinstance(root, dict):
+        return f"the value {quote(json_of(root))}"
+    if isinstance(root.get("type"), str):
+        return f"an object of the type {quote(root['type'])}"
+    return f"an object with the keys {listed(root).replace(' or ', ' and ')}" if root else "an empty object"
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def names_and_probabilities(
+    nuclei: Outlines | Points, class_names: Sequence[str]
+) -> list[tuple[str | None, float | None]]:
+    """Give the name of the class and the probability of each nucleus, None where it has none.
+
+    class_names  class id c has the name ``class_names[c - 1]``; 0 has none
+
+    Raises ValueError for other ids, such as those of ignore classes.
+    """
+    class_id, probability = nuclei.class_id.tolist(), nuclei.probability
+    if unknown := {*class_id} - {*range(len(class_names) + 1)}:
+        raise ValueError(f"class id {min(unknown)} has no name; leave such nuclei out before writing")
+    names = [None, *class_names]
+    probabilities = [None] * len(class_id) if probability is None else probability.tolist()
+    return [(names[each], value) for each, value in zip(class_id, probabilities, strict=True)]

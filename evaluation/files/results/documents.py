@@ -1,0 +1,727 @@
+"""What programs read of a result: metrics.json, details.json and objects.csv.
+
+metrics.json has the scores, and nothing of the reference; details.json has everything, for administrators. Both are
+strict JSON with sorted keys, six decimals and no dot in a key.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass, replace
+from functools import reduce
+from itertools import chain, islice, repeat
+from operator import getitem
+from typing import Annotated, Any, Literal, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from typing_extensions import TypeAliasType
+
+from evaluation.challenge import COUNTED, Challenge
+from evaluation.files.decoding.confinement import missing_here
+from evaluation.files.results import __version__
+from evaluation.findings import Finding, render_findings
+from nuclei_metrics.metrics import metrics_of
+from nuclei_metrics.metrics.every_nucleus import coverage_curve
+from nuclei_metrics.model import (
+    CaseResult,
+    Float64,
+    Int32,
+    Int64,
+    Interval,
+    MatchCounts,
+    Measure,
+    MetricScores,
+    ObjectList,
+    UnitScores,
+)
+from nuclei_metrics.model.arrays import blocks
+from nuclei_metrics.model.counts import UNDEFINED_REASONS
+
+DECIMALS = 6
+Ranks = Mapping[tuple[str, ...], tuple[float | None, str | None]]  # a number, or None and the reason, by its path
+ABSENT: Any = object()  # the value of a field that a document does not have
+PARTS_OF_SCORES = {"f1": ("precision", "recall"), "pq": ("sq", "rq")}  # harmonic mean, product
+
+
+def metrics_document(
+    challenge: Challenge,
+    scores: Mapping[str, Sequence[MetricScores]],
+    intervals: Mapping[tuple[str, ...], Interval],
+    ranks: Ranks,
+) -> dict[str, Any]:
+    """The content of metrics.json.
+
+    ``scores`` by the name of the matching rule; the first rule fills the top level, the others stand under
+    ``alternatives.<name>``. ``intervals`` by the path of the number, ``ranks`` by the path in
+    the table ``leaderboard``. A value is a number or null; for null the same path under ``undefined`` holds the reason.
+    Raises pydantic's ValidationError if the document is not of the form that other tools rely on.
+    """
+    document: dict[str, Any] = {"challenge": identity(challenge), "software": software()}
+    undefined: dict[str, Any] = {}
+    for index, (rule, metrics) in enumerate(scores.items()):
+        prefix = () if index == 0 else ("alternatives", rule)
+        for metric in metrics:
+            for aggregation, mean in metric.means.items():
+                path = (*prefix, *metric.path, aggregation)
+                put(document, path, rounded(mean.score.value))
+                if mean.score.value is None:
+                    put(undefined, path, mean.score.undefined)
+    for path, interval in intervals.items():
+        ends = {"low": rounded(interval.low), "high": rounded(interval.high)}
+        put(document, ("confidence_intervals", *path), ends)
+        if interval.reason is not None:
+            put(undefined, ("confidence_intervals", *path), interval.reason)
+    for path, (rank, reason) in ranks.items():
+        put(document, ("leaderboard", *path), number(rank))
+        if reason is not None:
+            put(undefined, ("leaderboard", *path), reason)
+    document["undefined"] = undefined
+    MetricsFile.model_validate(document)
+    return document
+
+
+def published_metrics(document: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
+    """The part of metrics.json for participants: the numbers at ``paths``, their parts, intervals, reasons and ranks.
+
+    Raises pydantic's ValidationError as ``metrics_document`` does.
+    """
+    public = {key: document[key] for key in ("challenge", "software", "leaderboard") if key in document}
+    public["undefined"] = {key: why for key, why in document["undefined"].items() if key == "leaderboard"}
+    for path in chain.from_iterable(map(with_parts, paths)):
+        for table in ((), ("undefined",), ("confidence_intervals",), ("undefined", "confidence_intervals")):
+            try:
+                put(public, (*table, *path), reduce(getitem, (*table, *path), document))
+            except KeyError:  # no interval, nothing undefined, or no such part
+                continue
+    MetricsFile.model_validate(public)
+    return public
+
+
+def with_parts(path: str) -> list[tuple[str, ...]]:
+    """A path of metrics.json, and those of the numbers that it is made of, if they have names of their own.
+
+    >>> with_parts("detection.f1.pooled")[1:]
+    [('detection', 'precision', 'pooled'), ('detection', 'recall', 'pooled')]
+    """
+    *family, name, aggregation = path.split(".")
+    whole, mark, threshold = name.partition("_")
+    names = [name, *(f"{part}{mark}{threshold}" for part in PARTS_OF_SCORES.get(whole, ()))]
+    return [(*family, each, aggregation) for each in names]
+
+
+def identity(challenge: Challenge) -> dict[str, str]:
+    """The challenge: its name and version, and the hashes of the rules that scores and that ranks depend on."""
+    hashes = {"hash": challenge.hash, "ranking_hash": challenge.ranking_hash}
+    return {"name": challenge.name, "version": challenge.version, **hashes}
+
+
+def software() -> dict[str, Any]:
+    """The program that writes a document, and the version of its form."""
+    return {"version": __version__, "format_version": FORMAT_VERSION}
+
+
+def put(tree: dict[str, Any], path: Iterable[str], value: Any) -> None:
+    """Set a value at a path of nested tables."""
+    *tables, key = path
+    for table in tables:
+        tree = tree.setdefault(table, {})
+    tree[key] = value
+
+
+def rounded(value: float | None) -> float | None:
+    """Six decimals, so that the platform's comparison for exact equality means what people read; never -0.0.
+
+    Raises ValueError for NaN and infinity, which orjson would write as null.
+    """
+    return None if value is None else round_one(float(value))
+
+
+def round_one(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no number of JSON")
+    return round(value, DECIMALS) + 0.0
+
+
+def rounded_list(values: Float64) -> list[float]:
+    """``rounded`` for many values, (N,).
+
+    numpy's product with 10^6 is rounded, too, which can make a tie of what is none: values near a tie, and large ones,
+    are rounded one by one.
+
+    >>> rounded_list(np.array([2 / 3, 5e-7, -1e-9])), round(5e-7, 6)
+    ([0.666667, 0.0, 0.0], 0.0)
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = values * 10**DECIMALS
+        whole = np.rint(scaled)
+        is_sure = (np.abs(np.abs(scaled - whole) - 0.5) > 1e-3) & (np.abs(scaled) < 2**40)
+    numbers: list[float] = (whole / 10**DECIMALS + 0.0).tolist()
+    for index in np.flatnonzero(~is_sure).tolist():
+        numbers[index] = round_one(float(values[index]))
+    return numbers
+
+
+def number(value: float | None) -> float | int | None:
+    """Six decimals, whole numbers without a point; None for what is not known.
+
+    >>> number(2.0), number(2.5), number(float("nan"))
+    (2, 2.5, None)
+    """
+    if value is None or math.isnan(value):
+        return None
+    decimal = rounded(value) or 0.0
+    return int(decimal) if decimal.is_integer() else decimal
+
+
+class PValue(float):
+    """A p-value, which is written with six significant digits, so that a small one is not 0."""
+
+    def written(self) -> float | int | None:
+        """The number as JSON holds it; None for NaN.
+
+        >>> [PValue(value).written() for value in (0.012345678, 3.0000001e-12, 1.0)]
+        [0.0123457, 3e-12, 1]
+        """
+        decimal = float(f"{self:.6g}")
+        return None if math.isnan(self) else int(decimal) if decimal.is_integer() else decimal
+
+
+def encoded(value: Any) -> Any:
+    """A record as JSON holds it: the fields of a dataclass or a named tuple are keys, numbers are as in ``number``.
+
+    Fields that are ``ABSENT`` are left out, NaN becomes None, arrays become lists, and ``class_`` the key "class".
+
+    >>> encoded({"a": Interval(0.5, math.nan), "b": (1.0, "c", None)})
+    {'a': {'low': 0.5, 'high': None, 'reason': None}, 'b': [1, 'c', None]}
+    """
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value.written() if isinstance(value, PValue) else number(value)
+    if is_dataclass(value):
+        known = ((field.name, getattr(value, field.name)) for field in fields(value))
+        return {name.removesuffix("_"): encoded(item) for name, item in known if item is not ABSENT}
+    if isinstance(value, np.ndarray):
+        return encoded(value.tolist())
+    if hasattr(value, "_asdict"):
+        return encoded(value._asdict())
+    if isinstance(value, Mapping):
+        return {key: encoded(item) for key, item in value.items()}
+    return list(map(encoded, value)) if isinstance(value, list | tuple) else value
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    """Strict JSON with sorted keys; the same bytes for the same content."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
+    return orjson.dumps(document, option=options).decode()
+
+
+# --- details.json -----------------------------------------------------------------------------------------------------
+
+
+COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
+
+
+def details_document(
+    challenge: Challenge,
+    cases: Sequence[CaseResult],
+    units: Mapping[str, Mapping[str, UnitScores]],
+    scores: Mapping[str, Sequence[MetricScores]],
+    findings: Sequence[Finding],
+) -> dict[str, Any]:
+    """The content of details.json.
+
+    units   ``units[rule]["cases" | "groups" | "pooled" | "strata"]``
+    scores  as in metrics.json; from here come the numbers of units that were left out of a mean, or penalised
+    """
+    members: dict[str, list[str]] = {}
+    for result in cases:
+        members.setdefault(result.case.group, []).append(result.case.name)
+    rules: dict[str, dict[str, Any]] = {}  # by kind and name of the unit
+    for rule, kinds in units.items():
+        for kind, scored in kinds.items():
+            measures = challenge.metrics.measures if kind == "cases" else None
+            for name, entry in unit_entries(scored, paired=rule != COUNTED, measures=measures).items():
+                put(rules, (kind, name, rule), entry)
+    document = {
+        "challenge": {**identity(challenge), "rules": challenge.model_dump(mode="json", exclude={"cases"})},
+        "software": {**software(), **({"unconfined": missing} if (missing := missing_here()) else {})},
+        "classes": ["none", *challenge.class_names],
+        "findings": render_findings(findings),
+        "cases": {
+            result.case.name: {
+                "group": result.case.group,
+                "submitted": not result.missing,
+                "ignored_predictions": result.ignored_predictions,
+                "rasterisation": None if result.rasterisation is None else asdict(result.rasterisation),
+                "rules": rules["cases"][result.case.name],
+            }
+            for result in cases
+        },
+        "groups": {
+            group: {"cases": sorted(members[group]), "rules": of_rules} for group, of_rules in rules["groups"].items()
+        },
+        "pooled": {"rules": rules["pooled"]["all"]},
+        "means": {rule: means_entry(metrics) for rule, metrics in scores.items()},
+    }
+    if "covered" in challenge.metrics.families:
+        document["coverage_curves"] = coverage_curves(challenge, units)
+    if "strata" in rules:
+        document["strata"] = {stratum: {"rules": of_rules} for stratum, of_rules in rules["strata"].items()}
+    return document
+
+
+def coverage_curves(challenge: Challenge, units: Mapping[str, Mapping[str, UnitScores]]) -> dict[str, Any]:
+    """The curves that pages draw: the quality of the best share of the reference nuclei, pooled, over the share.
+
+    ``{"coverage": [0.05, …, 1], "rules": {rule: {"iou": […], "iou_class_mean": […], …}}}``; null where it is undefined.
+    """
+    choice = challenge.metric_choice()
+    rules: dict[str, Any] = {}
+    for rule, of_kind in units.items():
+        rules[rule] = {}
+        for metric in metrics_of(replace(choice, families=("covered",), metrics=()), class_aware=False):
+            if metric.page != "covered.class_recall":
+                name = metric.path[-1]
+                curve = coverage_curve(
+                    of_kind["pooled"].units,
+                    cast(Measure, name.removesuffix("_class_mean")),
+                    COVERAGES,
+                    metric.highest if metric.better == "lower" else None,
+                    by_class=name.endswith("_class_mean"),
+                )
+                values = curve.tolist()
+                rules[rule][metric.path[-1]] = [None if math.isnan(value) else rounded(value) for value in values]
+    return {"coverage": list(COVERAGES), "rules": rules}
+
+
+def unit_entries(
+    of_kind: UnitScores, *, paired: bool, measures: Sequence[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Counts, scores and undefined values of all units of a kind, by their names.
+
+    paired    False: nuclei of both sides were counted only, class by class
+    measures  of matched pairs, which objects.csv has: then everything else that adds up is told, too, so that pooled
+              scores of any of these units can be computed again
+    """
+    entries = {}
+    units = of_kind.units
+    shown = ("cases", "missing", "empty", "confusion", *(measures or ()))
+    more = {} if measures is None else {name: units.sum(name) for name in units.table.sums if name not in shown}
+    confusion, cases, missing = (units.sum(name) for name in ("confusion", "cases", "missing"))
+    columns: dict[str, Any] = {}
+    reasons: list[dict[str, Any]] = [{} for _ in of_kind.names]
+    for path, of_metric in of_kind.scores.items():
+        column: list[float | None] = [*rounded_list(np.where(of_metric.reason == 0, of_metric.value, 0.0))]
+        for index, reason in enumerate(of_metric.reason.tolist()):
+            if reason:
+                column[index] = None
+                put(reasons[index], path, UNDEFINED_REASONS[reason - 1])
+        put(columns, path, column)
+    rows = zip(of_kind.names, rows_of(columns) if columns else [{} for _ in reasons], reasons, strict=True)
+    for index, (name, scores, undefined) in enumerate(rows):
+        counts: dict[str, Any] = {"cases": int(cases[index]), "missing_cases": int(missing[index])}
+        if paired:
+            counts |= {
+                "true_positives": int(confusion[index, 1:, 1:].sum()),
+                "false_positives": int(confusion[index, 0].sum()),
+                "false_negatives": int(confusion[index, :, 0].sum()),
+                "confusion_matrix": confusion[index].tolist(),
+            }
+        else:
+            counts |= {side: units.sum(f"count_{side}")[index].tolist() for side in ("reference", "prediction")}
+        if any(values.any() for values in more.values()):
+            counts["sums"] = {key: values[index].tolist() for key, values in more.items()}
+        entries[name] = {"counts": counts, "scores": scores, "undefined": undefined}
+    return entries
+
+
+def rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Turn nested tables of columns (at least one) into rows: the same tables with one value of each column."""
+    values = [rows_of(column) if isinstance(column, dict) else column for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def means_entry(metrics: Sequence[MetricScores]) -> dict[str, Any]:
+    """For each mean, how many units entered it, were left out as undefined, and were penalised with the worst value."""
+    entry: dict[str, Any] = {}
+    for metric in metrics:
+        for aggregation, mean in metric.means.items():
+            if aggregation != "pooled":
+                units = {"units": mean.units, "left_out": mean.left_out, "penalised": mean.penalised}
+                put(entry, (*metric.path, aggregation), units)
+    return entry
+
+
+# --- the forms of documents -------------------------------------------------------------------------------------------
+
+
+# What the platform, rankings and notebooks may rely on in metrics.json, details.json and leaderboard.json.
+# A form has a version, ``software.format_version``. New keys do not change it. One whose keys mean something else would
+# have version 2, and this program would refuse it.
+
+
+Key = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^.]+$")]
+LARGEST_SCORE = 9e18  # no score is larger, and whatever ranks or draws it has room for whole numbers up to 2^63
+Number = Annotated[float, Field(ge=-LARGEST_SCORE, le=LARGEST_SCORE)]
+ScoreTree = TypeAliasType("ScoreTree", "dict[Key, ScoreTree | Number | None]")
+ReasonTree = TypeAliasType("ReasonTree", "dict[Key, ReasonTree | str]")
+
+
+FormatVersion = Literal[1]
+(FORMAT_VERSION,) = get_args(FormatVersion)
+JsonTable = dict[str, Any]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class StrictForm(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+
+
+class ChallengeIdentity(StrictForm):
+    """Which rules the scores were made with: equal hashes, equal rules and cases.
+
+    ``ranking_hash`` is that of [ranking] and [audit].
+    """
+
+    name: str
+    version: str
+    hash: Hash
+    ranking_hash: Hash
+
+
+class Software(StrictForm):
+    version: str
+    format_version: FormatVersion
+
+
+class Families(StrictForm):
+    """``<family>.<metric>.<aggregation>``; a family that the challenge does not ask for is absent."""
+
+    detection: ScoreTree | None = None
+    classification: ScoreTree | None = None
+    segmentation: ScoreTree | None = None
+    panoptic: ScoreTree | None = None
+    covered: ScoreTree | None = None
+    overall: ScoreTree | None = None
+    thresholds: ScoreTree | None = None
+    curves: ScoreTree | None = None
+    sizes: ScoreTree | None = None
+    overlap: ScoreTree | None = None
+    objects: ScoreTree | None = None
+    counting: ScoreTree | None = None
+
+
+class Leaderboard(StrictForm):
+    """The rank of this result among earlier ones of the same challenge; under ``rank`` the paths of the columns."""
+
+    position: Number | None
+    sum_of_ranks: Number | None
+    submissions: Annotated[int, Field(ge=0)]
+    rank: ScoreTree
+
+
+class MetricsFile(Families):
+    """metrics.json: finite numbers, or null with the reason at the same path under ``undefined``; no dot in a key."""
+
+    challenge: ChallengeIdentity
+    software: Software
+    leaderboard: Leaderboard | None = None
+    alternatives: dict[Key, Families] = {}
+    confidence_intervals: ScoreTree | None = None
+    undefined: ReasonTree
+
+
+class SoftwareOfDetails(Software):
+    """``unconfined``: what the system lacks that confines the processes which decode submissions."""
+
+    unconfined: list[str] = []
+
+
+class RulesOfDetails(ChallengeIdentity):
+    rules: JsonTable
+
+
+class Open(BaseModel):
+    """A part in which further keys may stand."""
+
+    model_config = ConfigDict(strict=True, defer_build=True)
+
+
+class OfUnit(Open):
+    """Of a case, a group, or all: by matching rule its counts, scores, and reasons where a score is undefined."""
+
+    rules: dict[str, JsonTable]
+
+
+class OfCase(OfUnit):
+    group: str
+    submitted: bool
+
+
+class DetailsFile(Open):
+    """details.json, for administrators; ``metrics`` holds all scores where metrics.json was published with less."""
+
+    challenge: RulesOfDetails
+    software: SoftwareOfDetails
+    classes: list[str]
+    findings: list[str]
+    cases: dict[str, OfCase]
+    groups: dict[str, OfUnit]
+    pooled: OfUnit
+    means: dict[str, Any]
+    metrics: MetricsFile | None = None
+
+
+class BoardSoftware(Software):
+    scored_with: list[str] = []
+
+
+class ColumnForm(Open):
+    path: str
+    direction: Literal["ascending", "descending"]
+    weight: Number
+    significance: JsonTable | None
+
+
+class CellForm(Open):
+    path: str
+    value: Number | None
+    rank: Number | None = None
+    ranked_by: Number | None = None
+    by_unit: list[Number | None] = []
+
+
+class ShownEntry(Open):
+    name: str
+    columns: list[CellForm]
+
+
+class UnrankedTeam(ShownEntry):
+    code: str
+    reason: str
+
+
+class RankedTeam(ShownEntry):
+    position: Number
+    combined: Number | None
+    equal: list[str]
+    rank_interval: dict[str, Number] | None
+    probability_of_first: Number | None
+    floors: list[Number | None] = []
+    unit_places: list[Number | None] = []
+
+
+class LeaderboardFile(Open):
+    """leaderboard.json."""
+
+    challenge: ChallengeIdentity | None
+    software: BoardSoftware
+    ranking: JsonTable
+    units: JsonTable
+    columns: list[ColumnForm]
+    teams: list[RankedTeam]
+    not_ranked: list[UnrankedTeam]
+    shown: list[ShownEntry] = []
+    stability: JsonTable
+    findings: list[str]
+
+
+class StudyFile(Open):
+    """What audit.json, sensitivity.json and tricks.json begin with; only the page of each reads more of them."""
+
+    challenge: ChallengeIdentity | None
+    software: dict[str, str]
+
+
+MODEL_OF_FILE: dict[str, type[BaseModel]] = {
+    "metrics.json": MetricsFile,
+    "details.json": DetailsFile,
+    "leaderboard.json": LeaderboardFile,
+}
+
+
+# --- tables as CSV, and objects.csv -----------------------------------------------------------------------------------
+
+
+CELL_CHARACTERS = 200
+PLAIN_CELL = re.compile(r"\w[\w ./:#-]*")
+PLAIN_LINES = re.compile(rf"(?:\w[\w ./:#-]{{0,{CELL_CHARACTERS - 1}}}\n)*+")
+FORMULA = re.compile(r"(^|[,;|])(\s*)(?=[=+\-@＝＋－＠])")  # wide signs count, too
+
+
+def safe_cell(value: object, limit: int = CELL_CHARACTERS) -> object:
+    """A cell as it is written. Numbers stay; a text loses its control characters, and its middle if it is long.
+
+    An apostrophe goes before '=', '+', '-' or '@' at the start, or behind what separates cells elsewhere (';', '|').
+
+    >>> safe_cell("12/7"), safe_cell(-5), safe_cell("=HYPERLINK(1)"), safe_cell("a\\nb;@c")
+    ('12/7', -5, "'=HYPERLINK(1)", "a?b;'@c")
+    """
+    if not isinstance(value, str) or (len(value) <= limit and PLAIN_CELL.fullmatch(value)):
+        return value
+    text = value if len(value) <= limit else f"{value[: limit * 2 // 3]}…{value[-limit // 3 :]}"
+    text = "".join(character if character.isprintable() else "?" for character in text)
+    return FORMULA.sub(r"\1\2'", text)
+
+
+def cell_text(value: object) -> str:
+    """A safe cell as it stands in a file, between commas.
+
+    >>> cell_text(7), cell_text("a,b"), cell_text(None)
+    ('7', '"a,b"', '')
+    """
+    text = "" if value is None else str(safe_cell(value))
+    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
+
+
+def cell_texts(values: Sequence[object]) -> Sequence[str]:
+    """``cell_text`` of each; of many plain texts at once.
+
+    >>> cell_texts(["12/7", "a"]), cell_texts(["12/7", "a\\nb"]), cell_texts([7, "=1"])
+    (['12/7', 'a'], ['12/7', 'a?b'], ['7', "'=1"])
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) == len(values):
+        lines = "\n".join([*texts, ""])
+        if lines.count("\n") == len(texts) and PLAIN_LINES.fullmatch(lines):
+            return texts
+    return list(map(cell_text, values))
+
+
+def csv_table(header: Sequence[str], rows: Iterable[Iterable[object]], limit: int = CELL_CHARACTERS) -> str:
+    """A table of safe cells, with its header."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([safe_cell(cell, limit) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+# --- objects.csv ------------------------------------------------------------------------------------------------------
+
+
+OBJECT_COLUMNS = (
+    "case",
+    "group",
+    "rule",
+    "outcome",
+    "reference_id",
+    "reference_class",
+    "reference_area_px",
+    "prediction_id",
+    "prediction_class",
+    "prediction_area_px",
+)
+OBJECTS_AT_ONCE = 1 << 16
+
+
+def objects_csv(results: Sequence[CaseResult], class_names: Sequence[str], measures: Sequence[str]) -> str:
+    """The object table as CSV: one row per matched, missed and spurious nucleus, under every matching rule.
+
+    Rows: cases as in ``results``, then rules, then matched, missed and spurious nuclei; ``measures`` and shapes are the
+    last columns. Cells without a value are empty: points have no area, and what has no pixels has no IoU, Dice and
+    Hausdorff distance. Ids come from untrusted files; see ``cell_texts``.
+    """
+    shapes = list(dict.fromkeys(name for result in results for name in result.reference.shapes))
+    of_sides = [f"{side}_{name}" for side in ("reference", "prediction") for name in shapes]
+    lines = [",".join((*OBJECT_COLUMNS, *measures, *of_sides))]
+    names = np.array(["", *class_names], object)
+    for result in results:
+        texts = [side_texts(side, names) for side in (result.reference, result.prediction)]
+        for rule in result.matches:
+            for columns in object_columns(result, rule, texts, measures, shapes):
+                lines += map(",".join, zip(*columns, strict=False))
+    return "\n".join((*lines, ""))
+
+
+Cells = Iterable[str]
+Indices = Int32 | Int64  # of instances of a side
+BLANK: list[Cells] = [repeat("")]
+Texts = list[npt.NDArray[Any]]  # id, class and area of each instance of a side
+
+
+def side_texts(side: ObjectList, names: npt.NDArray[Any]) -> Texts:
+    """The id, class and area of each instance of a side as texts, made once for all matching rules."""
+    are_numbers = side.source_id.dtype.kind in "iu"
+    ids, areas = side.source_id.tolist(), number_texts(side.area_px.tolist())
+    texts = number_texts(ids) if are_numbers else cell_texts(ids)
+    return [np.array(texts, object), names[side.class_id], np.array(areas, object)]
+
+
+def object_columns(
+    result: CaseResult, rule: str, texts: Sequence[Texts], measures: Sequence[str], shapes: Sequence[str]
+) -> Iterator[list[Cells]]:
+    """The columns of a case under a rule, for some rows at a time; a text that all rows have is endless."""
+    matches, counts = result.matches[rule], result.counts[rule]
+    start = ",".join(map(cell_text, (result.case.name, result.case.group, rule)))
+    sides = list(zip((result.reference, result.prediction), texts, strict=True))
+    matched = matches.reference_index, matches.prediction_index
+    missed, spurious = (others(len(side.area_px), index) for (side, _), index in zip(sides, matched, strict=True))
+    outcomes: tuple[tuple[str, tuple[Indices | None, Indices | None], int], ...] = (
+        ("matched", matched, len(matches)),
+        ("missed", (missed, None), len(missed)),
+        ("spurious", (None, spurious), len(spurious)),
+    )
+    for outcome, indices, number in outcomes:
+        for rows in blocks(number, OBJECTS_AT_ONCE):
+            chosen = [None if index is None else index[rows] for index in indices]
+            cells, of_shapes = list[Cells](), list[Cells]()
+            for (side, of_side), index in zip(sides, chosen, strict=True):
+                cells += side_columns(of_side, side, index, counts)
+                of_shapes += shape_columns(side, index, shapes)
+            values = measure_columns(counts, rows, measures) if outcome == "matched" else len(measures) * BLANK
+            yield [repeat(f"{start},{outcome}"), *cells, *values, *of_shapes]
+
+
+def others(count: int, matched: Int32) -> Int64:
+    """The indices of those of ``count`` instances that are not matched, ascending."""
+    is_matched = np.zeros(count, np.bool_)
+    is_matched[matched] = True
+    return np.flatnonzero(~is_matched)
+
+
+def side_columns(texts: Texts, side: ObjectList, index: Indices | None, counts: MatchCounts) -> list[Cells]:
+    """Id, class and area in px of the chosen instances of a side, empty for None; points have no area."""
+    if index is None:
+        return 3 * BLANK
+    ids, classes, areas = (column[index].tolist() for column in texts)
+    are_points = not counts.outlines and not side.area_px.any()
+    return [ids, classes, repeat("") if are_points else areas]
+
+
+def measure_columns(counts: MatchCounts, pairs: slice, measures: Sequence[str]) -> list[Cells]:
+    """The measures of some pairs, all written at once; empty cells for what was not measured."""
+    number = pairs.stop - pairs.start
+    known = [counts.measures[name][pairs] for name in measures if name in counts.measures]
+    texts = iter(number_texts(rounded_list(np.concatenate([np.empty(0), *known]))))
+    return [list(islice(texts, number)) if name in counts.measures else repeat("") for name in measures]
+
+
+def shape_columns(side: ObjectList, index: Indices | None, shapes: Sequence[str]) -> list[Cells]:
+    """The shapes of the chosen instances of a side, empty for None; what has no pixels has none."""
+    if index is None:
+        return len(shapes) * BLANK
+    columns: list[Cells] = []
+    for values in (side.shapes[name][index] for name in shapes if name in side.shapes):
+        known = ~np.isnan(values)
+        texts = number_texts(rounded_list(np.where(known, values, 0.0)))
+        columns.append([text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)])
+    return columns
+
+
+def number_texts(values: Sequence[float]) -> list[str]:
+    """Numbers as ``str`` writes them. orjson is faster, but writes exponents, and what is below 0.0001, otherwise.
+
+    >>> number_texts([0.25, 3.0, 1e-05])
+    ['0.25', '3.0', '1e-05']
+    """
+    text = orjson.dumps(values).decode()[1:-1]
+    return text.split(",") if text and "e" not in text and "0.0000" not in text else list(map(str, values))

@@ -1,0 +1,9 @@
+"""Which file is which case: the files of a submission, and the case and class of each.
+
+In: a folder, a ZIP or a list of jobs, and a challenge. Out: the files of each case, and findings about the rest.
+``scoring`` and the rooms above may import it.
+"""
+
+from evaluation.files.submission.by_pattern import collection_findings
+from evaluation.files.submission.files import CaseFile, Layout, SubmissionFiles, open_submission
+from evaluation.files.submission.jobs import find_case_files

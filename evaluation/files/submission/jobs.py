@@ -1,0 +1,254 @@
+"""The platform's algorithm phase: predictions.json lists jobs, and every job has the image of one case as its input.
+
+The list has no order, and its keys come and go between releases of the platform: values are found by the slug of their
+socket, never by their position, and unknown keys are ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from evaluation.challenge import Challenge
+from evaluation.files.decoding.json import read_json
+from evaluation.files.submission import by_pattern
+from evaluation.files.submission.by_pattern import composed, missing_case, wrapping_folders
+from evaluation.files.submission.files import CaseFile, Layout, SubmissionFiles, what_is_unsafe
+from evaluation.findings import EXAMPLES_SHOWN, Finding, did_you_mean, fault, quote
+from evaluation.findings.errors import ChallengeBroken, InputFault, refused
+from nuclei_metrics.model import Case
+
+JOBS_FILE = "predictions.json"
+JOB_SUFFIXES = (".mha", ".tif", ".tiff")
+SUCCEEDED = "Succeeded"
+
+
+def find_case_files(files: SubmissionFiles, challenge: Challenge) -> Layout:
+    """Assign the files of a submission to the cases of the challenge, and say what is missing, extra or unclear.
+
+    The list of jobs of the platform's algorithm phase decides if there is one and the challenge names a socket; else
+    the patterns of the challenge do. Folders around everything are ignored if the patterns fit without them, not with.
+
+    Faults are findings of the layout. Raises ChallengeBroken for a list of jobs of other cases whose names are hidden.
+    """
+    rules = challenge.submission
+    folder = jobs_folder(files.names) if rules.socket is not None else None
+    if folder is not None:
+        return find_by_jobs(files, folder, challenge)
+    return (by_pattern.find_shared_files if rules.is_shared else by_pattern.find_by_pattern)(files.names, challenge)
+
+
+def jobs_folder(names: Sequence[str]) -> str | None:
+    """The folder that predictions.json lies in: "", or folders around everything; None if there is no such file."""
+    known = set(names)
+    return next((folder for folder in wrapping_folders(names) if folder + JOBS_FILE in known), None)
+
+
+def find_by_jobs(files: SubmissionFiles, folder: str, challenge: Challenge) -> Layout:
+    """The files of each case by the predictions.json in ``folder``.
+
+    Raises ChallengeBroken if names are hidden and a job has an image that is no case: the phase and cases.csv differ.
+    """
+    where = quote(folder + JOBS_FILE, 120)
+    all_cases = frozenset(case.name for case in challenge.cases)
+    try:
+        with files.open(folder + JOBS_FILE) as stream:
+            jobs = read_json(stream, where=where, limits=challenge.limits)
+        if not isinstance(jobs, list) or not jobs:
+            raise refused("invalid-job", where, got="an empty list" if jobs == [] else "something else than a list")
+    except InputFault as error:
+        return Layout({}, all_cases, error.findings)
+    reader = JobReader(challenge, files.names, folder, where)
+    reader.read(jobs)
+    if reader.unknown and challenge.submission.case_names == "hidden":
+        known, names = list(reader.cases), sorted(reader.unknown)
+        faults = [fault("unknown-case", where, wording="input", name=name, known=known) for name in names]
+        raise ChallengeBroken(*faults)
+    case_files = {name: reader.files[name] for name in sorted(reader.files)}
+    findings = tuple(sorted(reader.findings()))
+    return Layout(case_files, all_cases - set(case_files), findings, inputs=frozenset(reader.inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that belongs to a case. ``where`` names it in messages; ``pk`` is the name of its folder."""
+
+    where: str
+    pk: str
+    case: Case
+    status: Any
+    outputs: list[Mapping[str, Any]]
+
+
+class JobReader:
+    """Assigns jobs to cases. ``files`` are those of every case with a usable job; ``faults`` grow on the way."""
+
+    def __init__(self, challenge: Challenge, names: Sequence[str], folder: str, where: str) -> None:
+        self.challenge = challenge
+        self.folder = folder
+        self.where = where
+        self.names = frozenset(names)
+        self.images: dict[str, list[str]] = {}
+        for name in names:
+            if name.lower().endswith(JOB_SUFFIXES):
+                self.images.setdefault(name.rpartition("/")[0], []).append(name)
+        self.cases = {composed(challenge.submission.key_of(case)): case for case in challenge.cases}
+        self.classes = classes_by_slug(challenge)
+        self.jobs: dict[str, list[Job]] = {}
+        self.unknown: dict[str, list[str]] = {}
+        self.inputs: set[str] = set()
+        self.files: dict[str, tuple[CaseFile, ...]] = {}
+        self.faults: list[Finding] = []
+
+    def read(self, jobs: list[Any]) -> None:
+        for number, job in enumerate(jobs, start=1):
+            try:
+                self.add(job, number)
+            except InputFault as error:
+                self.faults += error.findings
+        for name, of_case in self.jobs.items():
+            try:
+                self.files[name] = self.files_of_case(of_case)
+            except InputFault as error:
+                self.faults += error.findings
+
+    def add(self, job: Any, number: int) -> None:
+        """Find the case of a job. Raises InputFault if the job is not one that the platform writes."""
+        where = f"{self.where}, job {number:,}"
+        if not isinstance(job, dict) or not isinstance(pk := job.get("pk"), str):
+            what = "a job without a pk" if isinstance(job, dict) else "something else than an object"
+            raise refused("invalid-job", where, got=what)
+        where = f"{self.where}, job {quote(pk)}"
+        if (why := what_is_unsafe(pk)) or "/" in pk:
+            raise refused("forged-path", where, what="the pk", why=why or "a path")
+        name = self.input_name(job, where)
+        self.inputs.add(name)
+        case = self.cases.get(composed(name))
+        if case is None:
+            self.unknown.setdefault(name, []).append(where)
+            return
+        outputs = values_of(job, "outputs", where)
+        self.jobs.setdefault(case.name, []).append(Job(where, pk, case, job.get("status", SUCCEEDED), outputs))
+
+    def input_name(self, job: Mapping[str, Any], where: str) -> str:
+        """The name of the image or file that a job had as its input."""
+        slug = self.challenge.submission.input
+        inputs = values_of(job, "inputs", where)
+        chosen = [value for value in inputs if slug is None or socket_of(value).get("slug") == slug]
+        if len(chosen) != 1:
+            what = f"{len(chosen)} inputs" + ("" if slug is None else f" {quote(slug)}")
+            raise refused("invalid-job", where, wording="several-inputs", got=what)
+        if name := name_in(chosen[0]):
+            return name
+        raise refused("invalid-job", where, got="an input that has neither the name of an image nor a file")
+
+    def files_of_case(self, jobs: Sequence[Job]) -> tuple[CaseFile, ...]:
+        """The outputs of the job of a case, in the order of their classes. Raises InputFault."""
+        job, *others = sorted(jobs, key=lambda job: job.pk)
+        where = f"case {quote(job.case.name)}"
+        if others:
+            raise refused("duplicate-case", where, jobs=[each.pk for each in (job, *others)])
+        if job.status != SUCCEEDED:
+            raise refused("failed-job", where, status=job.status)
+        outputs: dict[int, str] = {}
+        for value in job.outputs:
+            socket = socket_of(value)
+            slug = socket.get("slug")
+            class_id = self.classes.get(slug.casefold()) if isinstance(slug, str) else None
+            if class_id is None:
+                continue
+            if class_id in outputs:
+                raise refused("duplicate-file", where, wording="several-outputs", socket=slug)
+            outputs[class_id] = self.locate(socket, job)
+        self.check_outputs(job, outputs)
+        return tuple(CaseFile(name, class_id) for class_id, name in sorted(outputs.items()))
+
+    def check_outputs(self, job: Job, usable: Mapping[int, str]) -> None:
+        """Raise InputFault if outputs are missing: all, or some where the challenge asks for every class."""
+        rules = self.challenge.submission
+        if usable and rules.missing_class_file == "empty":
+            return
+        slugs = {class_id: slug for slug, class_id in reversed(self.classes.items())}
+        there = [socket_of(value).get("slug") for value in job.outputs]
+        lacking = [slug for class_id, slug in slugs.items() if class_id not in usable]
+        places = [f"case {quote(job.case.name)}, {quote(slug)}" for slug in lacking]
+        wording, socket = "not-among-outputs", rules.socket
+        if places:
+            raise InputFault(
+                *(fault("missing-output", where, wording=wording, socket=socket, outputs=there) for where in places)
+            )
+
+    def locate(self, socket: Mapping[str, Any], job: Job) -> str:
+        """The file of an output. Only files that were listed are found, whatever the paths in the list of jobs say."""
+        slug, relative = socket.get("slug"), socket.get("relative_path")
+        if not isinstance(relative, str):
+            raise refused("invalid-job", job.where, got=f"an output {quote(slug)} without a relative_path")
+        if why := what_is_unsafe(relative):
+            raise refused("forged-path", job.where, what=f"the relative_path of {quote(slug)}", why=why)
+        path = f"{self.folder}{job.pk}/output/{relative}"
+        if path in self.names:
+            return path
+        where = f"case {quote(job.case.name)}, {quote(relative, 120)}"
+        images = self.images.get(path, [])
+        if len(images) == 1:
+            return images[0]
+        if images:
+            raise refused("duplicate-file", where, wording="several-images-in-folder", count=len(images))
+        if socket.get("super_kind") == "Value":
+            raise refused("unsupported-output", where, socket=slug)
+        if socket.get("super_kind") == "Image":
+            raise refused("missing-output", where, wording="no-image-in-folder")
+        raise refused("missing-output", where, socket=slug)
+
+    def findings(self) -> Iterator[Finding]:
+        yield from self.faults
+        known = list(self.cases)
+        for index, (name, places) in enumerate(sorted(self.unknown.items())):
+            near, total = did_you_mean(name, known) if index < EXAMPLES_SHOWN else "", len(places)
+            where, what = min(places), "the input "
+            yield fault("unknown-case", where, total=total, name=name, known=known, suggestion=near, what=what)
+        for key, case in self.cases.items():
+            if case.name not in self.jobs:
+                yield missing_case(self.challenge, case, "no job", f"a job whose input is {quote(key, 120)}")
+
+
+def classes_by_slug(challenge: Challenge) -> dict[str, int]:
+    """The class of everything in an output, by its slug; 0: the file says it. Names of classes go before aliases.
+
+    Slugs have hyphens where names of classes have blanks and underscores.
+    """
+    socket = challenge.submission.socket or ""
+    if "{class}" not in socket:
+        return {socket.casefold(): 0 if challenge.submission.tells_class else 1}
+    slugs: dict[str, int] = {}
+    names = {name.casefold() for name in challenge.class_names}
+    for spelling, class_id in sorted(challenge.class_ids().items(), key=lambda item: item[0] not in names):
+        if class_id > 0 and spelling:
+            slugs.setdefault(socket.replace("{class}", spelling).casefold(), class_id)
+            slugs.setdefault(socket.replace("{class}", re.sub("[^a-z0-9]+", "-", spelling)).casefold(), class_id)
+    return slugs
+
+
+def name_in(value: Mapping[str, Any]) -> str:
+    """The name of the image or file of an input, "" if it has none."""
+    image, file = value.get("image"), value.get("file")
+    if isinstance(image, dict) and isinstance(name := image.get("name"), str):
+        return name
+    return unquote(file.partition("?")[0].rpartition("/")[2]) if isinstance(file, str) else ""
+
+
+def values_of(job: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any]]:
+    """The inputs or outputs of a job. Raises InputFault."""
+    values = job.get(key)
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise refused("invalid-job", where, got=f"no list of {key}")
+    return values
+
+
+def socket_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The description of an input or output, which the platform renames from "interface" to "socket"."""
+    described = (value.get(key) for key in ("socket", "interface"))
+    return next((socket for socket in described if isinstance(socket, dict)), {})

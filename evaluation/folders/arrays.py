@@ -1,0 +1,591 @@
+"""``evaluation.compare``: scores of arrays, or of paths, in one line of Python.
+
+Each image is read once, into its nuclei and the class of each as it was given (``Nuclei``). What a side holds is then a
+``Source``, as that of files is: classes are planned, models are put into parties and rules are made by the same
+functions. Nuclei stay in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.challenge import Challenge, LimitRules, is_safe_name
+from evaluation.challenge.documents import resolve_preset
+from evaluation.files.decoding.label_array import find_binary_mask, label_components, values_of_masks
+from evaluation.findings import Finding, counted, fault, listed
+from evaluation.folders import made_challenge as challenges
+from evaluation.folders.compare import Comparison, compare_paths, comparison_of, model_names, parties_of
+from evaluation.folders.hints import IMAGES_TRIED, TriedImage, classes_hint, hints_about
+from evaluation.folders.made_challenge import ClassNames, Wanted, distinct_names, plan_classes, unpaired
+from evaluation.folders.pieces import VOLUMES, Array, axis_of_masks, meaning_of
+from evaluation.folders.source import Pairing, Size, Source, SourceCase
+from evaluation.scoring.from_arrays import score_instances
+from evaluation.scoring.workers import check_workers
+from nuclei_metrics.instances.runs import (
+    EXACT_UP_TO,
+    are_records,
+    as_array,
+    empty_region,
+    instances_from_masks,
+    instances_of_values,
+    join_regions,
+    majority_classes,
+    select_instances,
+    union_region,
+    whole_labels,
+)
+from nuclei_metrics.model import Instances, LabelRuns, Region
+from nuclei_metrics.model.annotations import runs_of
+
+PATH_TYPES = (str, PathLike)
+SEVERAL = 4  # nuclei, each with a class of its own: no class map
+
+
+def compare(
+    reference: Any,
+    prediction: Any,
+    *,
+    classes: Sequence[str] | str | None = None,
+    groups: Mapping[str, str] | None = None,
+    ignore: Sequence[str | int] = (),
+    iou: float = 0.5,
+    families: Sequence[str] = (),
+    workers: int | None = None,
+) -> Comparison:
+    """Score predictions against a reference, without a challenge, by the rules of the preset ``recommended``.
+
+    reference   labels of an image (H, W), a list of such or (N, H, W), a table of them by the names of the images, or
+                a path. In the place of the labels of an image: a list of masks (H, W) of single nuclei, an array of
+                them, or SAM's list of records
+    prediction  the same; for several models a table of such by the names of the models, or a list of paths
+
+    Labels are whole numbers of any type, 0 is background. With classes an image is a pair (labels, classes), these
+    being a list in ascending order of the labels, a table by label, or an image of the same shape; each is a name, or
+    a number from 1. Without classes all nuclei are of one class.
+
+    classes  the classes in order, and how else they are written: "tumour=neoplastic=1,stroma", or a list of such names
+    groups   the patient of each image; for arrays
+    ignore   labels or classes of the reference that mark what is not annotated, such as [-1, 255]
+    iou      nuclei with an IoU above it match
+    families further families of metrics, such as "objects"
+
+    Raises ValueError for arrays that cannot be labels and for what fits together with nothing, and EvaluationError for
+    paths that cannot be read or paired and for faulty files.
+
+    >>> import numpy as np
+    >>> compare(np.array([[1, 1, 0, 2]]), np.array([[7, 7, 0, 0]]))
+    Comparison of 1 image
+      prediction: detection F1 0.667, IoU 1.000, PQ 0.667
+    """
+    check_workers(workers)
+    option, ignored = classes_text(classes), ignored_names(ignore)
+    if isinstance(reference, PATH_TYPES):
+        if groups is not None:
+            raise ValueError("groups are for arrays; with files, each patient is a folder")
+        return compare_paths(
+            Path(reference),
+            paths_in(prediction),
+            classes=option,
+            ignore=ignored,
+            iou=iou,
+            families=families,
+            workers=workers,
+        )
+    if isinstance(prediction, PATH_TYPES):
+        raise ValueError("the prediction is a path, the reference is none: both are paths, or both are arrays")
+    named_models = models_by_name(reference, prediction)
+    numbers = {int(name) for name in ignored if name.removeprefix("-").isdecimal()}
+    images = SideReader("reference", set().union(*map(sizes_of, named_models.values())), numbers).read(reference)
+    may_differ = isinstance(reference, Mapping) or len(images) < 2
+    sizes = {name: image.instances.shape_yx for name, image in images.items()}
+    below_0 = {number for number in numbers if number < 0}  # others are ids of nuclei in a prediction
+    models = {
+        name: SideReader(f"{name!r}, image", {*sizes.values()} if may_differ else set(), below_0, sizes).read(model)
+        for name, model in named_models.items()
+    }
+    if not (images and models):
+        raise ValueError(f"nothing to compare: no {'model in the prediction' if images else 'image in the reference'}")
+    for name in (*images, *models, *(name for model in models.values() for name in model)):
+        if not isinstance(name, str):
+            raise ValueError(f"{name!r} cannot be the name of an image or of a model; expected text")
+    images = with_regions(images, "reference")
+    models = {model: with_regions(read, f"{model!r}, image") for model, read in models.items()}
+    side, sides = source_of(images), {model: source_of(read) for model, read in models.items()}
+    not_scored = challenges.ignored_classes(side, ignored)
+    known = {name.casefold() for name in side.classes}.union(*(image.ignored_labels for image in images.values()))
+    if strange := [name for name in ignored if name.casefold() not in known]:
+        raise ValueError(f"ignore: {strange[0]!r} is no label and no class of the reference")
+    images = {name: image.without(not_scored) for name, image in images.items()}
+    models = {model: {n: image.without(not_scored) for n, image in read.items()} for model, read in models.items()}
+    read_sides = (images, *models.values())
+    met = {key for read in read_sides for image in read.values() for key in image.classes}
+    option = option_for_numbers(option, met)
+    planned = plan_classes(side, sides, option, not_scored)
+    wanted = Wanted(iou, tuple(families), tuple(not_scored))
+    regions = {name: image.region for name, image in images.items()}
+    findings = [finding for read in read_sides for image in read.values() for finding in image.findings]
+    findings += planned.findings
+    results, parties = {}, parties_of(side, sides, planned)
+    for party in parties:
+        tables = array_rules(party.plan, "reference/"), array_rules(party.plan, "")
+        challenge = Challenge.build(resolve_preset(challenges.document_of(side, party, *tables, wanted)))
+        of_reference = {name: image.with_ids(party.plan, f"reference {name!r}") for name, image in images.items()}
+        for model in party.models:
+            check_images(model, models[model], images, named_models[model], may_differ=may_differ)
+            lacking = tuple(name for name in images if name not in models[model])
+            findings += unpaired(Pairing({}, {}, lacking, ()), model)
+            made = {name: one.with_ids(party.plan, f"{model!r}, image {name!r}") for name, one in models[model].items()}
+            pairs = {name: (nuclei, made.get(name)) for name, nuclei in of_reference.items()}
+            results[model] = result = score_instances(challenge, pairs, groups=groups, regions=regions)
+            some = [TriedImage(n, r, (p,)) for n, (r, p) in pairs.items() if p is not None and len(p) and len(r)]
+            hints = (*hints_about(partial(list, some[:IMAGES_TRIED]), result), *classes_hint(result))
+            findings += [replace(hint, where=f"prediction {model!r}") for hint in hints]
+    return comparison_of(results, parties, findings=tuple(dict.fromkeys(findings)))
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def classes_text(classes: Any) -> str | None:
+    """The classes as the option ``--classes`` has them. Raises ValueError."""
+    if classes is None or isinstance(classes, str):
+        return classes
+    names = [] if isinstance(classes, Mapping | Set | bytes) or not isinstance(classes, Iterable) else list(classes)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"classes are {classes!r}; expected names in order, such as ['tumour', 'stroma'] for 1 and 2")
+    return ",".join(names)
+
+
+def ignored_names(ignore: Any) -> tuple[str, ...]:
+    """Labels and classes as the option ``--ignore`` has them. Raises ValueError."""
+    values = [ignore] if isinstance(ignore, str | int) else list(ignore) if isinstance(ignore, Iterable) else [None]
+    if not all(isinstance(name, str | int | np.integer) for name in values):
+        raise ValueError(f"ignore is {ignore!r}; expected labels or classes of the reference, such as [-1, 255]")
+    return tuple(map(str, values))
+
+
+def paths_in(prediction: Any) -> dict[str, Path]:
+    """The paths of models by name. Raises ValueError."""
+    paths = prediction if isinstance(prediction, list | tuple | Mapping) else [prediction]
+    if not all(isinstance(path, PATH_TYPES) for path in (paths.values() if isinstance(paths, Mapping) else paths)):
+        raise ValueError("the reference is a path, the prediction is none: both are paths, or both are arrays")
+    if not paths:
+        raise ValueError("nothing to compare: no path in the prediction")
+    if not isinstance(paths, Mapping):
+        return model_names([Path(path) for path in paths])
+    if wrong := [name for name in paths if not is_safe_name(name)]:
+        raise ValueError(f"{wrong[0]!r} cannot be the name of a model; expected letters, digits and any of ' _-.+@'")
+    return {name: Path(path) for name, path in paths.items()}
+
+
+def models_by_name(reference: Any, prediction: Any) -> dict[str, Any]:
+    """Name the models of a prediction: it is a table of models, or one model of the same form as the reference."""
+    if isinstance(prediction, Mapping):
+        several = isinstance(reference, Mapping) and any(isinstance(images, Mapping) for images in prediction.values())
+        if several or not isinstance(reference, Mapping):
+            return dict(prediction)
+    return {"prediction": prediction}
+
+
+def option_for_numbers(option: str | None, keys: Set[str]) -> str | None:
+    """Classes that are named in order, with their numbers from 1 as other spellings if nuclei have numbers only.
+
+    Raises ValueError for classes of nuclei that are not among them.
+
+    >>> option_for_numbers("tumour,stroma", {"1", "2"})
+    'tumour=1,stroma=2'
+    """
+    if option is None or challenges.is_none(option):
+        return option
+    plan = challenges.parsed_classes(option)
+    if keys and all(key.isdecimal() for key in keys) and not keys & ids_of(plan).keys():
+        plan = [(name, [*aliases, str(number)]) for number, (name, aliases) in enumerate(plan, start=1)]
+    if unknown := sorted(key for key in keys if key.casefold() not in ids_of(plan)):
+        names = [word for name, more in plan for word in (name, *more)]
+        raise ValueError(f"{unknown[:3]} are not among the classes {', '.join(names)}")
+    return ",".join("=".join([name, *aliases]) for name, aliases in plan)
+
+
+def check_images(
+    model: str, read: Mapping[str, Nuclei], images: Mapping[str, Nuclei], argument: Any, *, may_differ: bool
+) -> None:
+    """Refuse images that the reference lacks, and lists of another length. Raises ValueError."""
+    if strange := sorted(set(read) - set(images)):
+        expected = "two images, two lists, or two tables with the same names; several models are a table by name"
+        if isinstance(argument, list):
+            expected += "; masks of single nuclei are arrays of True and False"
+        raise ValueError(f"{model!r} has images that the reference has not: {strange[:3]}; expected {expected}")
+    if not may_differ and len(images) != len(read):
+        raise ValueError(
+            f"{counted(len(images), 'image')} in the reference, {len(read)} in {model!r}: give tables by name"
+        )
+
+
+# --- what a side holds ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nuclei:
+    """The nuclei of an image that was given as arrays.
+
+    keys            the class of each nucleus, a name or a number as text; None if no classes are given
+    classes         all classes that were given, also those that no nucleus has
+    runs            its labels, if it was given as labels
+    region          what is not annotated
+    ignored_labels  the labels that mark it
+    """
+
+    instances: Instances
+    keys: tuple[str, ...] | None = None
+    classes: tuple[str, ...] = ()
+    runs: LabelRuns | None = None
+    region: Region = field(default_factory=empty_region)
+    ignored_labels: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+    has_ids: bool = False
+
+    def without(self, ignored: Collection[str]) -> Nuclei:
+        """The image without the nuclei of classes that are not scored, whose pixels are not annotated."""
+        names = {name.casefold() for name in ignored}
+        if names.isdisjoint(map(str.casefold, self.classes)):
+            return self
+        scored = np.array([key.casefold() not in names for key in self.keys or ()], np.bool_)
+        region = union_region(select_instances(self.instances, ~scored))
+        return replace(
+            self,
+            instances=select_instances(self.instances, scored),
+            keys=tuple(key for key in self.keys or () if key.casefold() not in names),
+            classes=tuple(key for key in self.classes if key.casefold() not in names),
+            region=join_regions([self.region, region], self.instances.shape_yx[1]),
+        )
+
+    def with_ids(self, plan: ClassNames, where: str) -> Instances:
+        """The nuclei with the ids of their classes. Raises ValueError if there are several classes, but none here."""
+        if self.has_ids:
+            return self.instances
+        if self.keys is None and len(plan) > 1:
+            raise ValueError(f"{where}: no classes, although there are several; give pairs (labels, classes)")
+        ids = ids_of(plan)
+        of_nuclei = [1] * len(self.instances) if self.keys is None else [ids[key.casefold()] for key in self.keys]
+        return replace(self.instances, class_id=np.array(of_nuclei, np.int16))
+
+
+def with_regions(images: dict[str, Nuclei], where: str) -> dict[str, Nuclei]:
+    """The images of a side of masks with a nucleus for each region of touching pixels, which is told.
+
+    The values of class maps are the classes. Of other sides, images that look like masks are told.
+    """
+    runs = {name: image.runs for name, image in images.items() if image.runs is not None}
+    plain = [runs[name] for name in runs if images[name].keys is None]
+    values = values_of_masks(plain) if len(plain) == len(images) else set()
+    made = dict(images)
+    for name, labels in runs.items():
+        place, image = f"{where} {name!r}", images[name]
+        if not values:
+            findings = (*find_binary_mask(labels, where=place), *image.findings)
+            made[name] = replace(image, findings=tuple(replace(one, where=place) for one in findings))
+            continue
+        regions, findings = label_components(labels, 8, where=place, bytes_limit=LimitRules().bytes_per_file)
+        nuclei = instances_of_values(regions, 1)
+        keys = None
+        if len(values) > 1:
+            first = np.searchsorted(labels.start, nuclei.first_pixels(), side="right") - 1
+            keys = tuple(map(str, labels.value[first].tolist()))
+        made[name] = replace(image, instances=nuclei, keys=keys, classes=keys or (), findings=findings)
+    return made
+
+
+def source_of(images: Mapping[str, Nuclei]) -> Source:
+    """Describe what a side holds: its classes, names in the order in which they are met, numbers by size."""
+    keys = distinct_names(key for image in images.values() for key in image.classes)
+    classes = sorted(keys, key=lambda key: int(key) if key.isdecimal() else 0)
+    cases = {name: SourceCase((), size_yx=image.instances.shape_yx) for name, image in images.items()}
+    return Source(Path("arrays"), "label_image", ".npy", {}, cases, tuple(classes))
+
+
+def ids_of(plan: ClassNames) -> dict[str, int]:
+    """Map every spelling of a class, in lower case, to its id."""
+    return {word.casefold(): index for index, (name, more) in enumerate(plan, start=1) for word in (name, *more)}
+
+
+def array_rules(plan: ClassNames, below: str) -> dict[str, Any]:
+    """Write the rules of a side as if its arrays were files with a class map each."""
+    rules: dict[str, Any] = {"format": "label_image", "files": f"{below}{{case}}.npy"}
+    if len(plan) > 1:
+        numbers = {name: number for number, (name, _) in enumerate(plan, start=1)}
+        rules |= {"class_map": f"{below}{{case}}_class.npy", "class_values": numbers}
+    return rules
+
+
+# --- one image --------------------------------------------------------------------------------------------------------
+
+
+def key_of(value: Any) -> str:
+    """The name of a class, or its number as text.
+
+    >>> key_of("tumour"), key_of(np.uint8(3)), key_of(2.0)
+    ('tumour', '3', '2')
+    """
+    if isinstance(value, str) and value:
+        return value
+    if not isinstance(value, int | float | np.number) or not 1 <= value < inf or value != int(value):
+        raise ValueError(f"{value!r} is no class; expected names or whole numbers from 1")
+    return str(int(value))
+
+
+class Masks:
+    """The nuclei of an image that was given as ``number`` masks, without classes."""
+
+    def __init__(self, masks: Any) -> None:
+        self.instances, self.number = instances_from_masks(masks), len(masks)
+
+
+@dataclass(frozen=True, slots=True)
+class SideReader:
+    """How the images of a side are read.
+
+    where    the side, before what is wrong
+    sizes    of the images of the other side, as far as they are known: those of masks
+    void     labels that mark what is not annotated
+    shapes   of the images of the reference, by name: those of empty lists of masks
+    """
+
+    where: str
+    sizes: Collection[Size]
+    void: Collection[int]
+    shapes: Mapping[str, Size] = field(default_factory=dict)
+
+    def read(self, images: Any) -> dict[str, Nuclei]:
+        """Images as a table; a single one is "image", those of a list or a stack "image_0", "image_1", …
+
+        Raises ValueError for arrays that are neither labels nor masks.
+        """
+        if isinstance(images, list) and not images:
+            return {}
+        if isinstance(images, list) and not (are_records(images) or are_rows(images)):
+            stack = stack_of(images)
+            is_one = stack is not None and axis_of_masks(stack, self.sizes) == 0
+            images = Masks(stack) if is_one else by_number(images)
+        elif not isinstance(images, Mapping | Instances | list | tuple) and len(getattr(images, "shape", ())) > 2:
+            try:
+                images = unstacked(as_array(images, "labels"), self.sizes)
+            except ValueError as error:
+                raise ValueError(f"{self.where}: {error}") from None
+            images = by_number(images) if isinstance(images, list) else images
+        if isinstance(images, Mapping):
+            return {name: self.image(image, f"{self.where} {name!r}", name) for name, image in images.items()}
+        return {"image": self.image(images, self.where, "image")}
+
+    def image(self, image: Any, where: str, name: Any) -> Nuclei:
+        """One image. Raises ValueError."""
+        labels, classes = labels_and_classes(image)
+        are_two = isinstance(labels, list) and len(labels) == 2
+        is_float = getattr(getattr(labels, "dtype", None), "kind", "") == "f"
+        try:
+            if isinstance(labels, Instances):
+                return Nuclei(labels, has_ids=True)
+            if isinstance(labels, list) and not labels and name in self.shapes:
+                labels, classes = np.zeros(self.shapes[name], np.uint8), None
+            elif isinstance(labels, list) and (are_records(labels) or not are_rows(labels)):
+                labels = Masks(labels)
+            elif not isinstance(labels, Masks) and (array := as_array(labels, "labels")).ndim > 2:
+                labels = Masks(array) if array.dtype.kind == "b" else unstacked(array, self.sizes)
+                if isinstance(labels, list):
+                    got = f"labels of shape {array.shape} are {counted(len(labels), 'image')}"
+                    raise ValueError(f"{got}; expected one, (H, W)")
+                if isinstance(labels, tuple):
+                    if classes is not None:
+                        raise ValueError(f"labels of shape {array.shape}, with classes; expected labels (H, W)")
+                    labels, classes = labels
+            if not isinstance(labels, Masks):
+                return self.labels(labels, classes, where)
+            if classes is None:
+                return Nuclei(labels.instances)
+            of_masks = as_array(classes, "classes")
+            if isinstance(classes, Mapping) or of_masks.shape != (labels.number,):
+                raise ValueError(f"classes of shape {of_masks.shape} for {labels.number} masks; expected one for each")
+            keys = [key_of(value) for value in of_masks.tolist()]
+            return Nuclei(labels.instances, tuple(keys[n - 1] for n in labels.instances.source_id), tuple(sorted(keys)))
+        except ValueError as error:
+            advice = "; labels with classes are a pair, (labels, classes)" * are_two
+            advice += "; masks of single nuclei are arrays of True and False" * is_float
+            raise ValueError(f"{where}: {error}{advice}") from None
+
+    def labels(self, labels: Any, classes: Any, where: str) -> Nuclei:
+        """An image of labels; what is not annotated is no nucleus. Raises ValueError, of label 0 too."""
+        array = as_array(labels, "labels")
+        if 0 in self.void:
+            raise ValueError("ignore: 0 is the background of labels; mark what is not annotated with another number")
+        is_void = np.isin(array, sorted(self.void))
+        whole = whole_labels(np.where(is_void, 0, array) if is_void.any() else array)
+        if whole.min(initial=0) < 0 or whole.max(initial=0) > np.iinfo(np.int64).max:
+            raise ValueError(f"labels are from {whole.min()} to {whole.max()}, not from 0 to 2^63 - 1")
+        runs = runs_of(whole)
+        instances = instances_of_values(runs, 0)
+        region = union_region(instances_of_values(runs_of(is_void.astype(np.uint8)), 1))
+        void_labels = frozenset(str(number) for number in self.void if (array == number).any())
+        read = Nuclei(instances, None, (), runs, region, void_labels)
+        if classes is None:
+            return read
+        keys, met = keys_of_labels(instances, whole, classes)
+        return replace(read, keys=tuple(keys), classes=tuple(met), findings=about_class_map(whole, classes, where))
+
+
+def keys_of_labels(instances: Instances, labels: Array, classes: Any) -> tuple[list[str], list[str]]:
+    """The class of each label, and all classes that there are, from a table, a list or a class map. Raises ValueError.
+
+    In a class map a nucleus has the class of most of its pixels that have one.
+    """
+    present = instances.source_id.tolist()
+    if getattr(classes, "ndim", 0) == 1 and hasattr(classes, "to_dict") and set(present) <= set(classes.index):
+        classes = classes.to_dict()  # a column of pandas that is indexed by label
+    if isinstance(classes, Mapping):
+        try:
+            of_label = {int(label): value for label, value in classes.items()}
+        except (TypeError, ValueError):
+            raise ValueError(f"a table of classes has labels as keys, not {listed(classes, 3)}") from None
+        if lacking := [label for label in present if label not in of_label]:
+            raise ValueError(f"no class for the labels {lacking[:3]}")
+        met = [key_of(value) for value in of_label.values() if value not in (0, "", None)]
+        return [key_of(of_label[label]) for label in present], met
+    array = as_array(classes, "classes")
+    try:
+        values, index = np.unique(array, return_inverse=True)
+    except TypeError:  # that cannot be sorted
+        raise ValueError("classes are neither all names nor all numbers") from None
+    is_class = [value not in (0, "") for value in values.tolist()]
+    met = [key_of(value) for value, is_one in zip(values.tolist(), is_class, strict=True) if is_one]
+    if array.shape != labels.shape or array.ndim != 2:
+        if array.shape != (len(present),):
+            expected = "one for each label in ascending order, a table by label, or an image of the same shape"
+            got = f"classes of shape {array.shape} for {counted(len(present), 'label')}"
+            raise ValueError(f"{got}; expected {expected}")
+        return [key_of(value) for value in array.tolist()], met
+    numbers = np.where(is_class, np.cumsum(is_class), 0).astype(np.int16)
+    number = majority_classes(instances, runs_of(numbers[index.reshape(labels.shape)]))
+    if (number == 0).any():
+        without = counted(int((number == 0).sum()), "nucleus has", "nuclei have")
+        got = f"{without} no class in the class map, the second of the pair"
+        raise ValueError(f"{got}; several images are a list, not a pair")
+    return [met[one - 1] for one in number.tolist()], met
+
+
+def about_class_map(labels: Array, classes: Any, where: str) -> tuple[Finding, ...]:
+    """A warning if the second image of a pair has signs of being labels of another one.
+
+    Such signs: each nucleus of the first, of which there are four or more, has a value of its own; most nuclei have
+    several values; or most of the second lies outside the nuclei.
+    """
+    class_map = np.zeros(0) if isinstance(classes, Mapping) else as_array(classes, "classes")
+    if class_map.ndim != 2 or class_map.shape != labels.shape or class_map.dtype.kind not in "biuf":
+        return ()
+    is_nucleus, has_class = labels != 0, class_map != 0
+    pairs = np.unique(np.stack([labels[is_nucleus], class_map[is_nucleus]]).astype(np.int64), axis=1)
+    nuclei, values = np.unique(pairs[0], return_counts=True)
+    number, several = counted(len(nuclei), "nucleus", "nuclei"), np.count_nonzero(values > 1)
+    if len(nuclei) >= SEVERAL and len(set(pairs[1].tolist())) >= len(nuclei) and not several:
+        got = f"the second of the pair has another value for each of the {number} of the first"
+    elif 2 * several > len(nuclei):
+        got = f"the second of the pair has several values in {several} of {number}"
+    elif 2 * np.count_nonzero(has_class & ~is_nucleus) > np.count_nonzero(has_class):
+        got = f"most of the second of the pair lies outside the {number} of the first"
+    else:
+        return ()
+    return (fault("no-class-map", where, got=got),)
+
+
+def by_number(images: list[Any]) -> dict[str, Any]:
+    digits = len(str(len(images) - 1))
+    return {f"image_{index:0{digits}}": image for index, image in enumerate(images)}
+
+
+def unstacked(array: Array, sizes: Collection[Size]) -> Any:
+    """Tell what an array of three axes holds, by the same signs as in files of arrays.
+
+    ``Masks``, a pair of ids and classes, or a list of labels. Raises ValueError for pictures and volumes.
+    """
+    shape = array.shape
+    if not array.size and len(shape) == 3:
+        return Masks(array)
+    array = array.reshape(long_sides(array))
+    if array.ndim == 2:
+        return array
+    if array.ndim != 3 or array.dtype.kind not in "biuf":
+        raise ValueError(f"labels are {array.dtype} of shape {shape}; expected (H, W), (N, H, W), or a list of images")
+    if array.dtype.kind == "f":
+        if not (np.abs(array) <= EXACT_UP_TO).all() or not np.array_equal(array, array.astype(np.int64)):
+            got = f"labels of shape {shape} are not all whole numbers"
+            raise ValueError(f"{got}; of probabilities of masks give masks > 0.5")
+        array = array.astype(np.int64)
+    meaning, content = meaning_of(array, sizes)
+    if meaning == "nothing":
+        words = f"an array of shape {shape} is {content}"
+        if VOLUMES in content:
+            words += (
+                "; evaluation.instances_from_masks makes masks of single nuclei that overlap one image, a list of its"
+            )
+            words += " planes several"
+        raise ValueError(f"{words}; expected labels (H, W), a number for each nucleus")
+    if meaning == "channels":
+        content = np.moveaxis(array, 2, 0)
+    return Masks(content) if meaning in ("masks", "channels") else content
+
+
+def long_sides(array: Any) -> tuple[int, ...]:
+    """List the axes of an array that are longer than 1, if these are two or more."""
+    shape = tuple(getattr(array, "shape", ()))
+    sides = tuple(side for side in shape if side != 1)
+    return sides if len(sides) > 1 else shape
+
+
+def stack_of(images: list[Any]) -> Array | None:
+    """Stack a list of boolean masks (H, W) of one size, (N, H, W); None if it is anything else."""
+    shapes = {tuple(getattr(one, "shape", ())) for one in images}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 2 or isinstance(images[0], Instances):
+        return None
+    planes = [as_array(one, "labels") for one in images]
+    return np.stack(planes) if all(plane.dtype.kind == "b" for plane in planes) else None
+
+
+def sizes_of(images: Any) -> set[Size]:
+    """The sizes of images that have names, or of a single one, where they are clear at first sight."""
+    if isinstance(images, list):
+        return set()
+    sizes: set[Size] = set()
+    for image in images.values() if isinstance(images, Mapping) else [images]:
+        labels = image[0] if isinstance(image, tuple) and image else image
+        shape: tuple[int, ...] = labels.shape_yx if isinstance(labels, Instances) else getattr(labels, "shape", ())
+        if len(shape) == 2:
+            sizes.add((int(shape[0]), int(shape[1])))
+    return sizes
+
+
+def are_rows(parts: list[Any]) -> bool:
+    """Whether the parts of a list are the rows of one image, and not images or masks."""
+
+    def is_row(part: Any) -> bool:
+        if isinstance(part, Mapping | Instances) or are_records(part):
+            return False
+        try:
+            return as_array(part, "labels").ndim == 1
+        except ValueError:  # a pair of labels and classes
+            return False
+
+    return all(map(is_row, parts))
+
+
+def labels_and_classes(image: Any) -> tuple[Any, Any]:
+    """The labels and the classes of an image."""
+    if isinstance(image, tuple):
+        if len(image) != 2:
+            raise ValueError(f"an image is labels, or a pair of labels and classes, not {len(image)} things")
+        return image
+    return image, None

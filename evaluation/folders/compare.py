@@ -1,0 +1,603 @@
+"""``evaluation compare``: scores of folders, files or archives, without a challenge.
+
+``look`` detects formats, cases, sizes and classes. From them a challenge by the preset ``recommended`` and its
+submissions are written, and scored like any others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from evaluation.board.board import board_of_challenge, with_pairs
+from evaluation.board.document import Board, leaderboard_document
+from evaluation.board.stored import Unranked
+from evaluation.board.team_scores import plan_columns, tables_of_result, team_of_documents
+from evaluation.board.verdict import metric_title, names_of
+from evaluation.challenge import Challenge, LimitRules
+from evaluation.files.decoding.pixels import TISSUE_SUFFIXES
+from evaluation.files.decoding.streams import plain_chunks
+from evaluation.files.results.documents import csv_table
+from evaluation.files.results.files import write_atomically
+from evaluation.findings import Finding, counted, fault, listed, quote
+from evaluation.findings.errors import ChallengeBroken, EvaluationError, SubmissionRejected, WrongUsage
+from evaluation.folders import made_challenge as challenges
+from evaluation.folders.hints import hints_about_files
+from evaluation.folders.look import look
+from evaluation.folders.made_challenge import ClassPlan, Party, Wanted, free_name, holds_points, safe_name
+from evaluation.folders.pieces import EACH_A_MASK, files_for_shell, pixels_of
+from evaluation.folders.source import NAMELESS, Source, SourceFile, pictures_near
+from evaluation.report.page import Page
+from evaluation.report.result import ResultDocuments
+from evaluation.report.skills import COMPARED, SkillRow, skill_rows
+from evaluation.scoring.score import Result, import_pandas
+from evaluation.scoring.street import score_submission
+from evaluation.scoring.workers import Progress, progress_of_round
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+    from evaluation.report.pictures import Scene
+
+UM_TO_PX = (
+    "import json, os, sys; px = lambda c: [px(x) for x in c] if isinstance(c, list) else c * {factor}; "
+    "made = lambda o: {{k: px(v) if k == 'coordinates' else made(v) for k, v in o.items()}} if isinstance(o, dict) "
+    "else [made(x) for x in o] if isinstance(o, list) else o; os.makedirs('px', exist_ok=True); "
+    "[json.dump(made(json.load(open(f))), open('px/' + os.path.basename(f), 'w')) for f in sys.argv[1:]]"
+)
+SHORT = ("detection.f1", "classification.balanced_accuracy", "segmentation.iou", "panoptic.pq")
+AGGREGATION = "group_mean"
+NO_PLACE = "its classes, or its points, cannot be compared by the rules of the others"
+Level = Literal["scores", "cases", "nuclei"]
+PHRASE = r"(?:(?!\.(?:\s|$)).)*"  # of a sentence
+PHRASES = (  # in this order
+    (r"; organisers can raise limits\.\S+ in challenge\.toml", "; a challenge may have a higher limit"),
+    (rf", or raise limits\.{PHRASE}", ", or use a challenge: it may have a higher limit"),
+    (rf"; the limit is limits\.{PHRASE}", "; a challenge may have a higher limit"),
+    (rf"; organisers can {PHRASE}", ""),
+    (r" \(limits\.\w+ in challenge\.toml\)", ""),
+    (r"If the file has no header, its columns must be named in challenge\.toml \('columns'\)\.", "Write a header."),
+    (r"; or name its group in skip_classes, or set other_shapes to 'skip', in challenge\.toml", ""),
+    (r", as other_shapes = 'skip' in challenge\.toml says", ""),
+    (r"challenge\.toml: metrics(\.\w+)*", "--metrics"),
+    (r"challenge\.toml: limits\.\w+", "the images"),
+    (r"challenge\.toml: ", "the rules that were made: "),
+    (r", (as|as in) cases\.csv( has it)?", ""),
+    (r" \(group in cases\.csv\)", ""),
+    (r"every case in cases\.csv", "every image of the reference"),
+    (r"the cases in cases\.csv", "the images of the reference"),
+    (r" in the order of the column index of cases\.csv", " in the order of the other side"),
+    (r" in cases\.csv", " of the reference"),
+    (r"cases\.csv", "the images of the reference"),
+    (r"1,?048,?576 (rows )?x 1,?048,?576( columns| px)?", "the size of its image"),
+    (r",? ?\b30,?0\d\d \('[^']*'\)", ""),
+)
+OF_ORGANISERS = re.compile(rf"\s*(?:^|(?<=\.\s))(?={PHRASE}(?:[Oo]rganisers|challenge\.toml)){PHRASE}\.")
+
+
+def compare_paths(
+    reference: Path,
+    predictions: Mapping[str, Path],
+    *,
+    classes: str | None = None,
+    folder: Path | None = None,
+    ignore: Sequence[str] = (),
+    iou: float = 0.5,
+    families: Sequence[str] = (),
+    explain: bool = False,
+    pictures: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Score predictions against a reference, each a folder, a ZIP or a file.
+
+    classes  the classes and how else they are written, "tumour=neoplastic=1,stroma"; "none": one class; None: those
+             that both sides have
+    explain  add to the notes as what the files were read, and by which sign
+    pictures draw the nuclei of every image for the page, on the tissue where it lies beside
+    folder   keeps the challenge that is made, and the predictions beside it; None: nothing is kept
+    ignore   labels or classes of the reference that mark what is not annotated: predictions there do not count
+    iou      nuclei with an IoU above it match
+    families further families of metrics, such as "objects"
+
+    Raises WrongUsage for what cannot be read or paired, SubmissionRejected or ChallengeBroken for faulty files.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(told_without_challenge())
+        workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluation-compare-")))
+        if folder is not None and folder.exists() and any(folder.iterdir()):
+            raise WrongUsage(fault("file-exists", quote(folder, 120), wording="folder-not-empty"))
+        paths = [reference, *predictions.values()]
+        skip_tables = challenges.is_none(classes)  # of predictions; those of the reference may call nuclei ambiguous
+        sides = look_at_sides(paths, workspace, skip_tables=skip_tables)
+        reference_side, of_models = sides[0], dict(zip(predictions, sides[1:], strict=True))
+        of_models = {model: with_categories(side, reference_side) for model, side in of_models.items()}
+        check_ignored(reference_side, ignore)
+        wanted = Wanted(
+            iou, tuple(families), tuple(challenges.ignored_classes(reference_side, ignore)) if ignore else ()
+        )
+        planned = challenges.plan_classes(reference_side, of_models, classes, wanted.ignore)
+        parties = parties_of(reference_side, of_models, planned)
+        results: dict[str, Result] = {}
+        scenes: dict[str, Mapping[str, Scene]] = {}
+        tissue = link_tissue(reference_side, of_models, workspace / "tissue") if pictures else None
+        signs = [line for side in sides for line in (f"Files of {quote(str(side.path), 120)}:", *side.signs)]
+        notes: list[str] = signs if explain else []
+        findings = list(planned.findings)
+        lost: dict[str, list[str]] = {}
+        for number, party in enumerate(parties):
+            scratch = workspace / f"challenge_{number}"
+            target = scratch if number or folder is None else folder
+            made = challenges.make_challenge(reference_side, party, target, wanted, scratch)
+            if faults := challenges.faults_of_sizes(made):
+                raise WrongUsage(*faults)
+            challenge = Challenge.load(made.folder)
+            for model, document in made.documents.items():
+                own = Challenge.build({**document, "cases": challenge.cases})
+                submitted = made.folder / "submissions" / model
+                real_names = names_of_files(made, model)
+                with told_of(model if len(of_models) > 1 else "", classes, real_names):
+                    result = score_submission(
+                        made.folder,
+                        submitted,
+                        challenge=own,
+                        workers=workers,
+                        progress=progress_of_round(progress, len(results), len(of_models)),
+                    )
+                if tissue is not None:
+                    from evaluation.report.pictures import illustrate_cases  # slow to import
+
+                    names = [case.name for case in own.cases]
+                    shown = illustrate_cases(
+                        made.folder, submitted, challenge=own, drawn=names, images=tissue, workers=workers
+                    )
+                    scenes[model] = shown.scenes
+                hints = hints_about_files(made.folder, submitted, result)
+                hints = [about_um(hint, of_models[model]) for hint in hints]
+                findings += [replace(hint, where=f"prediction {quote(model)}") for hint in hints]
+                asked = for_files(with_real_name(about_labels(one), real_names) for one in result.findings)
+                results[model] = replace(result, challenge=challenge, findings=asked)
+                for words in filter(None, (about_overlaps(own, result), about_empty(result))):
+                    lost.setdefault(words, []).append(model)
+            notes += made.notes
+            findings += made.findings
+        notes += [words.format(names=names_of(models)) for words, models in lost.items()]
+        findings = list(dict.fromkeys(for_files(findings)))
+        return comparison_of(results, parties, tuple(dict.fromkeys(notes)), findings, scenes)
+
+
+def link_tissue(reference: Source, models: Mapping[str, Source], folder: Path) -> Path:
+    """A folder with links to the pictures that lie beside the files of a case, or in a folder of pictures near them."""
+    folder.mkdir()
+    names: dict[str, str] = {}
+    for name, case in reference.cases.items():
+        names[free := free_name(safe_name(name), names)] = name
+        files = [file for side in (reference, *models.values()) for file in side.cases.get(name, case).files]
+        own = {path for file in files for path in (file.path, file.classes)}
+        near = (path for file in files for path in pictures_near(file.path, [name]))
+        picture = next((path for path in near if path not in own and path.suffix in TISSUE_SUFFIXES), None)
+        if picture is not None:
+            (folder / f"{free}{picture.suffix}").symlink_to(picture.resolve())
+    return folder
+
+
+def look_at_sides(paths: Sequence[Path], workspace: Path, *, skip_tables: bool) -> list[Source]:
+    """Look at reference and predictions. The sizes of images on one side tell how arrays of the other lie."""
+
+    def look_at(path: Path, sizes: Collection[tuple[int, int]], *, is_reference: bool) -> Source:
+        folder = Path(tempfile.mkdtemp(dir=workspace))
+        return look(path, folder, skip_tables=skip_tables and not is_reference, imports=True, sizes=sizes)
+
+    reference = look_at(paths[0], (), is_reference=True)
+    predictions = [look_at(path, sizes_in(reference), is_reference=False) for path in paths[1:]]
+    if reference.is_stack or EACH_A_MASK in reference.imports:
+        reference = look_at(paths[0], set().union(*map(sizes_in, predictions)), is_reference=True)
+    return [reference, *predictions]
+
+
+def sizes_in(side: Source) -> set[tuple[int, int]]:
+    return set() if side.is_stack else {case.size_yx for case in side.cases.values() if case.size_yx is not None}
+
+
+def parties_of(reference: Source, models: Mapping[str, Source], planned: ClassPlan) -> list[Party]:
+    """The models by how each would be compared alone, so that nothing of one depends on the others.
+
+    The first party is ranked: outlines go before points, and models with classes before those without.
+    """
+    parties = []
+    for is_point in (False, True):
+        for is_without in (False, True):
+            chosen = {
+                model: side
+                for model, side in models.items()
+                if (holds_points(side) or holds_points(reference)) == is_point
+                and (model in planned.without) == is_without
+            }
+            plan, foreign = (planned.one_class, ()) if is_without else (planned.classes, planned.foreign)
+            parties += [Party(chosen, plan, foreign, is_point)] if chosen else []
+    return parties
+
+
+def about_overlaps(challenge: Challenge, result: Result) -> str:
+    """A note if outlines of the reference lose pixels, since the files of models cannot hold that they overlap."""
+    reports = [case.rasterisation for case in result.cases if case.rasterisation is not None]
+    lost = sum(report.outlines_that_lost_pixels for report in reports)
+    if not lost:
+        return ""
+    outlines = f"{lost:,} of {sum(report.outlines for report in reports):,} lose pixels to others"
+    why = "Outlines of the reference overlap, which the files of {names} cannot hold"
+    return f"{why}: {outlines} (overlap = {challenge.reference.overlap})."
+
+
+def about_empty(result: Result) -> str:
+    """A note if nothing is predicted in images that have nuclei, and have a prediction."""
+    rule = next(iter(result.scores))
+    counts = [(each.case.name, each.counts[rule]) for each in result.cases if not each.missing]
+    with_nuclei = [(name, count) for name, count in counts if count.true_positives or count.false_negatives]
+    empty = [name for name, count in with_nuclei if not count.true_positives and not count.false_positives]
+    if not empty:
+        return ""
+    name = quote(empty[0]).replace("{", "{{").replace("}", "}}")
+    images = f"{len(empty):,} of {counted(len(with_nuclei), 'image')} with nuclei, such as {name}"
+    return f"{{names}} has no nucleus in {images}."
+
+
+@contextmanager
+def told_without_challenge() -> Iterator[None]:
+    """Tell what is wrong in the words of somebody who has no challenge."""
+    try:
+        yield
+    except EvaluationError as error:
+        error.findings = for_files(error.findings)
+        raise
+
+
+@contextmanager
+def told_of(model: str, classes: str | None, real_names: Mapping[str, str]) -> Iterator[None]:
+    """Put the name of a model before what is wrong with its files ("": there is only one), and what
+    ``--classes``, whose value is ``classes``, can do behind what is wrong with the classes of nuclei."""
+    try:
+        yield
+    except (SubmissionRejected, ChallengeBroken) as error:
+        findings = [with_real_name(about_labels(finding), real_names) for finding in error.findings]
+        findings = findings if challenges.is_none(classes) else [with_advice(finding) for finding in findings]
+        if model and isinstance(error, SubmissionRejected):
+            findings = [replace(one, where=f"prediction {quote(model)}, {one.where}") for one in findings]
+        error.findings = tuple(findings)
+        raise
+
+
+def names_of_files(made: challenges.MadeChallenge, model: str) -> dict[str, str]:
+    """What the files of a made challenge are called in messages, and their own names, for those of another suffix.
+
+    The suffix is that of their content: ``a.png`` that holds a TIFF, or that was written as an array, is another one.
+    """
+    names = {}
+    for name, case in made.cases.items():
+        for below, side in (("reference/", case.reference), ("", case.predictions.get(model))):
+            for file in side.files if side else ():
+                if not file.name.lower().endswith(file.suffix):
+                    names[quote(f"{below}{name}{file.suffix}")] = quote(f"{below}{file.name}")
+    return names
+
+
+def with_real_name(finding: Finding, real_names: Mapping[str, str]) -> Finding:
+    """A finding with the names that the files have where they lie."""
+    where = finding.where
+    for made, real in real_names.items():
+        where = where.replace(made, real) if made in where else where
+    return finding if where == finding.where else replace(finding, where=where)
+
+
+def check_ignored(reference: Source, ignore: Sequence[str]) -> None:
+    """Refuse what ``--ignore`` cannot name in the files of a reference. Raises WrongUsage."""
+    known = {name.casefold() for name in reference.classes}
+    for name in ignore:
+        if holds_points(reference):
+            raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="points"))
+        may_be_label = reference.format == "label_image" and challenges.is_number(name)
+        may_be_region = reference.format == "geojson"  # regions of QuPath are seen when all classes are known
+        if name.casefold() in known:
+            continue
+        if may_be_label and not int(name):
+            raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", wording="background"))
+        if not (may_be_label or may_be_region) or not any(has_in_it(file, name) for file in reference.files()):
+            label = "the number of a label, such as 255" if reference.format == "label_image" else ""
+            classes = f"a class of its nuclei ({listed(reference.classes, 20)})" if reference.classes else ""
+            expected = " or ".join(filter(None, (label, classes))) or "a reference with classes"
+            raise WrongUsage(fault("nothing-to-ignore", f"--ignore {quote(name)}", expected=expected))
+
+
+def has_in_it(file: SourceFile, name: str) -> bool:
+    """Whether a file contains what ``--ignore`` names: a label, or the name of a class."""
+    if file.detected.format == "label_image":
+        array = pixels_of(file, as_colours=False)
+        return array is None or bool((array == int(name)).any())
+    with file.path.open("rb") as stream:
+        text = b"".join(plain_chunks(stream, quote(file.name), LimitRules().bytes_per_file)).decode("utf-8", "replace")
+    return any(word.casefold() in text.casefold() for word in (f'"{name}"', json.dumps(name)))
+
+
+def about_labels(finding: Finding) -> Finding:
+    """Put what ``--ignore`` can do behind a question about a label of the reference."""
+    if finding.code not in ("negative-label", "not-annotated") or "'reference/" not in finding.where:
+        return finding
+    label = re.findall("-?[0-9]+", finding.fix.partition(" stand")[0])
+    return replace(finding, fix=f"{finding.fix} If it is not annotated: --ignore {label[-1]}.")
+
+
+def about_um(hint: Finding, side: Source) -> Finding:
+    """Put a call that makes px of um behind a hint that the coordinates of GeoJSON may be um."""
+    larger = re.search(r"([0-9]+) times as large, .* are these um", hint.fix)
+    if larger is None or side.format != "geojson" or side.imports:
+        return hint
+    call = f'python -c "{UM_TO_PX.format(factor=larger[1])}" {files_for_shell(side.path, side.files()[0].name)}'
+    return replace(hint, fix=f"{hint.fix} If so, this writes px into a folder px: {call}")
+
+
+def with_advice(finding: Finding) -> Finding:
+    if finding.code == "instance-without-class":
+        return replace(finding, fix=f"{finding.fix} Or leave classes out: --classes none.")
+    if finding.code != "unknown-class":
+        return finding
+    fix = f"{finding.fix} Name all classes in --classes, or take all nuclei as one class: --classes none."
+    return replace(finding, got=finding.got.replace("of this challenge", "that is compared"), fix=fix.strip())
+
+
+def model_names(paths: Sequence[Path]) -> dict[str, Path]:
+    """A short name for each prediction: its file or folder name, with the folder around it where two are the same."""
+
+    def without_challenge_words(path: Path) -> str:
+        path = path.resolve()
+        return path.name if path.is_dir() else re.sub(r"(\.[A-Za-z][A-Za-z0-9]{0,7})+$", "", path.name) or path.name
+
+    short = [without_challenge_words(path) for path in paths]
+    names: dict[str, Path] = {}
+    for name, path in zip(short, paths, strict=True):
+        if short.count(name) > 1:
+            name = f"{path.resolve().parent.name}_{name}"
+        names[free_name(safe_name(name), names)] = path
+    return names
+
+
+def with_categories(prediction: Source, reference: Source) -> Source:
+    """Results of COCO with the names that the reference has for the ids of their classes."""
+    known = reference.categories
+    if prediction.categories or not (prediction.classes and set(prediction.classes) <= set(known)):
+        return prediction
+    numbers = {known[id]: int(id) for id in prediction.classes if id.isdecimal()}
+    classes = tuple(known[id] for id in prediction.classes if known[id] != NAMELESS)
+    return replace(prediction, classes=classes, numbers=numbers)
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Scores of one or more predictions. In a notebook it shows itself as a table.
+
+    results   a ``Result`` for each prediction, by its name
+    notes     what was found and assumed, in words
+    findings  what is worth knowing: files without a partner, classes of one side, ...
+    board     the predictions ranked by the rules; None for one prediction
+    scenes    what is drawn of the images of each model on the page, by their names; may be empty
+    """
+
+    results: Mapping[str, Result]
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    board: Board | None = None
+    scenes: Mapping[str, Mapping[str, Scene]] = field(default_factory=dict)
+
+    @property
+    def challenge(self) -> Challenge:
+        """The rules by which all were scored."""
+        return next(iter(self.results.values())).challenge
+
+    def value(self, path: str, model: str | None = None) -> float | None:
+        """The number of a metric as it is shown, or at a path of metrics.json, of a model or of the only one."""
+        return self.result_of(model).value(path)
+
+    def result_of(self, model: str | None = None) -> Result:
+        if model is None and len(self.results) > 1:
+            raise ValueError(f"there are several models: {', '.join(self.results)}; name one")
+        if model is not None and model not in self.results:
+            raise ValueError(f"no model {model!r}; expected {listed(self.results)}")
+        return next(iter(self.results.values())) if model is None else self.results[model]
+
+    def __repr__(self) -> str:
+        cases = len(self.challenge.cases)
+        lines = [f"Comparison of {counted(cases, 'image')}{', means' * (cases > 1)}"]
+        for model, result in self.results.items():
+            values = zip(SHORT, values_at(result, [f"{path}.{AGGREGATION}" for path in SHORT]), strict=True)
+            shown = ", ".join(f"{metric_title(path)} {value:.3f}" for path, value in values if value is not None)
+            lines.append(f"  {model}: {shown or 'no nuclei'}")
+        return "\n".join(lines)
+
+    @property
+    def documents(self) -> dict[str, tuple[ResultDocuments, str]]:
+        """The result of each model, and the aggregation of it that is shown."""
+        return {model: (ResultDocuments(result.metrics), AGGREGATION) for model, result in self.results.items()}
+
+    def details(self) -> dict[str, ResultDocuments]:
+        """The result of each model, with what is known of each case."""
+        return {model: ResultDocuments(result.metrics, result.details) for model, result in self.results.items()}
+
+    def rows(self) -> list[SkillRow]:
+        """The scores of each skill, side by side."""
+        return skill_rows(list(self.documents.values()))
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show."""
+        head = "".join(f"<th>{escape(model)}</th>" for model in self.results)
+        body = []
+        for row in self.rows():
+            values = "".join(f"<td>{score}</td>" for score in row.scores)
+            body.append(f'<tr><th style="text-align:left" title="{row.skill}">{escape(row.path)}</th>{values}</tr>')
+        return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+    def to_frame(self, level: Level = "scores") -> pandas.DataFrame:
+        """A pandas table: "scores" (a row for each model and metric), "cases" or "nuclei". Needs pandas."""
+        frames = []
+        for model, result in self.results.items():
+            frame = result.to_frame(level)
+            frame.insert(0, "model", model)
+            frames.append(frame)
+        return import_pandas().concat(frames, ignore_index=True)
+
+    def plot(self) -> Figure:
+        """Headline scores with their intervals, as a figure of matplotlib. Needs the extra ``report``."""
+        from evaluation.report.html import require_extra
+
+        require_extra()
+        from evaluation.report.figures import picture_of
+        from evaluation.report.skills import score_figure
+
+        return picture_of(
+            score_figure({model: document for model, (document, _) in self.documents.items()}, AGGREGATION)
+        )
+
+    def page(self) -> Page:
+        """The page that ``report`` writes."""
+        from evaluation.report.folders import read_nuclei
+        from evaluation.report.submission import comparison_page
+
+        documents = self.details()
+        with objects_of(self.results) as paths:
+            nuclei = {model: read_nuclei(path, documents[model]) for model, path in paths.items()}
+        cases = self.challenge.cases
+        return comparison_page(
+            documents,
+            None if self.board is None else leaderboard_document(self.board),
+            nuclei,
+            self.scenes,
+            title=self.challenge.name,
+            unit="images" if len({case.group for case in cases}) == len(cases) else "patients",
+        )
+
+    def report(self, path: Path | str) -> None:
+        """Write a page with all models, to be opened in a browser. Needs the extra ``report``."""
+        from evaluation.report.folders import write_page
+
+        write_page(self.page(), Path(path))
+
+    def write(self, folder: Path | str) -> None:
+        """Write metrics.json, details.json and objects.csv of each model, and images.csv with the scores of each image.
+
+        Of several models the files are in ``results/<name>/``, and the leaderboard is written as well.
+        """
+        from evaluation.board.board import write_board
+
+        folder = Path(folder)
+        written: dict[str, Result] = {}
+        for model, result in self.results.items():
+            written[name := free_name(safe_name(model), written)] = result
+            result.write(folder if self.board is None else folder / "results" / name)
+        write_atomically(folder / "images.csv", self.images_csv())
+        if self.board is not None:
+            write_board(folder, self.board)
+
+    def images_csv(self) -> str:
+        """A row for each model and image: its patient, and the scores that are shown, "" where one is undefined."""
+        documents = self.details()
+        paths = [path for path in COMPARED if any(document.has(path) for document in documents.values())]
+        rows = [
+            [model, image.name, image.group, *(image.value(path) for path in paths)]
+            for model, document in documents.items()
+            for image in document.cases
+        ]
+        return csv_table(["model", "image", "patient", *paths], rows)
+
+
+def comparison_of(
+    results: Mapping[str, Result],
+    parties: Sequence[Party],
+    notes: Sequence[str] = (),
+    findings: Sequence[Finding] = (),
+    scenes: Mapping[str, Mapping[str, Scene]] | None = None,
+) -> Comparison:
+    """The results of models, and their ranking if there are several, by the rules of the first party.
+
+    Models of other parties that cannot be compared in all of its columns have no place in it.
+    """
+    apart = [model for other in parties[1:] if not parties[0].ranks(other) for model in other.models]
+    challenge = next(iter(results.values())).challenge
+    board = None
+    if len(results) > 1 and challenge.ranking is not None:
+        columns = plan_columns(challenge, challenge.ranking.columns)
+        ranked = {model: result for model, result in results.items() if model not in apart}
+        teams = [
+            team_of_documents(model, challenge, columns, one.metrics, one.details, tables=tables_of_result(one))
+            for model, one in ranked.items()
+        ]
+        paths = [column.path for column in challenge.ranking.columns]
+        shown = [Unranked(model, "other-rules", NO_PLACE, values_at(results[model], paths)) for model in apart]
+        board = board_of_challenge(challenge, challenge.ranking, teams, shown, ())
+        with objects_of(results) as objects:
+            board = with_pairs(board, challenge, challenge.ranking, objects, alike=False)
+    reported = [*findings, *(of_model(one, model, results) for model in results for one in results[model].findings)]
+    if any(finding.code == "not-paired" for finding in findings):
+        reported = [finding for finding in reported if finding.code != "missing-case-worst"]  # the same in other words
+    return Comparison(dict(results), tuple(notes), tuple(dict.fromkeys(reported)), board, scenes or {})
+
+
+@contextmanager
+def objects_of(results: Mapping[str, Result]) -> Iterator[dict[str, Path]]:
+    """The objects.csv of each model, as long as the block lasts."""
+    with tempfile.TemporaryDirectory(prefix="evaluation-compare-") as scratch:
+        paths = {model: Path(scratch) / f"{number}.csv" for number, model in enumerate(results)}
+        for model, path in paths.items():
+            path.write_text(results[model].objects, encoding="utf-8")
+        yield paths
+
+
+def of_model(finding: Finding, model: str, models: Mapping[str, Result]) -> Finding:
+    """A finding with the name of the model, if there are several and it is not of the reference."""
+    if len(models) == 1 or "'reference/" in finding.where:
+        return finding
+    return replace(finding, where=f"prediction {quote(model)}, {finding.where}")
+
+
+def values_at(result: Result, paths: Sequence[str]) -> tuple[float | None, ...]:
+    """The values at paths of metrics.json; None where a result has no such number."""
+
+    def value(path: str) -> float | None:
+        try:
+            return result.value(path)
+        except ValueError:
+            return None
+
+    return tuple(map(value, paths))
+
+
+def for_files(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings in the words of somebody who has files and no challenge."""
+    return tuple(
+        replace(
+            one,
+            where=without_challenge_words(one.where),
+            got=without_challenge_words(one.got),
+            expected=without_challenge_words(one.expected),
+            fix=OF_ORGANISERS.sub("", without_challenge_words(one.fix)).strip(),
+        )
+        for one in findings
+    )
+
+
+def without_challenge_words(text: str) -> str:
+    """Remove from a text what only a challenge has.
+
+    >>> without_challenge_words("at most 32 (limits.json_depth in challenge.toml)")
+    'at most 32'
+    >>> without_challenge_words("Make the file smaller; organisers can raise limits.bytes_per_file in challenge.toml.")
+    'Make the file smaller; a challenge may have a higher limit.'
+    """
+    for pattern, words in PHRASES:
+        text = re.sub(pattern, words, text)
+    return text.replace("challenge.toml", "the rules")

@@ -1,0 +1,463 @@
+"""Start a challenge folder: challenge.toml from a preset and from what lies in the reference folder, and cases.csv."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from evaluation.board.rules import gameable_ranking
+from evaluation.board.sensitivity import study_sensitivity
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name, preset_text
+from evaluation.challenge.documents import RECOMMENDED, parse_toml, read_challenge_text, read_rules, resolve_preset
+from evaluation.files.formats import Request
+from evaluation.files.formats.detect import COCO_FORMATS, find_image, list_images
+from evaluation.files.results.files import write_atomically
+from evaluation.files.submission.by_pattern import compile_pattern
+from evaluation.files.submission.jobs import JOBS_FILE
+from evaluation.findings import Finding, counted, fault, quote, render_findings
+from evaluation.findings.errors import ChallengeBroken, EvaluationError, InputFault, WrongUsage, faults_as
+from evaluation.folders import made_challenge as challenges
+from evaluation.folders.look import look
+from evaluation.folders.made_challenge import ClassNames, ClassPlan, holds_points, table_text, toml_value
+from evaluation.folders.source import NAMELESS, Size, Source, SourceFile, pair_names, patients_of, size_beside
+from nuclei_metrics.model import OF_STRATA
+
+REFERENCE = "reference"
+PLACES = ("files", "class_map", "class_table")
+TOLD = ("shape", "tool")  # keys that the content of a file decides
+PIXELS_LOOKED_AT = 50_000_000  # of all images together: more would take minutes
+PUBLISH = """
+[publish]
+# What metrics.json holds on the platform, where everybody may read it: ranked (columns and minimum scores, with
+# their parts) | all (every score). details.json, for administrators, holds all. What scores reveal:
+# docs/security.md.
+metrics = "ranked"
+"""
+EXTRA_COLUMNS = {  # of cases.csv that not every challenge needs, and what they hold
+    "spacing_um": "the size of a pixel in um",
+    "index": "the position of the case, from 0, in arrays that hold all cases",
+    "offset_x": "the left edge of the image in its slide, px",
+    "offset_y": "the upper edge of the image in its slide, px",
+    "stratum": "what patients belong to, such as the tissue, the organ or the centre",
+    "area_mm2": "the annotated area in mm2; where it is empty that of the image counts",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCase:
+    """A row of cases.csv. ``size_yx`` is None if nothing tells it; ``index`` is that in arrays of all cases."""
+
+    name: str
+    group: str
+    size_yx: Size | None
+    index: int | None = None
+
+
+def initialise_challenge(
+    folder: Path, *, preset: str, name: str | None = None, sample: Path | None = None
+) -> list[str]:
+    """Write challenge.toml (the preset, and what differs from it) and cases.csv into a folder; what was done, in lines.
+
+    What differs is what is found, if ``reference/`` holds files in another form than the preset's, or a sample of a
+    submission is given.
+
+    What is in the reference already becomes cases. Their sizes come from the reference itself where it tells, as label
+    images do, or from the header of an image beside it (SVS, TIFF, PNG) that is called like the file or the case.
+    cases.csv has the columns that the rules need; what is not known is left empty. Existing files are never
+    overwritten: raises WrongUsage. Raises ChallengeBroken for files that cannot be read, and for names that cases
+    cannot have.
+    """
+    preset_rules = parse_toml(preset_text(preset))
+    for file in (CHALLENGE_FILE, CASES_FILE):
+        if (folder / file).exists():
+            raise WrongUsage(fault("file-exists", quote(folder / file)))
+    folder.mkdir(parents=True, exist_ok=True)
+    challenge = Challenge.from_preset(preset, name=preset)
+    document = challenges.tables_above(preset, name or folder.resolve().name)
+    cases = () if sample else find_cases(challenge, folder)
+    looked = look_at(folder, sample, challenge, is_in_place=bool(cases))
+    lines: list[str] = []
+    findings: list[Finding] = []
+    if looked is not None:
+        document |= looked.tables(challenge, preset, is_in_place=bool(cases))
+        challenge = Challenge.build(resolve_preset(dict(document)))
+        sizes = looked.sizes()
+        cases = tuple(replace(c, size_yx=c.size_yx or sizes.get(c.name)) for c in find_cases(challenge, folder))
+        lines = [f"Reference {looked.reference.words()}"]
+        lines += [f"Submission {looked.sample.words()}"] if looked.sample else []
+        findings = [*looked.reference.findings, *looked.plan.findings]
+    pattern, columns = challenge.reference.files, needed_columns(challenge, cases)
+    (folder / pattern.partition("{")[0].rpartition("/")[0]).mkdir(parents=True, exist_ok=True)
+    heading = [
+        f"Made by 'evaluation init': the rules of the preset '{preset}', and what differs from it.",
+        f"All rules of the preset, with comments: 'evaluation explain presets {preset}', docs/presets.md#{preset}.",
+    ]
+    text = challenges.challenge_text(heading, document)
+    write_atomically(folder / CHALLENGE_FILE, text + ("" if "publish" in preset_rules else PUBLISH))
+    write_atomically(folder / CASES_FILE, cases_csv(cases, columns))
+    has_pixels = challenge.reference.overlap is not None
+    if preset == RECOMMENDED and has_pixels and cases:
+        lines += suit_to_sizes(folder, challenge, cases)
+    lines.append(f"Written: {folder / CHALLENGE_FILE} and {folder / CASES_FILE} ({counted(len(cases), 'case')}).")
+    if without_size := [case.name for case in cases if case.size_yx is None]:
+        is_own = "{case}" in pattern
+        what = f"{'No image beside' if is_own else 'No size for'} {len(without_size)} "
+        what += f"{'reference file' if is_own else 'image'}{'s' * (len(without_size) > 1)}"
+        names = ", ".join(map(quote, without_size[:3]))
+        todo = f"their height and width are left open in {CASES_FILE}; fill them in, in px."
+        lines.append(f"{what} ({names}): {todo}")
+    if not cases:
+        lines.append(f"Next: put the reference files at {pattern} and list the cases in {CASES_FILE}.")
+    unknown = [column for column in columns if column != "index" or not cases]
+    lines += [f"Fill in the column {column} of {CASES_FILE}: {EXTRA_COLUMNS[column]}." for column in unknown]
+    if has_pixels:
+        lines.append("Then: 'evaluation rasterise' shows what the overlap rules do to your reference.")
+    return lines + render_findings([*findings, *gameable_ranking(challenge)])
+
+
+def suit_to_sizes(folder: Path, challenge: Challenge, cases: Sequence[ListedCase]) -> list[str]:
+    """Write the radius that ``sensitivity`` advises for nuclei of this size into challenge.toml; what was done, or why
+    not, in words."""
+    pixels = [math.prod(case.size_yx) if case.size_yx else 0 for case in cases]
+    why = ""
+    if not all(pixels):
+        why = "not all sizes of images are known"
+    elif needed_columns(challenge, cases):
+        why = f"{CASES_FILE} is to be filled in first"
+    elif sum(pixels) > PIXELS_LOOKED_AT:
+        why = f"not looked at here, where images have more than {PIXELS_LOOKED_AT:,} px in all"
+    if why:
+        return [f"Whether the matching rules suit the sizes of your nuclei 'evaluation sensitivity' says ({why})."]
+    try:
+        radius = study_sensitivity(folder)["advised_radius_px"]
+    except (EvaluationError, InputFault):
+        return ["Whether the matching rules suit the sizes is not known: the reference cannot be scored as it is."]
+    first, *others = challenge.matching.rules
+    near = next((rule for rule in others if rule.rule == "centroid_closest_first"), None)
+    if radius is None or near is None:
+        return []
+    rules = [first, near.model_copy(update={"radius_px": float(radius)})]
+    text = read_challenge_text(folder / CHALLENGE_FILE)
+    tables = [
+        "\n".join(["", "[[matching.rules]]", *(f"{key} = {toml_value(value)}" for key, value in table.items()), ""])
+        for table in (rule.model_dump(exclude_none=True) for rule in rules)
+    ]
+    heading = "\n# The second radius suits the sizes of your nuclei: 'evaluation sensitivity'."
+    write_atomically(folder / CHALLENGE_FILE, text + heading + "".join(tables))
+    return [
+        f"The second matching rule has a radius of {radius} px, as 'evaluation sensitivity' advises for nuclei of this "
+        f"size. {first.short} stays the first: it gives no nucleus two partners."
+    ]
+
+
+def refresh_cases(folder: Path) -> list[str]:
+    """Look into the reference again: cases that are new are added to cases.csv, and open sizes filled in.
+
+    What stands in the file stays, also the rows of cases that are not in the reference. Gives what was done, in words.
+    Raises ChallengeBroken.
+    """
+    challenge = Challenge.build(read_rules(folder / CHALLENGE_FILE))
+    cases = {case.name: case for case in find_cases(challenge, folder)}
+    path = folder / CASES_FILE
+    rows = list(csv.DictReader(read_challenge_text(path).splitlines())) if path.is_file() else []
+    columns = list(rows[0]) if rows else ["case", "group", "height", "width"]
+    columns += [column for column in needed_columns(challenge, cases.values()) if column not in columns]
+    number, filled, gone = len(rows), 0, sum(row["case"] not in cases for row in rows)
+    for row in rows:
+        case = cases.pop(row["case"], None)
+        for column, size in zip(("height", "width"), (case and case.size_yx) or (), strict=False):
+            if not (row.get(column) or "").strip():
+                row[column] = str(size)
+                filled += 1
+    for case in cases.values():
+        height, width = map(str, case.size_yx or ("", ""))
+        index = "" if case.index is None else str(case.index)
+        rows.append({"case": case.name, "group": case.group, "height": height, "width": width, "index": index})
+    write_atomically(path, table_text([columns, *([row.get(column) or "" for column in columns] for row in rows)]))
+    added, kept = counted(len(cases), "case"), counted(number, "row")
+    lines = [f"{path}: {added} added, {counted(filled, 'size')} filled in, {kept} kept."]
+    if gone:
+        lines.append(f"{gone} of its cases have no reference file; remove their rows if they are not scored.")
+    return lines
+
+
+def needed_columns(challenge: Challenge, cases: Iterable[ListedCase]) -> tuple[str, ...]:
+    """The columns of ``EXTRA_COLUMNS`` that a challenge needs."""
+    sides, metrics = (challenge.reference, challenge.submission), challenge.metrics
+    paths = [column.path for column in challenge.ranking.columns] if challenge.ranking else []
+    paths += challenge.confidence.columns if challenge.confidence else ()
+    slide = any(rules.coordinates == "slide" for rules in sides)
+    needed = {
+        "spacing_um": any(rules.value("units") not in (None, "px") for rules in sides)
+        or any(rule.needs_spacing for rule in challenge.matching.rules)
+        or any(measure.endswith("_um") for measure in metrics.measures)
+        or metrics.tolerance_um is not None,
+        "index": any(rules.needs_index for rules in sides) or any(case.index is not None for case in cases),
+        "offset_x": slide,
+        "offset_y": slide,
+        "stratum": any(path.endswith(OF_STRATA) for path in paths),
+        "area_mm2": bool(metrics.false_positives) and metrics.per == "mm2",
+    }
+    return tuple(column for column in EXTRA_COLUMNS if needed[column])
+
+
+# --- rules that follow from what is found -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the reference holds, and the sample of a submission, if there is one; which classes are scored."""
+
+    reference: Source
+    sample: Source | None
+    plan: ClassPlan
+
+    def tables(self, expected: Challenge, preset: str, *, is_in_place: bool) -> dict[str, Any]:
+        """The tables of challenge.toml that differ from the preset, whose rules are ``expected``. Raises WrongUsage.
+
+        is_in_place  the files lie where the preset expects them: if they have its form, only their classes differ
+        """
+        tables = tables_of(self.reference, self.sample or self.reference, self.plan.classes, preset)
+        if is_in_place and not self.reference.has_pictures and has_form(expected, self.reference):
+            ignore = {key: value for key, value in tables["reference"].items() if key == "ignore"}
+            tables |= {"reference": ignore, "submission": {}}
+        elif self.sample is None and preset != RECOMMENDED and is_of(expected, self.reference):
+            tables = {"reference": {key: tables["reference"][key] for key in PLACES if key in tables["reference"]}}
+        return {key: value for key, value in tables.items() if value}
+
+    def sizes(self) -> dict[str, Size]:
+        """The sizes of cases that the sample tells."""
+        if self.sample is None:
+            return {}
+        pairs = pair_names(self.reference.cases, self.sample.cases).pairs
+        sizes = {name: self.sample.cases[other].size_yx for name, other in pairs.items()}
+        return {name: size for name, size in sizes.items() if size is not None}
+
+
+def look_at(folder: Path, sample: Path | None, expected: Challenge, *, is_in_place: bool) -> Looked | None:
+    """Look at ``reference/`` of a folder, and at a sample of a submission; None if the rules of the preset suit both.
+
+    Raises WrongUsage if nothing there can be read.
+    """
+    if sample is not None and (sample / JOBS_FILE).is_file():
+        got = f"{JOBS_FILE}, a download from the platform"
+        raise WrongUsage(fault("nothing-to-compare", quote(str(sample), 200), wording="of-platform", got=got))
+    files = (folder / REFERENCE).rglob("*")
+    if sample is None and not any(path.is_file() and not path.name.startswith(".") for path in files):
+        return None
+    with tempfile.TemporaryDirectory(prefix="evaluation-init-") as workspace:
+        try:
+            reference = look(folder / REFERENCE, Path(tempfile.mkdtemp(dir=workspace)))
+        except WrongUsage:
+            if is_in_place:  # told when it is scored
+                return None
+            raise
+        if is_in_place and not reference.has_pictures and is_of(expected, reference):
+            return None
+        looked = look(sample, Path(tempfile.mkdtemp(dir=workspace))) if sample else None
+        return Looked(reference, looked, challenges.plan_classes(reference, {}, None))
+
+
+def is_of(challenge: Challenge, source: Source) -> bool:
+    known = {*challenge.class_ids(), NAMELESS}
+    return has_form(challenge, source) and (
+        bool(source.numbers) or all(name.casefold() in known for name in source.classes)
+    )
+
+
+def has_form(challenge: Challenge, source: Source) -> bool:
+    """Whether the files of a reference have the format that a challenge expects, its shape, and its files of classes.
+
+    Of one class these are not needed.
+    """
+    rules, file = challenge.reference, source.class_file
+    is_one = len(source.classes) < 2
+    is_same = all(source.keys[key] == rules.value(key) for key in TOLD if key in source.keys)
+    return (
+        source.format == rules.format
+        and is_same
+        and (file is None or is_one or rules.value(file.class_key) is not None)
+    )
+
+
+def tables_of(reference: Source, submission: Source, plan: ClassNames, preset: str) -> dict[str, Any]:
+    """Collect the tables that differ from the preset."""
+    below = resolve_preset({"preset": preset})
+    points = holds_points(reference) or holds_points(submission)
+    tables: dict[str, Any] = {"classes": []}
+    colours = {entry["name"]: entry.get("colour") for entry in below["classes"]}
+    for name, aliases in plan:
+        entry = {"name": name, "aliases": aliases, "colour": colours.get(name)}
+        tables["classes"].append({key: value for key, value in entry.items() if value})
+    for name, side, before in (("reference", reference, f"{REFERENCE}/"), ("submission", submission, "")):
+        table = challenges.keys_of_side(side, plan, pattern_of(side, before))
+        is_asked = len(plan) > 1 or name == "reference"  # of one class, submissions need not say what is ambiguous
+        if is_asked and challenges.needs_classes(side, plan) and (file := side.class_file) is not None:
+            table[file.class_key] = pattern_of(side, before, of_classes=True)
+        is_same = table["format"] == below[name]["format"]
+        tables[name] = {key: value for key, value in table.items() if not (is_same and below[name].get(key) == value)}
+    if below["reference"].get("ignore", {}).get("classes") and not (challenges.has_ignored(reference) or points):
+        tables["reference"]["ignore"] = {"classes": []}
+    if preset == RECOMMENDED:
+        tables |= challenges.TABLES_OF_POINTS if points else challenges.ONE_CLASS if len(plan) == 1 else {}
+    return tables
+
+
+def pattern_of(side: Source, before: str, *, of_classes: bool = False) -> str:
+    """The pattern of the files of a side, or of their files of classes, with {case}, {group} and {class}.
+
+    Raises WrongUsage if they need several.
+    """
+    files = side.files()
+    if of_classes:
+        files = [
+            replace(file, name=str(PurePosixPath(file.name).with_name(file.classes.name)))
+            for file in files
+            if file.classes is not None
+        ]
+    if side.is_shared:
+        return before + files[0].name
+    has_groups = any(file.group and f"{file.group}/" in file.name for file in files)
+    patterns = {pattern_of_file(file, has_groups) for file in files}
+    if len(patterns) > 1 and not has_groups:  # a folder for each patient, with one image
+        in_folders = [replace(file, group=PurePosixPath(file.name).parent.name) for file in files]
+        of_folders = {pattern_of_file(file, has_groups=True) for file in in_folders}
+        patterns = of_folders if len(of_folders) == 1 else patterns
+    if len(patterns) > 1:
+        got = f"files in places that no one pattern describes, such as {' and '.join(map(quote, sorted(patterns)[:2]))}"
+        raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), wording="several-places", got=got))
+    return before + patterns.pop()
+
+
+def pattern_of_file(file: SourceFile, has_groups: bool) -> str:
+    *folders, name = re.sub(r"\.gz$", "", file.name, flags=re.IGNORECASE).split("/")
+    fields = {"{class}": file.of_class, "{case}": file.case, "{group}": file.group if has_groups else ""}
+    for field, text in fields.items():
+        if text and folders and field != "{case}":
+            folders = [field if folder == text else folder for folder in folders]
+    if file.case in folders:
+        folders = ["{case}" if folder == file.case else folder for folder in folders]
+    elif name.startswith(file.case):
+        name = "{case}" + name[len(file.case) :]
+        if file.of_class and name.startswith(f"{{case}}_{file.of_class}"):
+            name = "{case}_{class}" + name[len("{case}_" + file.of_class) :]
+    return "/".join([*folders, name])
+
+
+# --- what is in the reference -----------------------------------------------------------------------------------------
+
+
+def find_cases(challenge: Challenge, folder: Path) -> tuple[ListedCase, ...]:
+    """The cases of the reference in a folder, sorted by group and name. Raises ChallengeBroken."""
+    find = shared_cases if challenge.reference.is_shared else own_cases
+    with faults_as(ChallengeBroken):
+        cases = list(find(challenge, folder))
+    if all(case.group == case.name for case in cases):  # nothing tells of patients but the names
+        patients = patients_of([case.name for case in cases])
+        cases = [replace(case, group=patient or case.name) for case, patient in zip(cases, patients, strict=True)]
+    return tuple(sorted(cases, key=lambda case: (case.group, case.name)))
+
+
+def request_of(challenge: Challenge, path: Path) -> Request:
+    rules, where = challenge.reference, quote(path.name, 120)
+    classes = challenge.class_table(rules)
+    return Request(where=where, name=path.name, rules=rules, classes=classes, limits=challenge.limits)
+
+
+def fitting_files(challenge: Challenge, folder: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """Files that fit the pattern of the reference, sorted, with the case and group that their path tells."""
+    rules = challenge.reference
+    spellings = {spelling.casefold(): spelling for spelling in challenge.class_spellings()}
+    compiled = partial(compile_pattern, known={"class": spellings})
+    read, companions = compiled(rules.files), [*map(compiled, filter(None, map(rules.value, rules.companions)))]
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        name = name if rules.is_shared else name.removesuffix(".gz")
+        fields = read(name)
+        if fields is None or not path.is_file() or any(fits(name) is not None for fits in companions):
+            continue
+        exact = rules.files
+        for field, text in fields.items():
+            exact = exact.replace(f"{{{field}}}", text)
+        if exact == name and fields.get("class", next(iter(spellings))).casefold() in spellings:
+            yield path, fields
+
+
+def own_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
+    """The cases of a reference that has a file, or one for each class, for each of them."""
+    files: dict[str, list[tuple[Path, Mapping[str, str]]]] = {}
+    for path, fields in fitting_files(challenge, folder):
+        files.setdefault(fields["case"], []).append((path, fields))
+    for case, parts in files.items():
+        first = parts[0][0]
+        groups = sorted({fields.get("group", case) for _, fields in parts})
+        classes = [fields.get("class", "").casefold() for _, fields in parts]
+        if len(groups) > 1 or len(set(classes)) < len(classes):
+            fix = "Keep one file for each case, and give cases of different groups different names."
+            raise invalid_case(parts[-1][0], f"case {quote(case)} again", "every case once", fix)
+        check_plain_names(first, case, groups[0], "Rename the file")
+        sizes = (size_of(path, case, request_of(challenge, path)) for path, _ in parts)
+        yield ListedCase(case, groups[0], next(filter(None, sizes), None))
+
+
+def size_of(path: Path, case: str, request: Request) -> Size | None:
+    """Height and width of an image beside a reference file, else what the file itself tells. Raises InputFault."""
+    beside = size_beside(path, case, Path(path.name.removesuffix(".gz")).stem)
+    if beside is not None:
+        return beside
+    with path.open("rb") as stream:
+        return find_image(path, stream, request, case).size_yx
+
+
+def shared_cases(challenge: Challenge, folder: Path) -> Iterator[ListedCase]:
+    """List the cases in files that hold all cases, by name or by place."""
+    key = challenge.reference.case_key
+    case_of = {} if isinstance(key, str) else {name: {"case": case} for case, name in key.items()}
+    read_key = compile_pattern(key if isinstance(key, str) else "{case}", {})
+    are_results = challenge.submission.format in COCO_FORMATS
+    names = set()
+    for path, _ in fitting_files(challenge, folder):
+        with path.open("rb") as stream:
+            images = list_images(stream, request_of(challenge, path))
+        digits = len(str(len(images)))
+        for image in images:
+            fields = next((case_of[name] for name in image.names if name in case_of), None)
+            fields = fields or next(filter(None, map(read_key, image.names)), None)
+            if not image.names:
+                fields = {"case": f"image_{image.index:0{digits}}"}
+            if fields is None or fields["case"] in names:
+                continue
+            names.add(fields["case"])
+            group = fields.get("group", fields["case"])
+            check_plain_names(path, fields["case"], group, "Rename the image")
+            index = int(image.id) if are_results and image.id and re.fullmatch("[0-9]{1,9}", image.id) else image.index
+            yield ListedCase(fields["case"], group, image.size_yx, index)
+
+
+def check_plain_names(path: Path, case: str, group: str, what: str) -> None:
+    """Refuse a case, or group, that has no plain name. Raises ChallengeBroken."""
+    if not (is_safe_name(case) and is_safe_name(group)):
+        fix = f"{what}: letters, digits and any of ' _-.+@'."
+        raise invalid_case(path, f"case {quote(case)}", "a plain name", fix)
+
+
+def invalid_case(path: Path, got: str, expected: str, fix: str) -> ChallengeBroken:
+    return ChallengeBroken(fault("invalid-cases", quote(path), got=got, expected=expected, fix=fix))
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def cases_csv(cases: Iterable[ListedCase], columns: Iterable[str]) -> str:
+    rows = []
+    for row, case in enumerate(cases):
+        known = {"index": row if case.index is None else case.index}
+        rows.append([case.name, case.group, *(case.size_yx or ("", "")), *(known.get(c, "") for c in columns)])
+    return table_text([["case", "group", "height", "width", *columns], *rows])

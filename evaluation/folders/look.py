@@ -1,0 +1,620 @@
+"""What a folder, a ZIP or a file holds: format, cases, groups, sizes and classes, found by the readers themselves.
+
+``look`` goes through the files of a side in this order: what each is (``recognise``), what images among them hold
+besides one plane of labels (``unfold``), which format most of them have, and what its reader says of each of those.
+Each decision is a sign with its reason, which notes and ``compare --explain`` print.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from evaluation.challenge import FormatRules, LimitRules
+from evaluation.challenge.formats import FORMATS, LARGEST_NUMBER
+from evaluation.files.decoding.annotations import Annotations
+from evaluation.files.decoding.label_array import values_of_masks
+from evaluation.files.decoding.mat_file import MatFile
+from evaluation.files.decoding.pixels import TISSUE_SUFFIXES, read_image, read_image_size, suffix_of
+from evaluation.files.decoding.streams import CONVERT, CutOff, Damaged, foreign_file, what_it_is
+from evaluation.files.decoding.tiff import Tag, TiffFile
+from evaluation.files.formats import Request, read_annotations, read_collection
+from evaluation.files.formats.arrays import TYPE_MAP, TYPES, CaseArray, variable_of
+from evaluation.files.formats.coco import read_coco
+from evaluation.files.formats.detect import (
+    COCO_FORMATS,
+    EMPTY_LIST,
+    Detected,
+    FoundImage,
+    detect_format,
+    find_image,
+    foreign_table,
+    header_names,
+    list_images,
+)
+from evaluation.files.formats.imports import READERS, is_store, kind_of
+from evaluation.files.formats.label_image import read_class_table
+from evaluation.files.formats.tables import CLASS_COLUMNS, ID_COLUMNS
+from evaluation.files.submission.by_pattern import NOTE, PLATFORM_LISTS
+from evaluation.files.submission.files import FolderFiles
+from evaluation.findings import Finding, counted, fault, quote
+from evaluation.findings.errors import InputFault, WrongUsage, faults_as, refused
+from evaluation.folders import source as sides
+from evaluation.folders.pieces import COLOURED, VOLUMES, Files, remedy, unfold
+from evaluation.folders.source import Size, Source, SourceCase, SourceFile, bare_parts
+from nuclei_metrics.model import Case, ClassTable, LabelImage, LabelRuns, Outlines, Points
+
+SUFFIX_OF_FORMAT = {
+    **dict.fromkeys(("aperio_xml", "asap_xml"), ".xml"),
+    **dict.fromkeys(("nary_mat", "hovernet_mat"), ".mat"),
+    **dict.fromkeys(("conic_array", "pannuke_masks"), ".npy"),
+    **dict.fromkeys(("rle_csv", "points_csv", "nucls_csv", "counts_csv"), ".csv"),
+    "geojson": ".geojson",
+    "yolo_txt": ".txt",
+}  # others are JSON
+GREY, PALETTE = 0, 3  # colour types of PNG that labels may have
+VOLUME_SUFFIXES = (".nii", ".nii.gz", ".nrrd", ".nhdr", ".mhd")
+DEFAULTS: Mapping[str, Any] = {
+    "vertices": "exact",
+    "vanished": "drop",
+    "units": "px",
+    "shape": "outline",
+    "class_column": "main_classification",
+    "pixel_order": "column",  # codes are those of Kaggle
+    "first_pixel": 1,
+}
+USUAL = {**DEFAULTS, "other_shapes": "skip"}
+PANNUKE = ("Neoplastic", "Inflammatory", "Connective", "Dead", "Epithelial")
+CENTRES = ("aperio_xml", "hovernet", "cellvit")  # formats and tools whose whole coordinates are taken for pixel centres
+UNKNOWN_YX = (1 << 20, 1 << 20)  # size of images whose size does not matter
+UNKNOWN = "of no format that is known"
+OF_REGIONS = re.compile("_(tissue|tissues|regions?|rois?|compartments?)$")
+NAMED_OBJECTS = re.compile("object|instance", re.IGNORECASE)  # in the name of a file that is told of before others
+IN_NOTES = ("yolo_txt", "points_csv")  # formats that a .txt file is read in
+
+
+def look(
+    path: Path, workspace: Path, *, skip_tables: bool = False, imports: bool = False, sizes: Collection[Size] = ()
+) -> Source:
+    """Find out what a folder, a ZIP or a file holds; a ZIP is unpacked into the workspace, an empty folder.
+
+    skip_tables   tables of ids and classes are not read
+    imports       files of formats that are no formats of challenges are imported, too
+    sizes         of the images of the other side, as far as they are known
+
+    Raises WrongUsage with what is wrong if there is nothing in it that can be read.
+    """
+    shown, named = quote(str(path), 200), dict(sides.list_files(path, workspace))
+    with faults_as(WrongUsage):
+        images = sides.images_of_jobs(named)
+    files = Files(workspace)
+    for name, file in named.items():
+        is_list = PurePosixPath(name).name in PLATFORM_LISTS and (images or "/" not in name)
+        if not is_list:
+            add_to_side(files, name, file, imports=imports)
+    unfold(files, sizes)
+    if files.notes and not imports:
+        raise WrongUsage(fault("nothing-to-compare", shown, got=files.notes[0].rstrip("."), wording="in-pieces"))
+    kinds: dict[tuple[str, str, str], list[SourceFile]] = {}
+    for one in files.read:
+        kinds.setdefault((one.detected.format, str(sorted(one.detected.keys.items())), one.suffix), []).append(one)
+    if not kinds:
+        raise nothing_in(path, named, files)
+    signs = explained(path, files)
+    regions = regions_among(files.read)
+    files.left_out += [(name, why) for name, why in regions.items()]
+    kinds = {key: [one for one in alike if one.name not in regions] for key, alike in kinds.items()}
+    order = sorted(
+        filter(kinds.get, kinds),
+        key=lambda kind: (
+            -len(kinds[kind]),
+            kinds[kind][0].detected.sign == EMPTY_LIST,
+            kind[0] == "label_image",
+            kind,
+        ),
+    )
+    (format, _, suffix), chosen = order[0], kinds[order[0]]
+    files.left_out += [(one.name, f"{kind[0]} ({kind[2]})") for kind in order[1:] for one in kinds[kind]]
+    reading = Reading(path, format, suffix, usual_keys(format, chosen[0].detected.keys, USUAL))
+    tables, findings = tables_beside(reading, chosen, named, files, skip_tables=skip_tables)
+    chosen = [replace(one, classes=one.classes or tables.get(bare_parts(one.name))) for one in chosen]
+    try:
+        source = reading.source([*chosen, *files.blank] if format == "yolo_txt" else chosen, images)
+    except InputFault as error:
+        is_told = chosen[0].path == path or all(one.where.startswith(shown) for one in error.findings)
+        raise WrongUsage(*(error.findings if is_told else sides.placed_in(path, error.findings))) from None
+    if files.pictures and not imports:
+        source = without_mask_endings(source)
+    return replace(
+        source,
+        findings=tuple(findings),
+        has_pictures=bool(files.pictures),
+        imports=tuple(sorted(files.forms)),
+        notes=tuple(files.notes),
+        signs=tuple(signs),
+        is_stack=files.is_stack,
+    )
+
+
+def regions_among(files: Sequence[SourceFile]) -> dict[str, str]:
+    """Files of regions of the tissue by their names: ``a_tissue`` where there is an ``a_nuclei``."""
+    stems = {one.name: bare_parts(one.name)[-1].casefold() for one in files}
+    nuclei = {stem.removesuffix("_nuclei") for stem in stems.values() if stem.endswith("_nuclei")}
+    regions = [name for name, stem in stems.items() if OF_REGIONS.search(stem) and OF_REGIONS.sub("", stem) in nuclei]
+    return dict.fromkeys(regions, "regions of the tissue, beside which the nuclei lie")
+
+
+def without_mask_endings(source: Source) -> Source:
+    """Name the cases of a source by their pictures: ``a`` instead of ``a_masks``."""
+    bare = {name: sides.MASK_ENDING.sub("", name) for name in source.cases}
+    if len(set(bare.values())) < len(bare):
+        return source
+    cases = {
+        bare[name]: replace(case, files=tuple(replace(file, case=bare[name]) for file in case.files))
+        for name, case in source.cases.items()
+    }
+    return replace(source, cases=cases)
+
+
+# --- which files there are, and what each is --------------------------------------------------------------------------
+
+
+def add_to_side(files: Files, name: str, path: Path, *, imports: bool) -> None:
+    """Put a file among those that are read, or among those that are left out with what it is; notes are passed over."""
+    is_note, import_kind = NOTE.fullmatch(PurePosixPath(name).name), kind_of(path)
+    if import_kind and not imports:
+        files.left_out.append((name, f"{READERS[import_kind][0]}, {CONVERT} label_tiff or geojson"))
+        return
+    try:
+        path = sides.imported(path, files.workspace, name=name)
+        files.forms |= {READERS[import_kind][0]} if import_kind else set()
+        file = recognise(name, path)
+    except InputFault as error:
+        files.not_imported += error.findings if import_kind else ()
+        if is_note:
+            return
+        file = error.findings[0].got
+    if is_note and not path.stat().st_size:
+        files.blank.append(SourceFile(name, path, Detected("yolo_txt"), ".txt"))
+    elif is_note and (file == UNKNOWN if isinstance(file, str) else file.detected.format not in IN_NOTES):
+        return
+    elif isinstance(file, str):
+        files.left_out.append((name, file))
+    else:
+        (files.coloured if file.detected.format == COLOURED else files.read).append(file)
+
+
+def look_at_file(path: Path, workspace: Path, *, format: str | None = None, dataset: str | None = None) -> SourceFile:
+    """The image of a single file, as ``look`` sees it; what is put together of several planes is in the workspace.
+
+    format   its format, if it is known
+    dataset  the path of the array in an HDF5 file or a Zarr store
+
+    Raises InputFault for a damaged file and for several images, OSError, and WrongUsage for a file of no format.
+    """
+    packed = path
+    if is_store(path):
+        files_of_store = FolderFiles(path, LimitRules())
+        packed = sides.pack(files_of_store, files_of_store.names, "", workspace)
+    if packed.is_dir() and format is None:
+        raise of_no_format(path, "a folder; convert its files one by one")
+    made = sides.imported(packed, workspace, name=path.name, dataset=dataset)
+    if format is not None:
+        return SourceFile(path.name, made, Detected(format), suffix_of(made.name))
+    files, file = Files(workspace), recognise(path.name, made)
+    if isinstance(file, str):
+        raise of_no_format(path, file)
+    (files.coloured if file.detected.format == COLOURED else files.read).append(file)
+    unfold(files, ())
+    if len(files.read) > 1:
+        names = ["/".join(bare_parts(one.name)) for one in files.read]
+        raise refused("other-case", quote(path.name), wording="several-images-in-file", count=len(names), names=names)
+    if not files.read:
+        raise of_no_format(path, files.left_out[0][1])
+    return files.read[0]
+
+
+def of_no_format(path: Path, what: str) -> WrongUsage:
+    if what == UNKNOWN:
+        return WrongUsage(fault("unknown-format", quote(path.name), wording="no-known", known=FORMATS))
+    return WrongUsage(fault("unknown-format", quote(path.name), wording="foreign", got=what))
+
+
+def recognise(name: str, path: Path) -> SourceFile | str:
+    """Recognise the format of a file and the suffix of its content; say in words what it is if it holds no nuclei."""
+    try:
+        if (detected := detect_format(path)) is None:
+            return next(filter(None, (words(path) for words in OTHERS)), UNKNOWN)
+        if detected.format != "label_image":
+            return SourceFile(name, path, detected, SUFFIX_OF_FORMAT.get(detected.format, ".json"))
+        suffix = sides.image_suffix(path)
+        if is_zip_of_others(path, suffix):
+            return "a ZIP, which is not opened: name that one, or unpack it"
+        return SourceFile(name, path, Detected(COLOURED) if is_coloured(path, suffix) else detected, suffix)
+    except OSError as error:
+        return (error.strerror or "not readable").lower()
+
+
+def is_zip_of_others(path: Path, suffix: str) -> bool:
+    """Whether a file is a ZIP, by its name too, without arrays of NumPy. Of a damaged one that is told later."""
+    name = path.name.lower()
+    if suffix != ".npz" or not name.endswith(".zip") or name.endswith(".zarr.zip"):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return not any(member.endswith(".npy") for member in archive.namelist())
+    except zipfile.BadZipFile:
+        return False
+
+
+def is_coloured(path: Path, suffix: str) -> bool:
+    """Whether an image has several samples for each pixel."""
+    with path.open("rb") as stream:
+        if suffix == ".png":
+            head = stream.read(26)
+            return len(head) == 26 and head[25] not in (GREY, PALETTE)
+        try:
+            page = TiffFile(stream).pages()[0] if suffix == ".tif" else None
+            return page is not None and page.samples > 1 and page.value(Tag.PLANAR_CONFIGURATION, 1) == 1
+        except (CutOff, Damaged, IndexError):
+            return False
+
+
+def volume_of_scanner(path: Path) -> str:
+    suffix = suffix_of(path.name)
+    is_volume = suffix in VOLUME_SUFFIXES
+    return f"an image as scanners make it ({suffix}), most often a volume; {VOLUMES}" if is_volume else ""
+
+
+def first_bytes(path: Path) -> str:
+    with path.open("rb") as stream:
+        return what_it_is(stream.read(16))
+
+
+# What may know a file of no format, in words; the first that does counts.
+OTHERS: tuple[Callable[[Path], str], ...] = (volume_of_scanner, foreign_file, foreign_table, first_bytes)
+
+
+def nothing_in(path: Path, named: Mapping[str, Path], files: Files) -> WrongUsage:
+    """Make the exception for a side without a file that can be read."""
+    if files.not_imported:
+        return WrongUsage(*sides.placed_in(path, files.not_imported))
+    got, fix = "notes only" if named else "no file", None
+    if files.left_out:
+        name, what = next((one for one in files.left_out if NAMED_OBJECTS.search(one[0])), files.left_out[0])
+        got = f"no labels, but {quote(name)}, {what}"
+        image = SourceFile(name, named[name], Detected("label_image"), sides.image_suffix(named[name]))
+        fix = remedy(image, what, path)
+    return WrongUsage(fault("nothing-to-compare", quote(str(path), 200), got=got, fix=fix))
+
+
+def explained(path: Path, files: Files) -> list[str]:
+    """Say in lines what the files of a side were taken for, and by which sign."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for one in files.read:
+        alike.setdefault((f"read as {one.detected.format}", one.detected.sign), []).append(one.name)
+    for name, why in files.left_out:
+        alike.setdefault(("not read", why), []).append(name)
+    return [
+        f"  {counted(len(names), 'file')} {what} ({why}), such as {quote(f'{path.name}/{names[0]}', 120)}"
+        for (what, why), names in alike.items()
+    ]
+
+
+# --- tables of ids and classes beside label images --------------------------------------------------------------------
+
+
+def tables_beside(
+    reading: Reading, chosen: Sequence[SourceFile], named: Mapping[str, Path], files: Files, *, skip_tables: bool
+) -> tuple[dict[tuple[str, ...], Path], list[Finding]]:
+    """Find the tables of ids and classes beside label images, and say which are left out.
+
+    All images must have a table that can be read, or none has. Those that are used are read into ``reading``.
+    """
+    images = {bare_parts(one.name): one for one in chosen}
+    is_asked = reading.format == "label_image"
+    tables = {bare_parts(n): named[n] for n, _ in files.left_out if is_asked and is_class_table(named[n])}
+    first_map = next(iter(sides.class_maps(one.name for one in chosen).values()), None) if tables else None
+    without = next((one.name for parts, one in images.items() if parts not in tables), None)
+    but = ""  # why the tables are not used
+    if first_map:
+        but = f", but class maps such as {quote(first_map, 120)} go before tables"
+    elif without:
+        but = f", but {quote(without, 120)} has none beside it"
+    left_out: dict[str, list[str]] = {}
+    for name, what in files.left_out:
+        if what == COLOURED and bare_parts(name) in images:  # the image of a case
+            continue
+        if named[name] in tables.values():
+            if skip_tables or (not but and bare_parts(name) in images):
+                continue
+            what = f"a table of ids and classes{but}"
+        left_out.setdefault(what, []).append(quote(f"{reading.path.name}/{name}", 120))
+    findings = [fault("file-not-read", *names, got=what) for what, names in left_out.items()]
+    if skip_tables or but:
+        return {}, findings
+    try:
+        for parts, one in images.items():
+            if parts in tables:
+                reading.read_table(replace(one, classes=tables[parts]))
+    except InputFault as error:
+        reading.classes.clear()
+        first, expected = error.findings[0], error.findings[0].expected
+        place = sides.placed_in(reading.path, [first])[0].where
+        findings.append(fault("file-not-read", place, wording="table-not", expected=expected, what=first.got))
+        return {}, findings
+    return tables, findings
+
+
+def is_class_table(path: Path) -> bool:
+    """Whether a CSV file has a column of ids and one of classes."""
+    if path.suffix.lower() != sides.CLASS_TABLE:
+        return False
+    with path.open("rb") as stream:
+        columns = header_names(stream.read(4096).removeprefix(codecs.BOM_UTF8))
+    ids = [name for name in ID_COLUMNS if name in columns]
+    return bool(ids) and not columns.isdisjoint(set(CLASS_COLUMNS) - {ids[0]})
+
+
+# --- what the reader of the format says -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Reading:
+    """Files of one format that are read one after the other.
+
+    keys      of its rules; what the files tell is added
+    classes   names of classes in the order in which they are met
+    numbers   the numbers that stand for them in the files, by name
+    """
+
+    path: Path
+    format: str
+    suffix: str
+    keys: dict[str, Any]
+    classes: list[str] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def source(self, files: list[SourceFile], images: Mapping[str, str]) -> Source:
+        """The cases and classes of the files; ``images`` by the folders of the platform's jobs. Raises InputFault."""
+        shown, holds = quote(str(self.path), 200), FORMATS[self.format].file_holds
+        if self.format == "midog_json" and self.has_boxes_of_coco(files[0]):
+            raise refused("nothing-to-compare", shown, wording="boxes")
+        shared = self.look_into_shared(files[0]) if holds != "one case" and len(files) == 1 else None
+        if shared is not None:
+            return shared
+        if holds == "all cases" or (self.format == "pannuke_masks" and len(files) > 1 and self.has_many(files[0])):
+            got = f"{len(files)} files, such as {quote(files[0].name, 80)}, each of which may hold many images"
+            got += f" ({self.format})"
+            raise refused("nothing-to-compare", shown, got=got)
+        by_case: dict[str, list[SourceFile]] = {}
+        for file in sides.place_in_jobs(files, images) if images else sides.place_files(files, self.format):
+            by_case.setdefault(file.case, []).append(file)
+        cases = {}
+        for case, parts in by_case.items():
+            looks = [self.look_into(file) for file in parts]
+            stem = bare_parts(parts[0].name)[-1]
+            size_yx = next((size for size, _ in looks if size), None) or sides.size_beside(parts[0].path, case, stem)
+            extents = [extent for _, extent in looks if extent]
+            extent_yx = (max(y for y, _ in extents), max(x for _, x in extents)) if extents else None
+            cases[case] = SourceCase(tuple(parts), parts[0].group, size_yx, None, extent_yx)
+        if self.format == "label_image" and (values := values_of_masks(self.labels_of(cases))):
+            self.keys["components"] = 8
+            if len(values) > 1 and set(self.classes) <= {sides.NAMELESS}:
+                self.add_numbers(sorted(values))
+        return self.source_of(cases)
+
+    def has_many(self, file: SourceFile) -> bool:
+        with file.path.open("rb") as stream:
+            return len(CaseArray(stream, self.request(file)).shape) == 4
+
+    def labels_of(self, cases: Mapping[str, SourceCase]) -> Iterator[LabelRuns]:
+        """The labels of images without classes, in turn. What is wrong with one is told when it is scored."""
+        for name, case in cases.items():
+            for file in case.files:
+                if file.classes is not None or case.size_yx is None or "class_channel" in self.keys:
+                    return
+                of_file = Case(name, name, *case.size_yx, 1.0, 0)
+                with suppress(InputFault), file.path.open("rb") as stream:
+                    (image,) = read_annotations(stream, self.request(file), of_file).parts
+                    assert isinstance(image, LabelImage)
+                    yield image.labels
+
+    def source_of(self, cases: Mapping[str, SourceCase], **more: Any) -> Source:
+        named = tuple(name for name in self.classes if name != sides.NAMELESS)
+        return Source(self.path, self.format, self.suffix, self.keys, cases, named, self.numbers, **more)
+
+    def request(self, file: SourceFile, files: str = "{case}") -> Request:
+        """How to read a file; classes that it names are added to those that were met, unless its path tells it."""
+        keys = {"format": self.format, "files": files, **self.keys}
+        if self.format in sides.ARRAY_FORMATS:  # their numbers are not known before they are read
+            keys["class_values"] = {"any": 1}
+        rules = FORMATS[self.format].model_validate(keys)
+        name = (file.case or "all") + file.suffix
+        classes = met_classes(rules, [] if file.of_class else self.classes)
+        return Request(where=quote(file.name, 120), name=name, rules=rules, classes=classes, limits=LimitRules())
+
+    def look_into(self, file: SourceFile) -> tuple[Size | None, Size | None]:
+        """The size of the image of a file, and how far its nuclei reach. Raises InputFault if it cannot be read."""
+        if file.of_class and file.of_class not in self.classes:
+            self.classes.append(file.of_class)
+        request = self.request(file)
+        with file.path.open("rb") as stream:
+            is_image = file.suffix in TISSUE_SUFFIXES
+            image = None if is_image else find_image(Path(request.name), stream, request, file.case)
+            size_yx = read_image_size(file.path) if image is None else image.size_yx
+            if self.format == "pannuke_masks":
+                self.add_channels(CaseArray(stream, request).shape[-1])
+            elif self.format == "hovernet_mat":
+                self.add_numbers(numbers_in_mat(stream, file.name))
+            if file.classes is not None and file.class_key == "class_map":
+                assert size_yx is not None
+                where, suffix, limit = quote(file.name), file.suffix, request.limits.bytes_per_file
+                with file.classes.open("rb") as second:
+                    pixels = read_image(second, suffix=suffix, where=where, shape_yx=size_yx, bytes_limit=limit)
+                self.add_numbers(whole_values(pixels))
+            if request.rules.dense or image is None:
+                return size_yx, None
+            case = Case(file.case, file.case, *(size_yx or UNKNOWN_YX), 1.0, 0)
+            annotations = read_one_case(stream, request, case, image)
+        if any(finding.code == "many-parts" for finding in annotations.findings):
+            self.keys["parts"] = "apart"
+        return size_yx, extent_of(annotations)
+
+    def read_table(self, file: SourceFile) -> None:
+        """Add the classes in the table of ids and classes of a label image. Raises InputFault."""
+        assert file.classes is not None
+        with file.classes.open("rb") as table:
+            where = quote(str(PurePosixPath(file.name).with_name(file.classes.name)), 120)
+            read_class_table(table, self.request(file), where)
+
+    def add_numbers(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            if str(number) not in self.numbers:
+                self.numbers[str(number)] = number
+                self.classes.append(str(number))
+        self.classes.sort(key=lambda name: self.numbers.get(name, 0))
+
+    def add_channels(self, channels: int) -> None:
+        """The channel of each class of PanNuke's masks; other arrays have numbers for names."""
+        names = PANNUKE if channels == len(PANNUKE) + 1 else tuple(map(str, range(1, channels)))
+        if not self.classes:
+            self.classes += names
+            self.numbers.update({name: channel for channel, name in enumerate(names)})
+
+    def has_boxes_of_coco(self, file: SourceFile) -> bool:
+        """Whether the boxes of a file are COCO's (x, y, width, height) and not MIDOG's (two corners, for a point)."""
+        with file.path.open("rb") as stream:
+            document = read_coco(stream, self.request(file))
+            entries = [entry for piece in document.pieces for entry in piece if type(entry) is dict]
+        boxes: list[tuple[Any, Any]] = [
+            (entry["bbox"], entry.get("area")) for entry in entries if is_box(entry.get("bbox"))
+        ]
+        if not boxes:
+            return False
+        is_size = any(x > width or y > height for (x, y, width, height), _ in boxes)
+        has_area = all(type(area) in (int, float) and abs(area - b[2] * b[3]) <= 0.01 * area for b, area in boxes)
+        return not document.images or is_size or has_area
+
+    def look_into_shared(self, file: SourceFile) -> Source | None:
+        """The cases and classes of a file that holds all cases; None if it holds one without a name."""
+        categories: Mapping[str, str] = {}
+        extents: dict[str, Size | None] = {}
+        request = self.request(file, f"all{self.suffix}")
+        with file.path.open("rb") as stream:
+            if self.format in sides.ARRAY_FORMATS:
+                array = CaseArray(stream, request)
+                if self.format == "pannuke_masks" and len(array.shape) != 4:
+                    return None
+                if self.format == "pannuke_masks":
+                    self.add_channels(array.shape[3])
+                elif len(array.shape) == 4:
+                    planes = (array.of_case(index)[..., 1] for index in range(array.shape[0]))
+                    self.add_numbers(sorted({number for plane in planes for number in whole_values(plane)}))
+                stream.seek(0)
+                images = list_images(stream, request)
+            else:
+                images = list_images(stream, request)
+                if not any(image.names for image in images):
+                    return None
+                if self.format in COCO_FORMATS:
+                    categories = read_coco(stream, request).categories
+                stream.seek(0)
+                cases = {n: Case(n, n, *(image.size_yx or UNKNOWN_YX)) for image in images for n in image.names}
+                collection = read_collection(stream, request, cases)
+                extents = {name: extent_of(collection.cases[name]) for name in collection.cases}
+        digits, shared = len(str(len(images))), {}
+        for image in images:
+            name = image.names[0] if image.names else f"image_{image.index:0{digits}}"
+            extent_yx = next((extents[n] for n in image.names if extents.get(n)), None)
+            called = (image.names or ("",))[-1]
+            shared[name] = SourceCase((file,), "", image.size_yx, image.index, extent_yx, image.id, called)
+        return self.source_of(shared, is_shared=True, categories=categories)
+
+
+def extent_of(annotations: Annotations) -> Size | None:
+    """The height and width of an image that holds all nuclei."""
+    points = [part.points_xy for part in annotations.parts if isinstance(part, Outlines | Points)]
+    points = [xy for xy in points if len(xy)]
+    if not points:
+        return None
+    x, y = np.concatenate(points).max(axis=0)
+    return max(1, int(np.ceil(y)) + 1), max(1, int(np.ceil(x)) + 1)
+
+
+def is_box(box: object) -> bool:
+    return type(box) is list and len(box) == 4 and all(type(side) in (int, float) for side in box)
+
+
+# --- a file that no challenge describes -------------------------------------------------------------------------------
+
+
+def usual_keys(format: str, keys: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of a format, with the usual values of those that are not given."""
+    is_centre = format in CENTRES or keys.get("tool") in CENTRES
+    values = {**usual, "origin": "pixel_centre" if is_centre else "pixel_corner"}
+    not_own = ("vertices", "vanished") if keys.get("shape") == "point" else ()
+    fields = FORMATS[format].model_fields.keys() - set(not_own)
+    return {key: value for key, value in values.items() if key in fields} | dict(keys)
+
+
+class Discovered(Mapping[Any, int]):
+    """Gives class ids to names, or to numbers, when they are first met."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+    def __getitem__(self, key: Any) -> int:
+        name = getattr(key, "written", str(key))  # files are looked up in lower case
+        if not name or re.fullmatch("Point [0-9]+", name):  # the platform's word for no name
+            name = sides.NAMELESS
+        folded = [known.casefold() for known in self.names]
+        if name.casefold() not in folded:
+            self.names.append(name)
+            folded.append(name.casefold())
+        return folded.index(name.casefold()) + 1
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def met_classes(rules: FormatRules, names: list[str]) -> ClassTable:
+    """Make a table that knows every class: a new one is added when it is met, one without a name as "nucleus"."""
+    met = Discovered(names)
+    return ClassTable((), met, met, frozenset(name.casefold() for name in rules.skip_classes))
+
+
+def read_one_case(stream: BinaryIO, request: Request, case: Case, image: FoundImage) -> Annotations:
+    """The annotations of the only case of a file."""
+    stream.seek(0)
+    if not image.in_collection:
+        return read_annotations(stream, request, case)
+    collection = read_collection(stream, request, {image.name: case})
+    annotations = collection.cases.get(case.name, Annotations(()))
+    return Annotations(annotations.parts, (*collection.findings, *annotations.findings))
+
+
+def numbers_in_mat(stream: BinaryIO, name: str) -> list[int]:
+    """The class numbers in a file of HoVer-Net. Raises InputFault."""
+    mat = MatFile(stream, where=quote(name, 120), bytes_limit=LimitRules().bytes_per_file)
+    variable = variable_of(mat, *TYPES) or variable_of(mat, TYPE_MAP)
+    return [] if variable is None else whole_values(mat.read(variable))
+
+
+def whole_values(values: np.ndarray[Any, Any]) -> list[int]:
+    """The numbers from 1 that occur, ascending."""
+    return [int(value) for value in np.unique(values) if 0 < value <= LARGEST_NUMBER and value == int(value)]

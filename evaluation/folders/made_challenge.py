@@ -1,0 +1,688 @@
+"""The challenge that a comparison is: which classes are scored, which files are which case, the rules, their text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, is_safe_name
+from evaluation.challenge.documents import RECOMMENDED, resolve_preset
+from evaluation.challenge.formats import FORMATS, PointRules
+from evaluation.files.results.files import write_atomically
+from evaluation.findings import Finding, counted, fault, listed, quote
+from evaluation.findings.errors import WrongUsage
+from evaluation.folders import source as sides
+from evaluation.folders.hints import hint_about_size
+from evaluation.folders.source import ARRAY_FORMATS, NAMELESS, Pairing, Size, Source, SourceCase
+from nuclei_metrics.aggregation.units import FEWEST_GROUPS
+
+IGNORED = "ambiguous"  # the class that the preset does not score
+IMAGESCOPE_UNNAMED = "description"  # ImageScope's name of a class that was given none, as in MoNuSeg's files
+UNUSED_NUMBER = 30_000
+Put = Callable[[Path, str], None]  # a file, under a name in the folder of a challenge
+ClassNames = list[tuple[str, list[str]]]  # names of the classes, and other spellings
+TABLES = ("classes", "reference", "submission", "matching", "metrics", "aggregation", "ranking", "confidence")
+CONFIDENCE = {"level": 0.95, "samples": 2000, "seed": 1, "method": "by_groups", "resample": "groups"}
+RADIUS_PX = 12.0
+TABLES_OF_POINTS: dict[str, Any] = {
+    "matching": {
+        "rules": [
+            {
+                "name": "centroid_closest_first",
+                "rule": "centroid_closest_first",
+                "radius_px": RADIUS_PX,
+                "class_aware": False,
+                "ties": "first_pixel",
+            }
+        ]
+    },
+    "metrics": {"families": ["detection", "classification", "counting"], "boundary": "open"},
+    "ranking": {
+        "method": "sum_of_ranks",
+        "ties": "min",
+        "significance_level": 0.05,
+        "require": [],
+        "columns": [{"path": "detection.f1.group_mean", "direction": "descending"}],
+    },
+}
+MEASURED = ("detection", "classification", "segmentation", "panoptic", "covered", "overall", "thresholds", "overlap")
+IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+OF_SIZE = {  # formats that mean nothing without the size of the image: how they tell places, and what helps
+    "yolo_txt": ("shares of the image", ""),
+    "rle_csv": ("numbers of pixels, counted column by column", " Or add the columns 'Height' and 'Width'."),
+}
+ONE_CLASS: dict[str, Any] = {  # without the scores that compare classes
+    "ranking": {
+        "columns": [
+            {"path": "detection.f1.group_mean", "direction": "descending"},
+            {"path": "covered.iou_class_mean.pooled", "direction": "descending"},
+            {"path": "covered.hausdorff_px_class_mean.pooled", "direction": "ascending"},
+        ]
+    }
+}
+
+
+def tables_above(preset: str, name: str) -> dict[str, Any]:
+    """Write the keys that every challenge.toml with a preset begins with."""
+    return {"format_version": 1, "name": name, "version": "1", "preset": preset}
+
+
+def challenge_text(heading: Sequence[str], document: Mapping[str, Any]) -> str:
+    """The document as TOML: comments, single keys, then its tables in their usual order."""
+    lines = [f"# {line}" for line in heading]
+    lines += [f"{key} = {toml_value(value)}" for key, value in document.items() if key not in TABLES]
+    for table in TABLES:
+        value = document.get(table)
+        if isinstance(value, Mapping):
+            lines += ["", f"[{table}]", *(f"{toml_key(key)} = {toml_value(item)}" for key, item in value.items())]
+        elif value:
+            for row in value:
+                lines += ["", f"[[{table}]]", *(f"{toml_key(key)} = {toml_value(item)}" for key, item in row.items())]
+    return "\n".join([*lines, ""])
+
+
+def toml_value(value: Any) -> str:
+    """A value on one line.
+
+    >>> toml_value({"a b": [1, "x"], "c": True})
+    '{ "a b" = [1, "x"], c = true }'
+    """
+    if isinstance(value, str):
+        return toml_string(value)
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{toml_key(key)} = {toml_value(item)}' for key, item in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return json.dumps(value)
+
+
+def toml_key(key: str) -> str:
+    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else toml_string(key)
+
+
+def toml_string(text: str) -> str:
+    escaped = "".join(
+        {"\\": "\\\\", '"': '\\"'}.get(c, c if c.isprintable() else f"\\u{min(ord(c), 0xFFFF):04x}") for c in text
+    )
+    return f'"{escaped}"'
+
+
+def table_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPlan:
+    """The classes that are scored, decided by the reference or by ``--classes``, never by the number of models.
+
+    classes      those of the reference, then those that only predictions name (``foreign``)
+    one_class    how nuclei are taken as one class, whatever the files say
+    without      models whose classes cannot be compared: their nuclei are taken as one class, those of others are not
+    findings     what is worth knowing about classes that only one side has
+    """
+
+    classes: ClassNames
+    one_class: ClassNames
+    foreign: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def plan_classes(
+    reference: Source, models: Mapping[str, Source], option: str | None, ignore: Sequence[str] = ()
+) -> ClassPlan:
+    """Decide which classes are scored. Raises WrongUsage for a class in ``option`` that the reference does not score.
+
+    ignore  names of classes that are not scored, too
+    """
+    everything = distinct_names(name for side in (reference, *models.values()) for name in side.classes)
+    ignored = {name.casefold() for name in ignored_classes(reference, ignore)}
+    one: ClassNames = [(NAMELESS, [*(name for name in everything if name.casefold() not in {NAMELESS, *ignored}), ""])]
+    if is_none(option):
+        return ClassPlan(one, one)
+    if option is not None:
+        plan = parsed_classes(option)
+        words = (word for name, aliases in plan for word in (name, *aliases))
+        if (word := next((word for word in words if word.casefold() in ignored), None)) is not None:
+            raise WrongUsage(fault("nothing-to-compare", "--classes", wording="not-scored", what=word))
+        return ClassPlan(plan, one)
+    if {name.casefold() for name in everything} == {IMAGESCOPE_UNNAMED}:
+        return ClassPlan(one, one)
+    reference_names = [name for name in distinct_names(reference.classes) if name.casefold() not in ignored]
+    names_of_models = {
+        model: [name for name in side.classes if name.casefold() not in ignored] for model, side in models.items()
+    }
+    if not reference_names:
+        got = "the prediction tells classes, this side does not"
+        says = [fault("classes-differ", "the reference", wording="left-out", got=got, advice="")]
+        return ClassPlan(one, one, findings=tuple(says if any(names_of_models.values()) else []))
+    known = {name.casefold() for name in reference_names}
+    own = {model: [name for name in names if name.casefold() not in known] for model, names in names_of_models.items()}
+    without = [model for model, names in names_of_models.items() if len(own[model]) == len(names)]
+    findings = [
+        finding
+        for model in without
+        if (finding := why_one_class(model, reference_names, own[model], has_place=len(without) == len(models)))
+    ]
+    if models and len(without) == len(models):
+        return ClassPlan(one, one, findings=tuple(findings))
+    for model, names in own.items():
+        for name in names if model not in without else ():
+            got, example = f"the class {quote(name)} is not in the reference", f"{reference_names[0]}={name}"
+            where = f"prediction {quote(model)}"
+            findings.append(fault("classes-differ", where, got=got, known=reference_names, example=example))
+    foreign = distinct_names(name for model, names in own.items() if model not in without for name in names)
+    classes = [named_class(name) for name in [*reference_names, *foreign]]
+    foreign = [name for name, _ in classes[len(reference_names) :]]
+    return ClassPlan(classes, one, tuple(foreign), tuple(without), tuple(findings))
+
+
+def why_one_class(model: str, known: Sequence[str], own: Sequence[str], *, has_place: bool) -> Finding | None:
+    """Say why the nuclei of a model are taken as one class; nothing if each side has one class only.
+
+    has_place  it is ranked with the others, since none is compared by classes
+    """
+    if len(known) == len(own) == 1:
+        return None
+    where, advice = f"prediction {quote(model)}", ""
+    got = "the reference tells classes, this side does not"
+    if own:
+        example = ",".join(f"{a}={b}" for a, b in zip(known, own, strict=False))
+        got = f"its classes are {listed(own, last='and')}, those of the reference {listed(known, last='and')}"
+        advice = f" Say which are the same, for example: --classes '{example}'."
+    is_ranked = has_place or len(known) == 1
+    return fault("classes-differ", where, wording="left-out" if is_ranked else "one-class", got=got, advice=advice)
+
+
+def is_none(option: str | None) -> bool:
+    """Whether the option ``--classes`` says that classes are left out."""
+    return option is not None and option.strip() == "none"
+
+
+def distinct_names(names: Iterable[str]) -> list[str]:
+    """Drop names that differ from an earlier one in capitals only.
+
+    >>> distinct_names(["Tumour", "stroma", "tumour"])
+    ['Tumour', 'stroma']
+    """
+    spellings: dict[str, str] = {}
+    for name in names:
+        spellings.setdefault(name.casefold(), name)
+    return list(spellings.values())
+
+
+def has_ignored(side: Source) -> bool:
+    return any(name.casefold() == IGNORED for name in side.classes)
+
+
+def ignored_classes(reference: Source, ignore: Sequence[str]) -> list[str]:
+    """List the classes of a reference that are not scored, as its files spell them: by the option and the preset."""
+    spelt = {name.casefold(): name for name in reference.classes}
+    names = [*([IGNORED.capitalize()] if has_ignored(reference) else []), *(spelt.get(n.casefold(), n) for n in ignore)]
+    return distinct_names(names)
+
+
+def is_nameless(plan: ClassNames) -> bool:
+    """Whether all nuclei are of one class, whatever their files call them."""
+    return "" in plan[0][1]
+
+
+def needs_classes(side: Source, plan: ClassNames, ignored: Collection[str] = ()) -> bool:
+    """Whether the class maps or tables of a side are to be read.
+
+    If all nuclei are of one class they are still needed for those that are not scored, such as ambiguous ones.
+    """
+    file = side.class_file
+    is_table = file is not None and file.class_key == "class_table"
+    return len(plan) > 1 or (is_table and has_ignored(side)) or not set(ignored).isdisjoint(side.classes)
+
+
+def named_class(name: str) -> tuple[str, list[str]]:
+    """A class with a name that challenge.toml may have, and its own spelling."""
+    plain = re.sub(r"[^A-Za-z0-9 _+-]", "_", name)[:64]
+    plain = plain if re.match("[A-Za-z0-9]", plain) else f"class {plain}"[:64]
+    return plain, [] if plain == name else [name]
+
+
+def parsed_classes(option: str) -> ClassNames:
+    """``tumour=neoplastic=1,stroma`` as names with other spellings. Raises ValueError for a spelling of two classes.
+
+    >>> parsed_classes("tumour=neoplastic=1, stroma")
+    [('tumour', ['neoplastic', '1']), ('stroma', [])]
+    """
+    plan = []
+    for part in filter(str.strip, option.split(",")):
+        name, *aliases = (word.strip() for word in part.split("="))
+        plain, own = named_class(name)
+        plan.append((plain, distinct_names([plain, *own, *filter(None, aliases)])[1:]))
+    spellings = [word for name, aliases in plan for word in (name, *aliases)]
+    twice = next((word for n, word in enumerate(spellings) if len(distinct_names(spellings[: n + 1])) <= n), None)
+    if not plan or twice is not None:
+        got = f"the classes {option!r}" + (f" with {twice!r} twice" if twice is not None else "")
+        raise ValueError(f"{got}; expected names, each once, such as 'tumour=1,stroma=2'")
+    return plan
+
+
+def keys_of_side(side: Source, plan: ClassNames, files: str, ignore: Sequence[str] = ()) -> dict[str, Any]:
+    """Make the rules of a side whose files lie at ``files``, with the numbers of its classes where it has some.
+
+    ignore  names of classes that are not scored
+    """
+    numbered = [(name, list[str]()) for name in ignore if name in side.numbers]
+    keys = {"format": side.format, "files": files, **side.keys}
+    if side.format in ARRAY_FORMATS or ((len(plan) > 1 or numbered) and side.numbers):
+        keys["class_values"] = class_values(side, [*plan, *numbered])
+    return keys
+
+
+def class_values(side: Source, plan: ClassNames) -> dict[str, Any]:
+    """The numbers that stand for each class in the files of a side; 0 is the background, but in PanNuke's channels."""
+    lowest = 0 if side.format == "pannuke_masks" else 1
+    values: dict[str, Any] = {}
+    for index, (name, aliases) in enumerate(plan):
+        spellings = [name, *aliases]
+        numbers = {side.numbers[word] for word in spellings if word in side.numbers}
+        numbers |= {int(word) for word in spellings if word.isdecimal() and int(word) >= lowest}
+        known = sorted(numbers)
+        values[name] = known if len(known) > 1 else known[0] if known else UNUSED_NUMBER + index
+    return values
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a comparison of outlines shows: nuclei match above an IoU; further families of metrics."""
+
+    iou: float = 0.5
+    families: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def tables(self, classes: int, foreign: int = 0) -> dict[str, Any]:
+        """The tables that differ from the preset; of the classes some are ``foreign`` to the reference."""
+        families = [name for name in (*MEASURED, *self.families) if classes > 1 or name != "classification"]
+        tables: dict[str, Any] = {
+            "metrics": {"families": list(dict.fromkeys(families)), "iou_thresholds": list(IOU_THRESHOLDS)}
+        }
+        if self.iou != 0.5:
+            rule = {"rule": "iou_above", "threshold": self.iou, "class_aware": False, "ties": "first_pixel"}
+            tables["matching"] = {"rules": [{"name": "iou_above", **rule}]}
+        return {**(ONE_CLASS if classes - foreign == 1 else {}), **tables}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Party:
+    """Models that are compared by the same rules, and their classes, of which some are ``foreign`` to the reference."""
+
+    models: Mapping[str, Source]
+    plan: ClassNames
+    foreign: tuple[str, ...] = ()
+    are_points: bool = False
+
+    def ranks(self, other: Party) -> bool:
+        """Whether models of another party can have a place among these: classes have no part in the ranking."""
+        return self.are_points == other.are_points and len(self.plan) - len(self.foreign) <= 1
+
+
+def safe_name(name: str) -> str:
+    """A name that cases, groups and teams may have."""
+    plain = "".join(c if c.isalnum() or c in " _-.+@" else "_" for c in name)[:200].strip(" .")
+    return plain if is_safe_name(plain) else "image"
+
+
+def free_name(name: str, taken: Mapping[str, Any]) -> str:
+    number, free = 2, name
+    while free in taken:
+        number, free = number + 1, f"{name}_{number}"
+    return free
+
+
+# --- the challenge ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairedCase:
+    """An image of the reference, by its name there, with what each model that has it predicts, and its size, px."""
+
+    name: str
+    reference: SourceCase
+    predictions: Mapping[str, SourceCase]
+    size_yx: Size
+
+    def misfits(self) -> dict[str, Size]:
+        """The sizes of predictions that have another one."""
+        sizes = {model: case.size_yx for model, case in self.predictions.items()}
+        return {model: size for model, size in sizes.items() if size is not None and size != self.size_yx}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeChallenge:
+    """A challenge in a folder, the resolved rules for each model, and what was found and assumed, in words.
+
+    cases  by their names in the challenge
+    """
+
+    folder: Path
+    documents: Mapping[str, Mapping[str, Any]]
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    cases: Mapping[str, PairedCase]
+
+
+def make_challenge(reference: Source, party: Party, folder: Path, wanted: Wanted, scratch: Path) -> MadeChallenge:
+    """Write a challenge of what was found, with ``submissions/<model>``. Raises WrongUsage.
+
+    scratch  where files are linked, else they are copied; it is used instead if sizes differ
+    """
+    models, plan = party.models, party.plan
+    for side in (reference, *models.values()):
+        if side.format == "counts_csv":
+            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got="numbers of nuclei only"))
+    check_stacks(reference, models)
+    pairings = {model: pair_sides(reference, side, model) for model, side in models.items()}
+    cases, findings = paired_cases(reference, models, pairings)
+    findings = [
+        *(finding for side in (reference, *models.values()) for finding in side.findings),
+        *(finding for model in models for finding in unpaired(pairings[model], model)),
+        *findings,
+    ]
+    if any(case.misfits() for case in cases.values()):
+        folder = scratch
+    put = placer(folder, copy=folder != scratch)
+    of_reference = stage(
+        reference, plan, {case: one.name for case, one in cases.items()}, "reference", put, wanted.ignore
+    )
+    rules = {}
+    for model, side in models.items():
+        pairs = pairings[model].pairs
+        chosen = {case: pairs[one.name] for case, one in cases.items() if one.name in pairs}
+        table = stage(side, plan, chosen, f"submissions/{model}", put, wanted.ignore)
+        rules[model] = document_of(reference, party, of_reference, table, wanted)
+    groups = {case: safe_name(one.reference.group) if one.reference.group else case for case, one in cases.items()}
+    indices = index_rows(cases)
+    rows: list[list[object]] = [["case", "group", "height", "width", *(["index"] if indices else [])]]
+    rows += [[case, groups[case], *one.size_yx, *indices.get(case, [])] for case, one in cases.items()]
+    heading = [
+        "Made by 'evaluation compare' of what it found; the rules that are not written here are those of the preset.",
+        "The files of the reference were copied and renamed.",
+    ]
+    write_atomically(folder / CHALLENGE_FILE, challenge_text(heading, next(iter(rules.values()))))
+    write_atomically(folder / CASES_FILE, table_text(rows))
+    notes = [f"Reference {reference.words()}", *reference.notes]
+    for model, side in models.items():
+        notes += [f"Prediction {side.words()}", *side.notes, *pairing_words(pairings[model])]
+    if len(plan) == 1 and not reference.classes:
+        notes.append("One class: the reference tells no classes.")
+    notes.append(rules_in_a_sentence(reference, models, groups, wanted.iou))
+    if wanted.ignore:
+        named = listed(wanted.ignore, 20, last="and")
+        notes.append(f"Not scored: what lies where the reference says {named} (--ignore).")
+    resolved = {model: resolve_preset(dict(document)) for model, document in rules.items()}
+    return MadeChallenge(folder, resolved, tuple(notes), tuple(findings), cases)
+
+
+def faults_of_sizes(made: MadeChallenge) -> list[Finding]:
+    """Tell which sizes differ, and how the images would match (turned, scaled), as far as trying some of them shows."""
+    cases = Challenge.load(made.folder).cases
+    faults = []
+    for model, document in made.documents.items():
+        misfits = {case: one.misfits() for case, one in made.cases.items()}
+        sizes = {case: of_models[model] for case, of_models in misfits.items() if model in of_models}
+        if not sizes:
+            continue
+        own = Challenge.build({**document, "cases": cases})
+        fix = hint_about_size(own, made.folder, made.folder / "submissions" / model, sizes) or None
+        for case, size in sizes.items():
+            one = made.cases[case]
+            where = f"{quote(one.name)}, prediction {quote(model)}"
+            faults.append(fault("sizes-differ", where, fix=fix, found=shown(size), size=shown(one.size_yx)))
+    return faults
+
+
+def document_of(
+    reference: Source, party: Party, of_reference: Mapping[str, Any], of_submission: Mapping[str, Any], wanted: Wanted
+) -> dict[str, Any]:
+    """The tables of challenge.toml: the preset and what differs from it."""
+    points = party.are_points
+    ignore: dict[str, Any] = {} if has_ignored(reference) or points else {"ignore": {"classes": []}}
+    if wanted.ignore:
+        ignore = {"ignore": {"classes": list(wanted.ignore), "policy": "drop_unmatched", "fraction": 0.5}}
+    special = TABLES_OF_POINTS if points else wanted.tables(len(party.plan), foreign=len(party.foreign))
+    if points and len(party.plan) == 1:
+        families = [name for name in TABLES_OF_POINTS["metrics"]["families"] if name != "classification"]
+        special = {**special, "metrics": {**special["metrics"], "families": families}}
+    return {
+        **tables_above(RECOMMENDED, f"Comparison with {safe_name(reference.path.resolve().name)}"),
+        "classes": [
+            {
+                "name": name,
+                **({"aliases": aliases} if aliases else {}),
+                **({"only_predicted": True} if name in party.foreign else {}),
+            }
+            for name, aliases in party.plan
+        ],
+        "reference": {**of_reference, **ignore},
+        "submission": {**of_submission, "missing_case": "worst", "missing_class_file": "empty"},
+        **special,
+        "confidence": CONFIDENCE,
+    }
+
+
+def holds_points(side: Source) -> bool:
+    return side.keys.get("shape") == "point" or issubclass(FORMATS[side.format], PointRules)
+
+
+def rules_in_a_sentence(reference: Source, models: Mapping[str, Source], groups: Mapping[str, str], iou: float) -> str:
+    """How nuclei are matched and scores are averaged; ``groups``: the patient of each image."""
+    if any(holds_points(side) for side in (reference, *models.values())):
+        matched = f"points within {RADIUS_PX:g} px match, the closest first"
+    else:
+        matched = f"nuclei with an IoU above {iou:g} match, whatever their classes"
+    number = len(set(groups.values()))
+    unit = "images" if number == len(groups) else f"{number} patients"
+    if number == 1:
+        means = f"no intervals, since there is one {'image' if len(groups) == 1 else 'patient'}"
+    elif number < FEWEST_GROUPS:
+        means = f"means over {unit}, no intervals, since {number} {unit.split()[-1]} are too few"
+    else:
+        means = f"means over {unit}, with 95 % intervals"
+    return f"Rules: preset '{RECOMMENDED}': {matched}; {means}."
+
+
+# --- names, sizes -----------------------------------------------------------------------------------------------------
+
+
+def several_of_each(side: Source) -> str | None:
+    """Say what to do about files of one name in several folders, such as those of two annotators."""
+    names = [file.name for file in side.files()]
+    stems = [sides.bare_parts(name)[-1] for name in names]
+    twice = next((name for name, stem in zip(names, stems, strict=True) if stems.count(stem) > 1), None)
+    folder = None if twice is None or len({*stems}) == 1 else twice.split("/")[0]
+    return folder and f"Files of one name lie in several folders: name one of them, such as {quote(folder)}."
+
+
+def pair_sides(reference: Source, prediction: Source, model: str) -> Pairing:
+    """Pairs by names; results of COCO, which have the ids of images for names, by these. Raises WrongUsage."""
+    by_id = {case.image_id: name for name, case in reference.cases.items() if case.image_id is not None}
+    are_ids = all(name == case.image_id for name, case in prediction.cases.items())
+    if pairs := {by_id[name]: name for name in prediction.cases if are_ids and name in by_id}:
+        rules = {name: "the id of the image in the reference" for name in pairs if name != pairs[name]}
+        missing = tuple(name for name in reference.cases if name not in pairs)
+        return Pairing(pairs, rules, missing, tuple(name for name in prediction.cases if name not in by_id))
+    pairing = sides.pair_names(reference.cases, prediction.cases)
+    if pairing.pairs:
+        return pairing
+    fix = several_of_each(reference) or several_of_each(prediction)
+    if are_ids:
+        fix = "These are ids of images, whose names are in the data set of COCO: compare with that."
+    where, own, others = f"prediction {quote(model)}", list(reference.cases), list(prediction.cases)
+    raise WrongUsage(
+        fault("nothing-to-compare", where, wording="nothing-paired", fix=fix, reference=own, prediction=others)
+    )
+
+
+def check_stacks(reference: Source, models: Mapping[str, Source]) -> None:
+    """Refuse arrays of images without names that the other side does not have, too. Raises WrongUsage."""
+    for side in models.values():
+        of_stack, other = (side, reference) if side.is_stack else (reference, side)
+        if of_stack.is_stack and set(of_stack.cases) != set(other.cases):
+            got = f"an array of {counted(len(of_stack.cases), 'image')} without names, where the other side has "
+            names = "as many" if len(of_stack.cases) == len(other.cases) else f"{len(other.cases)}"
+            got += f"{names}, such as {quote(next(iter(other.cases)))}"
+            raise WrongUsage(fault("nothing-to-compare", quote(str(of_stack.path), 200), got=got, wording="nameless"))
+
+
+def pairing_words(pairing: Pairing) -> list[str]:
+    """Say how names that differ were paired, with an example of each rule."""
+    ways: dict[str, list[str]] = {}
+    for name, rule in pairing.rules.items():
+        ways.setdefault(rule, []).append(name)
+    return [
+        f"  {len(names)} of {len(pairing.pairs)} names paired by another spelling ({rule}): "
+        f"{quote(names[0])} with {quote(pairing.pairs[names[0]])}"
+        for rule, names in ways.items()
+    ]
+
+
+def unpaired(pairing: Pairing, model: str) -> list[Finding]:
+    """Tell which images are on one side only."""
+    where, left_over = f"prediction {quote(model)}", pairing.without_reference
+    lacking = [f"{where}, {quote(name)}" for name in pairing.without_prediction]
+    strange = [f"{where}, {quote(name)}" for name in left_over]
+    findings = [fault("not-paired", *lacking, names=left_over)] if lacking else []
+    return [*findings, *([fault("not-paired", *strange, wording="no-reference-of-image")] if strange else [])]
+
+
+def paired_cases(
+    reference: Source, models: Mapping[str, Source], pairings: Mapping[str, Pairing]
+) -> tuple[dict[str, PairedCase], list[Finding]]:
+    """The cases by their names in the challenge, and what is worth knowing of their sizes. Raises WrongUsage.
+
+    The size is that of the reference, else of the first model that tells it, else an image ends with its last nucleus.
+    """
+    cases: dict[str, PairedCase] = {}
+    unknown: dict[str, Size] = {}
+    for name, case in reference.cases.items():
+        pairs = {model: pairing.pairs[name] for model, pairing in pairings.items() if name in pairing.pairs}
+        predictions = {model: models[model].cases[own] for model, own in pairs.items()}
+        of_case = (case, *predictions.values())
+        size = next((side.size_yx for side in of_case if side.size_yx is not None), None)
+        if size is None:
+            extents = [side.extent_yx for side in of_case if side.extent_yx is not None] or [(1, 1)]
+            size = unknown[name] = (max(y for y, _ in extents), max(x for _, x in extents))
+        cases[free_name(safe_name(name), cases)] = PairedCase(name, case, predictions, size)
+    if not unknown:
+        return cases, []
+    first = next(iter(unknown))
+    for side in (reference, *models.values()):
+        if side.format in OF_SIZE:
+            units, or_else = OF_SIZE[side.format]
+            lacking, where = f"the size of {quote(first)}", quote(str(side.path), 200)
+            fix = "Put the images beside the files, with the same names." + or_else
+            raise WrongUsage(
+                fault("nothing-to-compare", where, wording="no-scale", units=units, lacking=lacking, fix=fix)
+            )
+    return cases, [fault("size-unknown", *map(quote, unknown), size=shown(unknown[first]))]
+
+
+def shown(size_yx: tuple[int, int]) -> str:
+    return f"{size_yx[0]} x {size_yx[1]}"
+
+
+def index_rows(cases: Mapping[str, PairedCase]) -> dict[str, list[int]]:
+    """Find the place of each case in arrays of all cases. Raises WrongUsage if several arrays disagree."""
+    indices: dict[str, list[int]] = {}
+    for name, case in cases.items():
+        known = {side.index for side in (case.reference, *case.predictions.values()) if side.index is not None}
+        if len(known) > 1:
+            raise WrongUsage(fault("nothing-to-compare", quote(name), got="arrays with images in another order"))
+        if known:
+            indices[name] = [*known]
+    return indices
+
+
+def placer(folder: Path, *, copy: bool) -> Put:
+    """Return a function that puts a file under a name into a folder: as a copy, or as a link to the file.
+
+    A file that is linked already is copied: a second link would look like a submitted reference.
+    """
+    linked: set[Path] = set()
+
+    def put(source: Path, name: str) -> None:
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not copy and source.resolve() not in linked:
+            linked.add(source.resolve())
+            with suppress(OSError):  # another file system
+                os.link(source.resolve(), target)
+                return
+        shutil.copyfile(source, target)
+
+    return put
+
+
+def stage(
+    side: Source, plan: ClassNames, cases: Mapping[str, str], below: str, put: Put, ignore: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Put the files of a side below a folder, named like their cases; gives the keys of their rules.
+
+    cases   the name of each case on this side, by its name in the challenge
+    ignore  names of classes that are not scored; numbers that are none are labels
+    """
+    prefix = "reference/" if below == "reference" else ""
+    keys = keys_of_side(side, plan, f"{prefix}{{case}}{side.suffix}", ignore)
+    if side.is_shared:
+        keys["files"] = f"{prefix}all{side.suffix}"
+        put(side.files()[0].path, f"{below}/all{side.suffix}")
+        if other := {case: own for case, own in cases.items() if own != case and side.cases[own].index is None}:
+            keys["case_key"] = other
+        skipped = tuple(one.called for name, one in side.cases.items() if one.called and name not in cases.values())
+        return keys | ({"skip_cases": skipped} if skipped else {})
+    if side.has_class_files:
+        if len(plan) == 1:
+            got = "a file for each class, but the classes are not on both sides"
+            raise WrongUsage(fault("nothing-to-compare", quote(str(side.path), 200), got=got))
+        keys["files"] = f"{prefix}{{case}}/{{class}}{side.suffix}"
+    class_file = side.class_file
+    if class_file is not None:
+        is_named = not is_nameless(plan) and class_file.class_key == "class_table"
+        class_file = class_file if is_named or needs_classes(side, plan, ignore) else None
+    if class_file is not None:
+        keys[class_file.class_key] = f"{prefix}{{case}}{class_file.class_ending}"
+    for case, name in cases.items():
+        for file in side.cases[name].files:
+            target = f"{below}/{case}"
+            if file.of_class:
+                own = file.of_class.casefold()
+                spelt = (name for name, aliases in plan if own in map(str.casefold, (name, *aliases)))
+                target += f"/{next(spelt, file.of_class)}"
+            put(file.path, f"{target}{file.suffix}")
+            if class_file is not None and file.classes is not None and not file.of_class:
+                put(file.classes, f"{target}{file.class_ending}")
+    labels = [int(name) for name in ignore if is_number(name) and name not in side.classes]
+    if below != "reference":  # where a number above 0 is the id of a nucleus
+        labels = [label for label in labels if label < 0]
+    if labels and side.format == "label_image":
+        keys["not_annotated"] = labels
+    return keys
+
+
+def is_number(name: str) -> bool:
+    """Whether a name of what is not scored is a number, and so may be a label."""
+    return name.removeprefix("-").isdecimal()

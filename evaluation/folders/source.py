@@ -1,0 +1,560 @@
+"""What a path holds: its files, cases and classes, what names tell of them, and which names belong together."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from evaluation.challenge import LimitRules
+from evaluation.files.decoding.guard import bounds_of, decode
+from evaluation.files.decoding.json import read_json
+from evaluation.files.decoding.pixels import CONTAINERS, TISSUE_SUFFIXES, read_image_size, suffix_of
+from evaluation.files.formats.detect import Detected
+from evaluation.files.formats.imports import find_stores, kind_of
+from evaluation.files.submission import open_submission
+from evaluation.files.submission.by_pattern import composed
+from evaluation.files.submission.files import SubmissionFiles
+from evaluation.files.submission.jobs import JOBS_FILE, jobs_folder, name_in, values_of
+from evaluation.findings import Finding, counted, listed, quote
+from evaluation.findings.errors import SubmissionRejected, WrongUsage, faults_as, refused
+
+Size = tuple[int, int]  # height and width, px
+ARRAY_FORMATS = ("conic_array", "pannuke_masks")  # formats whose rules must name the numbers of classes
+NAMELESS = "nucleus"  # what nuclei without a class are called
+CLASS_TABLE = ".csv"
+READER = "evaluation.files.formats.imports:read_import"
+PIXELS_ALLOWED = 1 << 26  # for which memory is allowed, since the size of an image is not known before
+PICTURE_WORDS = ("img", "image", "im", "raw", "orig", "original", "photo", "input", "picture", "rgb", "tissue")
+# What tools and people put behind the name of an image.
+ENDINGS = (
+    *("cp_masks", "cp_mask", "seg", "masks", "mask", "labels", "label", "lbl", "instances", "instance", "inst"),
+    *("nuclei", "cells", "gt", "ground_truth", "groundtruth", "reference", "ref", "prediction", "predictions"),
+    *("predicted", "pred", "preds", "output", "result", "results", "segmentation", "annotation", "annotations"),
+    *("anno", "json", "mat", "geojson", "stardist", "cellpose", "cellvit", "hovernet"),
+    *PICTURE_WORDS,
+)
+ENDING = re.compile(rf"(?:[ _.-]+(?:{'|'.join(sorted(ENDINGS, key=len, reverse=True))}))+$", re.IGNORECASE)
+OF_NUCLEI = re.compile(
+    "cyte|phage|phil|blast|cell|nucle|tumou?r|epitheli|strom|inflam|neoplas|connect|plasma|necro|dead|mitos|mitot|apop",
+    re.IGNORECASE,
+)
+PICTURE_FOLDERS = {"images", "image", "imgs", "img", "raw", "tissue", "pictures", "photos", "inputs"}
+PICTURE_FOLDERS |= {"tissue_images", "tissue images"}
+MASK_FOLDERS = {"masks", "mask", "labels", "label", "gt", "annotations", "instances", "ground_truth", "segmentations"}
+NOT_MASKS = {*PICTURE_WORDS, "json", "mat", "geojson", "output", "result", "results", "ref", "reference"}
+MASK_WORDS = tuple(sorted((word for word in ENDINGS if word not in NOT_MASKS), key=len, reverse=True))
+MASK_ENDING = re.compile(rf"(?:[ _.-]+(?:{'|'.join(MASK_WORDS)}))+$", re.IGNORECASE)
+JPEG_SUFFIXES = (".jpg", ".jpeg", ".JPG", ".JPEG")
+PARTS_OF_SETS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}
+CLASS_MAPS = ("_class", "_classes", "_type", "_types")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that has a format.
+
+    name       below the folder, for messages
+    detected   its format, and the sign by which it is known
+    suffix     that its content has
+    classes    a second file, with the class of every pixel (an image) or of every id (a table), None for neither
+    case       the name of its case, from its path
+    group      of the case, "" if the path has none
+    of_class   the class whose nuclei it has, "" for all
+    """
+
+    name: str
+    path: Path
+    detected: Detected
+    suffix: str
+    classes: Path | None = None
+    case: str = ""
+    group: str = ""
+    of_class: str = ""
+
+    @property
+    def class_key(self) -> str:
+        """The key of the rules for the file of classes."""
+        is_table = self.classes is not None and self.classes.suffix.lower() == CLASS_TABLE
+        return "class_table" if is_table else "class_map"
+
+    @property
+    def class_ending(self) -> str:
+        """What the name of the file of classes has behind the case."""
+        return CLASS_TABLE if self.class_key == "class_table" else f"_class{self.suffix}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceCase:
+    """A case of a source.
+
+    size_yx    of its image, None if no file tells it
+    index      its place in an array of all cases
+    extent_yx  how far its nuclei reach
+    image_id   the id of its image in a COCO file
+    called     what a file of all cases calls it, in full
+    """
+
+    files: tuple[SourceFile, ...]
+    group: str = ""
+    size_yx: Size | None = None
+    index: int | None = None
+    extent_yx: Size | None = None
+    image_id: str | None = None
+    called: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """What a path holds.
+
+    keys      of the rules of its format, as far as they are known
+    cases     by the name that the files give them
+    classes   names of the classes in the files, in the order in which they are met; none if the files tell none
+    numbers   the numbers that stand for classes in the files, by name
+    findings  what was not read
+    imports   what its files were before they were imported, in words
+    notes     what was put together of its files, in sentences
+    signs     what its files were taken for, and why, in lines
+    has_pictures  pictures lay among its files, which are left out
+    is_stack  its images are planes of an array, with numbers for names
+    categories  names of classes by their ids in a COCO file, under which results name them
+    """
+
+    path: Path
+    format: str
+    suffix: str
+    keys: Mapping[str, Any]
+    cases: Mapping[str, SourceCase]
+    classes: tuple[str, ...]
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    is_shared: bool = False
+    findings: tuple[Finding, ...] = ()
+    imports: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    signs: tuple[str, ...] = ()
+    has_pictures: bool = False
+    is_stack: bool = False
+    categories: Mapping[str, str] = field(default_factory=dict)
+
+    def files(self) -> list[SourceFile]:
+        return [file for case in self.cases.values() for file in case.files]
+
+    @property
+    def class_file(self) -> SourceFile | None:
+        """The first file whose classes another one has."""
+        return next((file for file in self.files() if file.classes and not file.of_class), None)
+
+    @property
+    def has_class_files(self) -> bool:
+        return any(file.of_class for file in self.files())
+
+    def words(self) -> str:
+        """The source in a sentence."""
+        images = f"{counted(len(self.cases), 'image')} as {self.format}"
+        images += f" (from {' and '.join(self.imports)})" if self.imports else ""
+        classes = f"classes {listed(self.classes, 20, last='and')}" if self.classes else "no classes"
+        parts = ", each part of a MultiPolygon a nucleus" if self.keys.get("parts") == "apart" else ""
+        parts += ", each region of touching pixels a nucleus" if "components" in self.keys else ""
+        file = next((file for file in self.files() if file.of_class), None)
+        of_name = f", the class in the name ({quote(file.name, 80)} is of {quote(file.case)})" if file else ""
+        return f"{quote(str(self.path), 120)}: {images}, {classes}{parts}{of_name}"
+
+
+def placed_in(path: Path, findings: Iterable[Finding]) -> list[Finding]:
+    """Findings about files of a side, with the side before the file."""
+    return [replace(one, where=f"{quote(str(path), 200)}, {one.where}") for one in findings]
+
+
+def list_files(path: Path, workspace: Path) -> list[tuple[str, Path]]:
+    """All files of a folder or a ZIP with their names in it, or the file itself; hidden ones are left out.
+
+    Zarr stores that are folders are packed into the workspace, each as one file.
+    """
+    if path.is_file() and (suffix_of(path.name) == ".npz" or image_suffix(path) != ".npz" or kind_of(path) is not None):
+        return [(path.name, path)]
+    try:
+        files = open_submission(path, LimitRules())
+    except SubmissionRejected as error:
+        shown = quote(str(path), 200)
+        raise WrongUsage(
+            *(placed_in(path, [e])[0] if e.code == "unsafe-path" else replace(e, where=shown) for e in error.findings)
+        ) from None
+    listed = []
+    with faults_as(WrongUsage):
+        stores = find_stores(files.names)
+        for top, parts in stores.items():
+            listed.append((f"{top or path.resolve().name}.zip", pack(files, parts, top, workspace)))
+        in_stores = {part for parts in stores.values() for part in parts}
+        for folder, rois in single_rois(files.names).items():
+            listed.append((f"{folder or path.resolve().name}.zip", pack(files, rois, folder, workspace)))
+            in_stores |= {*rois}
+        for name in files.names:
+            if name in in_stores or any(part.startswith(".") for part in name.split("/")):
+                continue
+            file = path.resolve() / name
+            if not (path.is_dir() and file.is_file()):
+                file = workspace / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with files.open(name) as packed, file.open("wb") as target:
+                    shutil.copyfileobj(packed, target)
+            listed.append((name, file))
+    return listed
+
+
+def single_rois(names: Iterable[str]) -> dict[str, list[str]]:
+    """Group ROIs of ImageJ by folder, where each is a file named by a number, as ImageJ names them."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        if name.lower().endswith(".roi"):
+            folders.setdefault(name.rpartition("/")[0], []).append(name)
+    is_number = re.compile("[0-9]+(-[0-9]+)*$")
+    return {
+        folder: parts
+        for folder, parts in folders.items()
+        if len(parts) > 1 and all(is_number.match(PurePosixPath(part).stem) for part in parts)
+    }
+
+
+def image_suffix(path: Path) -> str:
+    """The suffix that the content of an image file has, "" for other files."""
+    with path.open("rb") as stream:
+        head = stream.read(16)
+    return next((suffix for suffix, one in CONTAINERS.items() if head.startswith(one.magics)), "")
+
+
+def imported(path: Path, workspace: Path, *, name: str | None = None, dataset: str | None = None) -> Path:
+    """A label image (.npy) or GeoJSON in the workspace, made of a file that is an import; of any other the path itself.
+
+    name     of the file, for messages
+    dataset  the path of the array in it
+
+    Raises InputFault.
+    """
+    if (kind := kind_of(path)) is None:
+        return path
+    limit, shown = LimitRules().bytes_per_file, name or path.name
+    with path.open("rb") as stream:
+        bounds = bounds_of(path.stat().st_size, PIXELS_ALLOWED, limit)
+        asked = (kind, shown, dataset, limit)
+        (content,) = decode(READER, [stream], asked, where=quote(shown, 120), owner=READER, bounds=bounds)
+    made = Path(tempfile.mkdtemp(dir=workspace)) / "imported"
+    if isinstance(content, str):
+        made = made.with_suffix(".geojson")
+        made.write_text(content)
+        return made
+    made = made.with_suffix(".npy")
+    np.save(made, content, allow_pickle=False)
+    return made
+
+
+def pack(files: SubmissionFiles, parts: Iterable[str], top: str, workspace: Path) -> Path:
+    """A Zarr store, whose parts lie below ``top``, as a ZIP in the workspace. Raises InputFault, OSError."""
+    target = Path(tempfile.mkdtemp(dir=workspace)) / "store.zarr.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for part in parts:
+            member = zipfile.ZipInfo(part.removeprefix(top).lstrip("/"))
+            with files.open(part) as opened, archive.open(member, "w", force_zip64=True) as written:
+                shutil.copyfileobj(opened, written)
+    return target
+
+
+def images_of_jobs(files: Mapping[str, Path]) -> dict[str, str]:
+    """The image that each folder of a download from the platform belongs to, as predictions.json tells; else nothing.
+
+    Raises InputFault for a list of jobs that cannot be read.
+    """
+    names = sorted(files)
+    folder = jobs_folder(names)
+    if folder is None:
+        return {}
+    where = quote(folder + JOBS_FILE, 120)
+    with files[folder + JOBS_FILE].open("rb") as stream:
+        jobs = read_json(stream, where=where, limits=LimitRules())
+    images = {}
+    for job in jobs if isinstance(jobs, list) else []:
+        if isinstance(job, dict) and isinstance(pk := job.get("pk"), str):
+            name = next(filter(None, map(name_in, values_of(job, "inputs", where))), "")
+            if name:
+                images[f"{folder}{pk}/"] = bare_parts(name)[-1]
+    return images
+
+
+def place_in_jobs(files: Sequence[SourceFile], images: Mapping[str, str]) -> list[SourceFile]:
+    """The files with the cases of their jobs. Raises InputFault if a job has several."""
+    placed = [
+        replace(file, case=images[f"{folder}/"])
+        for file in files
+        for folder in PurePosixPath(file.name).parents
+        if f"{folder}/" in images
+    ]
+    if len({file.case for file in placed}) < len(placed):
+        kinds = sorted({PurePosixPath(file.name).name for file in placed})
+        got = f"several outputs of each job, such as {listed(kinds, 3, last='and')}"
+        raise refused("nothing-to-compare", quote(JOBS_FILE), wording="several-for-each-job", got=got)
+    return with_groups(placed)
+
+
+def place_files(files: Sequence[SourceFile], format: str) -> list[SourceFile]:
+    """The files with the case, group and class in their paths; class maps go with their label images."""
+    if format == "label_image":
+        maps, paths = class_maps(file.name for file in files), {file.name: file.path for file in files}
+        files = [
+            replace(file, classes=file.classes or paths.get(maps.get(bare_parts(file.name), "")))
+            for file in files
+            if file.name not in maps.values()
+        ]
+    parts = {file.name: bare_parts(file.name) for file in files}
+    stems_alone = len({stem for *_, stem in parts.values()}) == len(files)
+    if classes_in_names(parts.values()):
+        split = {name: (*folders, *class_of_stem(stem)) for name, (*folders, stem) in parts.items()}
+        files = [replace(file, of_class=split[file.name][-1]) for file in files]
+        parts = {name: tuple(words[:-1]) for name, words in split.items()}
+        stems_alone = len(set(parts.values())) == len({stem for *_, stem in parts.values()})
+    folders = Counter(words[:-1] for words in parts.values())
+    has_class_folders = format in ("nary_mat", "label_image") and are_class_folders([*parts.values()])
+    folders_alone = all(places and folders[places] == 1 for places in (words[:-1] for words in parts.values()))
+    placed = []
+    for file in files:
+        words = parts[file.name]
+        if has_class_folders:
+            file = replace(file, of_class=words[-2])
+        last = 3 if has_class_folders else 1 + (folders_alone and not stems_alone)  # part of the case, from the end
+        case = words[-last] if has_class_folders or stems_alone or folders_alone else "_".join(words)
+        placed.append(replace(file, case=case, group=words[-last - 1] if len(words) > last else ""))
+    return with_groups(placed)
+
+
+def class_maps(names: Iterable[str]) -> dict[tuple[str, ...], str]:
+    """The names of class maps, by the parts of those of their label images.
+
+    >>> class_maps(["P1/a.tif", "P1/a_class.tif", "b_class.tif", "c_masks.png", "c_type.png"])
+    {('P1', 'a'): 'P1/a_class.tif', ('c_masks',): 'c_type.png'}
+    """
+    parts = {name: bare_parts(name) for name in names}
+    known = {(*folders, ENDING.sub("", stem)): (*folders, stem) for *folders, stem in parts.values()}
+    known |= {words: words for words in parts.values()}
+    maps = {}
+    for name, (*folders, stem) in parts.items():
+        base = next(((*folders, stem[: -len(end)]) for end in CLASS_MAPS if stem.endswith(end)), None)
+        if base in known:
+            maps[known[base]] = name
+    return maps
+
+
+def bare_parts(name: str) -> tuple[str, ...]:
+    """Split a name into its folders and its stem.
+
+    >>> bare_parts("P1/slide.svs.geojson.gz")
+    ('P1', 'slide')
+    """
+    *folders, stem = name.split("/")
+    stem = re.sub(r"\.gz$", "", stem, flags=re.IGNORECASE)
+    while (suffix := PurePosixPath(stem).suffix) and re.fullmatch(r"\.[A-Za-z][A-Za-z0-9]{0,7}", suffix):
+        stem = stem[: -len(suffix)]
+    return (*folders, stem)
+
+
+def class_of_stem(stem: str) -> tuple[str, str]:
+    """Split a name such as ``A_lymphocytes`` into case and class, "" if it has no class."""
+    case, _, name = stem.rpartition("_")
+    return (case, name) if case and re.fullmatch(r"[A-Za-z][A-Za-z +-]{2,40}", name) else (stem, "")
+
+
+def classes_in_names(parts: Iterable[tuple[str, ...]]) -> set[str]:
+    """The classes, if each file is named like its case and its class, and the same ones come back.
+
+    Of one case alone, the last words must be those of nuclei.
+    """
+    split = [(*words[:-1], *class_of_stem(words[-1])) for words in parts]
+    cases, classes = {words[:-1] for words in split}, {words[-1] for words in split}
+    is_odd = "" in classes or any(ENDING.search(f"_{name}") or name.casefold() in PARTS_OF_SETS for name in classes)
+    if is_odd or len(classes) < 2 or len(set(split)) < len(split):
+        return set()
+    come_back = len(cases) > 1 and len(split) > max(len(cases), len(classes))
+    return classes if come_back or (len(cases) == 1 and all(map(OF_NUCLEI.search, classes))) else set()
+
+
+def are_class_folders(parts: Sequence[tuple[str, ...]]) -> bool:
+    """Whether each file lies in a folder named like its class, which lies in a folder named like its case."""
+    if any(len(words) < 3 for words in parts):
+        return False
+    places = [(words[:-2], words[-2]) for words in parts]
+    cases, classes = {case for case, _ in places}, {name for _, name in places}
+    return len(set(places)) == len(places) and len(classes) < len(places) and len(cases) < len(places)
+
+
+def with_groups(files: Sequence[SourceFile]) -> list[SourceFile]:
+    """Take folders as groups if one of several has several cases; else patients are told by TCGA's barcodes."""
+    cases_of: dict[str, set[str]] = {}
+    for file in files:
+        cases_of.setdefault(file.group, set()).add(file.case)
+    if len(cases_of) > 1 and max(map(len, cases_of.values())) > 1 and "" not in cases_of:
+        return list(files)
+    patients = patients_of([file.case for file in files])
+    return [replace(file, group=patient) for file, patient in zip(files, patients, strict=True)]
+
+
+def patients_of(cases: Sequence[str]) -> list[str]:
+    """The patients in the names of cases, by TCGA's barcodes; "" for each if not all names have one."""
+    codes = [re.match(r"TCGA-[A-Z0-9]{2}-[A-Z0-9]{4}", case) for case in cases]
+    return [code[0] if code and all(codes) else "" for code in codes]
+
+
+def size_beside(path: Path, *names: str) -> Size | None:
+    """Read the size of the picture that has one of these names; an ending such as ``_nuclei`` may differ."""
+    names = (*names, *(MASK_ENDING.sub("", name) for name in names))
+    image = next((one for one in pictures_near(path, names) if one != path), None)
+    return None if image is None else jpeg_size(image) or read_image_size(image)
+
+
+def pictures_near(path: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Pictures with one of these names beside a file, or in a folder of pictures near it or in the place of its own."""
+    words = sorted(word for name in PICTURE_FOLDERS for word in {name, name.capitalize(), name.title()})
+    folder, parts = path.parent, path.parent.parts
+    at = [index for index, part in enumerate(parts) if part.casefold() in MASK_FOLDERS]
+    near = [around / word for around in (folder, folder.parent) for word in words]
+    near += [Path(*parts[:index], word, *parts[index + 1 :]) for index in at for word in words]
+    for place in dict.fromkeys([folder, *filter(Path.is_dir, near)]):
+        for name in dict.fromkeys(names):
+            yield from filter(Path.is_file, (place / (name + suffix) for suffix in (*TISSUE_SUFFIXES, *JPEG_SUFFIXES)))
+
+
+def jpeg_size(path: Path) -> Size | None:
+    """Height and width of a JPEG image by the header of its frame; None if it is none."""
+    with path.open("rb") as stream:
+        if path.suffix not in JPEG_SUFFIXES or stream.read(2) != b"\xff\xd8":
+            return None
+        while len(head := stream.read(4)) == 4 and head[0] == 0xFF:
+            if 0xC0 <= head[1] <= 0xCF and head[1] not in (0xC4, 0xC8, 0xCC):
+                frame = stream.read(5)
+                return (int.from_bytes(frame[1:3]), int.from_bytes(frame[3:])) if len(frame) == 5 else None
+            stream.seek(max(int.from_bytes(head[2:]) - 2, 0), 1)
+    return None
+
+
+# --- pairs ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The name of the prediction of each reference, and why; names without a partner.
+
+    rules   in words how names were compared, for pairs whose names are not the same, by the name of the reference
+    """
+
+    pairs: Mapping[str, str]
+    rules: Mapping[str, str]
+    without_prediction: tuple[str, ...]
+    without_reference: tuple[str, ...]
+
+
+def pair_names(reference: Iterable[str], prediction: Iterable[str]) -> Pairing:
+    """Pair names: the same ones first, then by ever weaker rules, each only where it is unambiguous.
+
+    >>> pair_names(["a1", "b2"], ["b2_cp_masks", "a1"]).pairs
+    {'a1': 'a1', 'b2': 'b2_cp_masks'}
+    >>> pair_names(["img_01", "img_02"], ["pred_02", "pred_01"]).pairs
+    {'img_01': 'pred_01', 'img_02': 'pred_02'}
+    """
+    left, right = sorted(reference), sorted(prediction)
+    pairs: dict[str, str] = {}
+    rules: dict[str, str] = {}
+
+    def add(partners: Sequence[tuple[str, str]], words: str) -> None:
+        for one, other in partners:
+            pairs[one] = other
+            rules.update({one: words} if words else {})
+            left.remove(one)
+            right.remove(other)
+
+    for words, key in SPELLINGS.items():
+        add(same_keys(left, right, key, key), words)
+    add(beginnings(left, right), "one is the beginning of the other")
+    add(same_keys(left, right, own_part(left), own_part(right)), "without what all names have in common")
+    if len(left) == len(right) == 1 and not pairs:
+        add([(left[0], right[0])], "the only ones")
+    return Pairing(dict(sorted(pairs.items())), rules, tuple(left), tuple(right))
+
+
+def without_suffix(name: str) -> str:
+    """A name without the folders before it, its suffixes, and what Roboflow puts behind it.
+
+    >>> without_suffix("train/Cell01.ome.tif"), without_suffix("cell01_tif.rf.0123456789abcdef.jpg")
+    ('cell01', 'cell01')
+    """
+    base = composed(name).casefold().replace("\\", "/").rpartition("/")[2]
+    plain = re.sub(r"(_(png|jpe?g|tiff?|bmp|gif|webp))?\.rf\.[0-9a-z]{8,}", "", base)
+    return re.sub(r"(\.[a-z][a-z0-9]{0,7})+$", "", plain) or plain
+
+
+def without_ending(name: str) -> str:
+    return ENDING.sub("", without_suffix(name))
+
+
+SPELLINGS: Mapping[str, Callable[[str], str]] = {  # in this order; what is the same in names that are paired
+    "": composed,
+    "upper and lower case": lambda name: composed(name).casefold(),
+    "without folders and suffixes": without_suffix,
+    "without endings such as '_masks'": without_ending,
+    "without zeros before numbers": lambda name: re.sub("(?<![0-9])0+(?=[0-9])", "", without_ending(name)),
+    "without the code before it": lambda name: re.sub("^[0-9a-f]{8}-", "", without_ending(name)),  # of Label Studio
+}
+
+
+def same_keys(
+    left: Iterable[str], right: Iterable[str], left_key: Callable[[str], str], right_key: Callable[[str], str]
+) -> list[tuple[str, str]]:
+    """Pair names of both sides that have the same key, where no other name has it."""
+    lefts, rights = by_key(left, left_key), by_key(right, right_key)
+    keys = sorted(key for key in lefts.keys() & rights.keys() if key and len(lefts[key]) == len(rights[key]) == 1)
+    return [(lefts[key][0], rights[key][0]) for key in keys]
+
+
+def by_key(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(key(name), []).append(name)
+    return groups
+
+
+def beginnings(left: Iterable[str], right: Sequence[str]) -> list[tuple[str, str]]:
+    """Pair names of which one begins with the other, up to a sign, where no other name does."""
+    fits = {one: [other for other in right if begins(one, other)] for one in left}
+    times = Counter(other for others in fits.values() for other in others)
+    return [(one, others[0]) for one, others in fits.items() if len(others) == 1 and times[others[0]] == 1]
+
+
+def begins(one: str, other: str) -> bool:
+    short, long = sorted((composed(one).casefold(), composed(other).casefold()), key=len)
+    return long.startswith(short) and not long[len(short) : len(short) + 1].isalnum()
+
+
+def common_start(names: list[str]) -> str:
+    """What all names begin with."""
+    first, last = min(names), max(names)
+    return first[: next((index for index, sign in enumerate(first) if last[index : index + 1] != sign), len(first))]
+
+
+def own_part(names: list[str]) -> Callable[[str], str]:
+    """Cut from a name what all names begin and end with; numbers are never cut."""
+    folded = [composed(name).casefold() for name in names]
+    if len(folded) < 2:
+        return lambda name: ""
+    start = re.sub(r"[0-9]+$", "", common_start(folded))
+    start = start if not start or not start[-1].isalpha() or all(n[len(start) :][:1].isdigit() for n in folded) else ""
+    end = common_start([name[::-1] for name in folded])[::-1]
+    end = re.sub(r"^[0-9]+", "", end)
+
+    def own(name: str) -> str:
+        return composed(name).casefold().removeprefix(start).removesuffix(end).strip(" _.-")
+
+    return own

@@ -1,0 +1,209 @@
+"""What participants get: the rules, the list of cases, an example submission that is valid, and a guide."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.challenge import CASES_FILE, CHALLENGE_FILE, Challenge, FormatRules
+from evaluation.challenge.formats import filled
+from evaluation.challenge.rules import RankingColumn
+from evaluation.files.formats import format_of
+from evaluation.files.formats.format import Example
+from evaluation.files.formats.label_image import example_companion
+from evaluation.files.results import __version__
+from evaluation.files.results.files import write_atomically
+from evaluation.findings import fault, listed, quote
+from evaluation.findings.errors import WrongUsage
+from evaluation.findings.metric_pages import page_of, summary
+from evaluation.folders.made_challenge import table_text
+from nuclei_metrics.model import Case
+
+GUIDE_FILE = "GUIDE.md"
+EXAMPLE_FOLDER = "example_submission"
+EXAMPLE_CASES = (Case("example_1", "P1", 96, 128, 0.25, 0), Case("example_2", "P2", 64, 100, 0.25, 1))
+CASES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """A kit on disk: its files, in the order in which a newcomer would open them."""
+
+    folder: Path
+    files: tuple[str, ...]
+
+
+def write_kit(challenge_folder: Path, output: Path, *, source: str = "") -> Kit:
+    """Write challenge.toml, cases.csv, an example submission and a guide. The reference is not opened.
+
+    source  what participants install with pipx, such as an address; if not given, this version by its name
+
+    If the names of cases are hidden, cases.csv lists made ones: the rules are checked all the same. Raises
+    ChallengeBroken, and WrongUsage if the folder has files already.
+    """
+    challenge = Challenge.load(challenge_folder)
+    if output.is_dir() and any(output.iterdir()):
+        raise WrongUsage(fault("file-exists", quote(output), wording="folder-not-empty"))
+    hidden = challenge.submission.case_names == "hidden"
+    shown = challenge.model_copy(update={"cases": EXAMPLE_CASES}) if hidden else challenge
+    output.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(challenge_folder / CHALLENGE_FILE, output / CHALLENGE_FILE)
+    if hidden:
+        rows = [[c.name, c.group, c.height, c.width, c.spacing_um, c.index] for c in EXAMPLE_CASES]
+        header = ["case", "group", "height", "width", "spacing_um", "index"]
+        write_atomically(output / CASES_FILE, table_text([header, *rows]))
+    else:
+        shutil.copyfile(challenge_folder / CASES_FILE, output / CASES_FILE)
+    files = example_files(shown, shown.submission, shown.cases)
+    for name, content in files.items():
+        path = output / EXAMPLE_FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    (output / f"{EXAMPLE_FOLDER}.zip").write_bytes(packed(files))
+    write_atomically(output / GUIDE_FILE, guide(shown, sorted(files), source))
+    return Kit(output, (GUIDE_FILE, CHALLENGE_FILE, CASES_FILE, f"{EXAMPLE_FOLDER}/", f"{EXAMPLE_FOLDER}.zip"))
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    """A ZIP whose bytes depend on names and contents only."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for name in sorted(files):
+            zipped.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), files[name], zipfile.ZIP_DEFLATED)
+    return archive.getvalue()
+
+
+# --- the guide --------------------------------------------------------------------------------------------------------
+
+
+def guide(challenge: Challenge, files: Sequence[str], source: str = "") -> str:
+    """One page in Markdown: what to hand in, how to check it, and how it will be scored."""
+    rules = challenge.submission
+    sections = [
+        f"# {challenge.name}: how to hand in",
+        what_to_hand_in(challenge, files),
+        "## Classes\n\n" + "\n".join(class_lines(challenge)),
+        how_numbers_are_meant(rules),
+        "## Check it before you submit\n\n"
+        "```\nevaluation validate --challenge . --submission your_folder_or.zip\n```\n\n"
+        f"`evaluation` is the program that scores, version {__version__}, for Python 3.11 to 3.13: "
+        f"`pipx install {source or f'nuclei-evaluation=={__version__}'}`.\n\n"
+        f"The files in `{EXAMPLE_FOLDER}/` are valid. `validate` finds everything that would be rejected, in one pass, "
+        "and says the same as the platform. `evaluation explain CODE` tells more about the code in square brackets.",
+        how_it_is_scored(challenge),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def what_to_hand_in(challenge: Challenge, files: Sequence[str]) -> str:
+    rules = challenge.submission
+    what = "one file for all cases" if rules.is_shared else "one file for each case"
+    if "{class}" in rules.files:
+        what += " and class"
+    cost = {
+        "worst": "A case without a file is scored as if nothing had been found in it.",
+        "reject": "A submission that lacks a case is rejected.",
+    }[rules.missing_case]
+    lines = [
+        "## What to hand in",
+        "",
+        f"A folder, or a ZIP of it, with {what}: {format_of(rules.format).words}. The files lie at `{rules.files}`"
+        f"{'; `*` stands for any name' if '*' in rules.files else ''}, for example:",
+        "",
+        *[f"- `{name}`" for name in files[:CASES_SHOWN]],
+        *([f"- and so on, {len(files):,} files in all"] if len(files) > CASES_SHOWN else []),
+        "",
+    ]
+    for key, kind in rules.companions.items():
+        if (pattern := rules.value(key)) is not None:
+            lines.append(f"`{pattern}` is the {kind}: it says which class each nucleus has.")
+    if rules.socket is not None:
+        lines.append(f"On the platform your algorithm writes them to the output `{rules.socket}`.")
+    if rules.case_names == "hidden":
+        lines.append(f"The cases in `{CASES_FILE}` are examples; those that are scored are hidden.")
+    else:
+        lines.append(f"`{CASES_FILE}` lists all cases that are scored. {cost}")
+    if "{class}" in rules.files:
+        meaning = "is an error" if rules.missing_class_file == "reject" else "means that it has no nucleus of the class"
+        lines.append(f"A class without a file in a case {meaning}.")
+    return "\n".join(lines)
+
+
+def class_lines(challenge: Challenge) -> list[str]:
+    rules = challenge.submission
+    lines = []
+    numbers, colours = rules.value("class_values"), rules.value("colours")
+    for entry in challenge.classes:
+        line = f"- {entry.name}"
+        if aliases := [alias for alias in entry.aliases if alias]:
+            line += f" (also {listed(aliases)})"
+        if numbers is not None:
+            line += f" = {' or '.join(map(str, numbers[entry.name]))}"
+        lines.append(line if colours is None else f"{line} = {colours[entry.name]}")
+    return lines
+
+
+def how_numbers_are_meant(rules: FormatRules) -> str:
+    words = []
+    if (units := rules.value("units")) is not None:
+        words.append(f"Coordinates are x, y in {units}.")
+    if (origin := rules.value("origin")) is not None:
+        words.append(
+            "Whole coordinates lie on the centres of pixels: the first pixel is at 0, 0."
+            if origin == "pixel_centre"
+            else "Whole coordinates lie on the corners of pixels: the first pixel reaches from 0, 0 to 1, 1."
+        )
+    if rules.coordinates == "slide":
+        words.append("They count from the corner of the slide.")
+    if (explain := format_of(rules.format).explain) is not None:
+        words += explain(rules)
+    if rules.case_key != "{case}" or rules.is_shared:
+        key = rules.case_key
+        names = f"`{key}`" if isinstance(key, str) else ", ".join(f"`{key[case]}` ({case})" for case in key)
+        words.append(f"A case is called {names}.")
+    if rules.skip_classes:
+        words.append(f"Annotations called {listed(rules.skip_classes)} are left out.")
+    return "## What the numbers mean\n\n" + " ".join(words) if words else ""
+
+
+def how_it_is_scored(challenge: Challenge) -> str:
+    how = "In each case the nuclei of each class are counted. Where they lie does not matter."
+    if challenge.matching.rules:
+        first = challenge.matching.rules[0]
+        how = f"Nuclei are matched by `{first.rule}`. {first.words}"
+    lines = ["## How it is scored", "", how]
+    if challenge.ranking is not None and challenge.ranking.columns:
+        columns = map(column_line, challenge.ranking.columns)
+        lines += ["", "Ranked by:", "", *columns, "", "`evaluation explain PATH` tells more of each."]
+    return "\n".join(lines)
+
+
+def column_line(column: RankingColumn) -> str:
+    """Explain a ranked column: the first sentence of the metric's page, and which values are better."""
+    page = page_of(column.path)
+    better = "higher" if column.direction == "descending" else "lower"
+    return f"- `{column.path}` ({better} is better){f': {summary(page)}' if page else '.'}"
+
+
+def example_files(challenge: Challenge, rules: FormatRules, cases: Sequence[Case]) -> dict[str, bytes]:
+    """Make valid files for all cases, as the rules of a side ask for them, by relative name."""
+    format, made = format_of(rules.format), Example(rules, challenge.class_names)
+    files: dict[str, bytes] = {}
+    for file_cases in files_of(rules.files, cases):
+        for class_name in made.names if "{class}" in rules.files else ("",):
+            name = filled(rules.files.replace("*", "1"), file_cases[0], class_name)
+            files[name] = format.example(made, file_cases, class_name or None)
+    for key in rules.companions:
+        if (pattern := rules.value(key)) is not None:
+            for file_cases in files_of(pattern, cases):
+                files[filled(pattern, file_cases[0])] = example_companion(made, key, file_cases)
+    return files
+
+
+def files_of(pattern: str, cases: Sequence[Case]) -> list[Sequence[Case]]:
+    """The cases of each file of a pattern."""
+    return [[case] for case in cases] if "{case}" in pattern else [cases]

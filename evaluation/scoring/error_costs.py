@@ -1,0 +1,148 @@
+"""How much each kind of error costs each score: what the score would gain if every nucleus of the kind were right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evaluation.challenge import Challenge
+from evaluation.challenge.matching_rules import Sides
+from evaluation.files.results.documents import rounded
+from evaluation.findings.errors import ChallengeBroken, InputFault
+from evaluation.scoring.match import MatchedCase
+from evaluation.scoring.score import penalised
+from nuclei_metrics.aggregation import mean_of_units, stack_cases, unite
+from nuclei_metrics.metrics import metrics_of
+from nuclei_metrics.metrics.counts import KINDS, MISSED, POOR_OUTLINE, WRONG_CLASS, ErrorKinds, sort_errors
+from nuclei_metrics.model import AGGREGATIONS, Case, CaseTable, Int64, MatchCounts
+
+OUTLINES = ("iou", "dice")  # the measures of the headline scores
+HEADLINES = (
+    "detection.f1", "detection.precision", "detection.recall", "classification.balanced_accuracy",
+    "classification.macro_f1", "segmentation.iou", "segmentation.dice", "panoptic.pq", "panoptic.sq", "panoptic.rq",
+    "panoptic.binary.pq", "panoptic.binary.sq", "panoptic.binary.rq",
+)  # fmt: skip
+OF_MATCHED_PAIRS = {"classification": WRONG_CLASS, "segmentation": POOR_OUTLINE}  # by which kind alone they change
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseErrors:
+    """The errors of a case, as workers send them.
+
+    counts      of the case under the first matching rule
+    reference, prediction  nuclei of each kind, int64 (7,), in the order of ``KINDS``
+    unmatched   nuclei without a match by side (reference, prediction), kind and class, int64 (2, 7, C + 1)
+    """
+
+    case: Case
+    counts: MatchCounts
+    reference: Int64
+    prediction: Int64
+    unmatched: Int64
+
+
+def sort_case(challenge: Challenge, case: MatchedCase) -> ErrorKinds:
+    """The kind of every nucleus of a case under the first matching rule of the challenge, which must have one."""
+    rule = challenge.matching.rules[0]
+    reference, prediction = case.reference.instances, case.prediction
+    misnamed = None
+    if rule.class_aware:
+        blind = rule.model_copy(update={"class_aware": False})
+        sides = Sides(case.case, case.table, reference, prediction, challenge.metrics.boundary)
+        with suppress(InputFault, ChallengeBroken):  # too many pairs if classes are ignored: none is misnamed
+            misnamed = blind.match(sides)
+    return sort_errors(reference, prediction, case.table, case.matches[rule.name], misnamed=misnamed)
+
+
+def count_error_kinds(case: MatchedCase, counts: MatchCounts, kinds: ErrorKinds, rule: str) -> CaseErrors:
+    """How many nuclei of a case are of each kind. ``rule``: the matching rule of the counts and of the kinds."""
+    unmatched = np.zeros((2, len(KINDS), len(counts.confusion)), np.int64)
+    pairs = case.matches[rule]
+    sides = (
+        (case.reference.instances, kinds.reference, pairs.reference_index),
+        (case.prediction, kinds.prediction, pairs.prediction_index),
+    )
+    for number, (nuclei, kind, matched_index) in zip(unmatched, sides, strict=True):
+        without = np.delete(np.arange(len(nuclei)), matched_index)
+        np.add.at(number, (kind[without], nuclei.class_id[without]), 1)
+    reference, prediction = (np.bincount(kind, minlength=len(KINDS)) for _, kind, _ in sides)
+    return CaseErrors(case.case, counts, reference, prediction, unmatched)
+
+
+def error_costs(challenge: Challenge, cases: Iterable[CaseErrors]) -> dict[str, Any]:
+    """What each kind of error costs the headline scores of a challenge in its unit of aggregation, as tables for JSON.
+
+    ``as_is`` holds the scores by their paths in metrics.json, ``kinds`` for each kind its nuclei and what each score
+    would gain, None if it is undefined. Gains do not add up to what is missing from 1: errors hide each other.
+    """
+    ordered = sorted(cases, key=lambda errors: (errors.case.group, errors.case.name))
+    choice, unit = challenge.metric_choice(), challenge.aggregation.unit
+    names = {"pooled": [""] * len(ordered), "group": [case.case.group for case in ordered]}
+    unit_of_case = np.unique(names.get(unit, [case.case.name for case in ordered]), return_inverse=True)[1]
+    members = np.split(np.argsort(unit_of_case, kind="stable"), np.cumsum(np.bincount(unit_of_case))[:-1])
+    metrics = {
+        ".".join(metric.path): metric
+        for metric in metrics_of(choice, class_aware=challenge.matching.rules[0].class_aware)
+    }
+    aggregation = next(name for name in AGGREGATIONS if name.startswith(unit))
+
+    def scores_of(table: CaseTable) -> dict[str, float | None]:
+        units = unite(table, members)
+        scores = {path: penalised(metrics[path], units, challenge) for path in HEADLINES if path in metrics}
+        return {f"{path}.{aggregation}": rounded(mean_of_units(case).score.value) for path, case in scores.items()}
+
+    measures = [name for name in choice.measures if name in OUTLINES]
+    areas_mm2 = [challenge.area_mm2(case.case) for case in ordered]
+    table = stack_cases([case.counts for case in ordered], (), measures=measures, areas_mm2=areas_mm2)
+    as_is = scores_of(table)
+    unmatched = np.stack([case.unmatched for case in ordered])
+    kinds = []
+    for kind, name in enumerate(KINDS[1:], start=1):
+        corrected = scores_of(correct_table(table, kind, unmatched[:, 0, kind], unmatched[:, 1, kind]))
+        cost: dict[str, float | None] = {}
+        for path, value in as_is.items():
+            changed = corrected[path] if OF_MATCHED_PAIRS.get(path.split(".")[0], kind) == kind else value
+            cost[path] = None if value is None or changed is None else rounded(changed - value)
+        numbers = {"reference": sum(int(case.reference[kind]) for case in ordered)}
+        numbers["prediction"] = sum(int(case.prediction[kind]) for case in ordered)
+        kinds.append({"kind": name, **numbers, "cost": cost})
+    return {"as_is": as_is, "kinds": kinds}
+
+
+def correct_table(table: CaseTable, kind: int, new_pairs: Int64, removed: Int64) -> CaseTable:
+    """The cases with one kind of error corrected.
+
+    Each nucleus of the kind is found, named right and outlined like the average matched nucleus of its class (over all
+    cases; 1 if none of the class is matched), and the predictions of the kind that match nothing are gone. A poor
+    outline becomes that of the reference instead, and so do those of all matched nuclei.
+
+    new_pairs, removed   reference nuclei and predictions of the kind without a match, by class, int64 (U, C + 1)
+    """
+    confusion = table.sums["confusion"].copy()
+    classes = np.arange(1, confusion.shape[1])
+    matched = confusion[:, 1:, 1:].sum(axis=2)
+    if kind == WRONG_CLASS:
+        confusion[:, 1:, 1:] = 0
+        confusion[:, classes, classes] = matched
+    confusion[:, classes, classes] += new_pairs[:, 1:]
+    confusion[:, :, 0] -= new_pairs
+    confusion[:, 0] = np.maximum(confusion[:, 0] - removed, 0)  # published faults of counting leave some out
+    named_right = confusion[:, classes, classes]
+    sums = {**table.sums, "confusion": confusion}
+    for name in set(OUTLINES) & set(table.sums):
+        named_wrong_sum, named_right_sum = np.moveaxis(table.sums[name], 2, 0)
+        if kind == WRONG_CLASS:
+            named_wrong_sum, named_right_sum = np.zeros_like(named_wrong_sum), named_wrong_sum + named_right_sum
+        number = matched.sum(axis=0)
+        average = np.where(number, table.sums[name].sum(axis=(0, 2)) / np.maximum(number, 1), 1.0)
+        named_right_sum = named_right_sum + new_pairs[:, 1:] * average
+        if kind == POOR_OUTLINE:
+            named_wrong_sum, named_right_sum = matched + new_pairs[:, 1:] - named_right, named_right
+        sums[name] = np.stack([named_wrong_sum, named_right_sum], axis=2).astype(np.float64)
+    sums["missing"] = table.sums["missing"] * (kind != MISSED)
+    sums["empty"] = table.sums["empty"] * ~new_pairs.any(axis=1)
+    return replace(table, sums=sums)

@@ -1,0 +1,217 @@
+"""Tasks that an executor from outside works on: of Dask, or any other of Python. Nothing is known of its workers."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from evaluation.files.results import __version__
+from evaluation.files.submission import SubmissionFiles
+from evaluation.findings import Finding, fault, quote
+from evaluation.findings.errors import WorkersLost, WrongUsage
+from evaluation.scoring.limits import memory_left, usable_processors
+from evaluation.scoring.pool import WATCH_SECONDS, Answer, Pool, WorkerLost
+
+CLUSTER_TASKS = 8  # at least, where a cluster has not started its workers yet
+
+
+class ExecutorPool(Pool):
+    """The workers behind an executor. Raises WorkersLost where they are gone, or run another program."""
+
+    name = "a worker"
+
+    def __init__(self, executor: Executor, width: int | None = None, *, tries_again: bool = False) -> None:
+        super().__init__(width or tasks_at_once(executor), tries_again=tries_again)
+        self.executor = executor
+        self.futures: dict[int, Future[Any]] = {}
+        self.done: SimpleQueue[int] = SimpleQueue()
+
+    def send(self, number: int) -> None:
+        task = self.tasks[number]
+        packed = pickle.dumps((task.function, task.arguments), pickle.HIGHEST_PROTOCOL)
+        beside = 1 if number == self.alone else self.width
+        try:
+            future = self.executor.submit(run_packed, __version__, packed, beside)
+        except (RuntimeError, OSError) as error:  # BrokenExecutor among them, and connections that are closed
+            raise WorkersLost(no_executor(error)) from error
+        self.futures[number] = future
+        future.add_done_callback(lambda _: self.done.put(number))
+
+    def received(self) -> list[Answer]:
+        watch = getattr(self.executor, "watch", None)  # of a cluster: cluster.py
+        try:
+            number = self.done.get(timeout=WATCH_SECONDS)
+        except Empty:
+            if watch:
+                watch.has_workers()
+            return []
+        future = self.futures.pop(number, None)
+        if future is None:  # withdrawn
+            return []
+        try:
+            return [Answer(number, future.result())]
+        except worker_was_lost():
+            return [Answer(number, error=WorkerLost())]
+        except CancelledError as error:
+            raise WorkersLost(scheduler_lost(watch.address) if watch else no_executor(error)) from error
+        except ImportError as error:
+            raise WorkersLost(fault("no-cluster", "a worker", wording="package-not-found", error=error)) from error
+        except Exception as error:  # noqa: BLE001, of the task: raised again where its outcome is wanted
+            return [Answer(number, error=error)]
+
+    def withdraw(self, number: int) -> bool:
+        is_waiting = self.futures[number].cancel()
+        if is_waiting:
+            del self.futures[number]
+        return is_waiting
+
+    def close(self) -> None:
+        """Cancel the tasks that no worker has begun."""
+        for future in self.futures.values():
+            future.cancel()
+        self.futures.clear()
+
+
+def run_packed(version: str, packed: bytes, beside: int) -> Any:
+    """Run the tasks that a worker was sent, with the program that sent them: another one may give other numbers.
+
+    beside   tasks that are worked on at once; on this machine at most as many as it has processors
+    """
+    from evaluation.files.decoding.guard import of_thread
+
+    if version != __version__:
+        finding = fault("no-cluster", "a worker", wording="other-program", version=__version__, own_version=version)
+        raise WorkersLost(finding)
+    function, task = pickle.loads(packed)
+    for path in paths_of(task):
+        if not path.exists():  # or its files would seem to be missing
+            raise WorkersLost(fault("no-cluster", "a worker", wording="folder-not-shared", path=path))
+    of_machine = min(beside, usable_processors())
+    try:
+        of_thread.share = None if beside == 1 else memory_left().together // of_machine // 2
+        return function(*task)
+    finally:
+        of_thread.share = None  # the thread may belong to the main process
+
+
+def paths_of(task: Sequence[Any]) -> list[Path]:
+    """The files and folders that a task reads."""
+    paths = [argument.path if isinstance(argument, SubmissionFiles) else argument for argument in task]
+    return [path for path in paths if isinstance(path, Path)]
+
+
+def worker_was_lost() -> tuple[type[Exception], ...]:
+    """What executors raise for a task whose worker was lost. Dask and Ray have given it to several workers by then."""
+    distributed, ray = sys.modules.get("distributed"), sys.modules.get("ray")
+    of_dask = () if distributed is None else (distributed.KilledWorker,)
+    of_ray = () if ray is None else (ray.exceptions.WorkerCrashedError,)
+    return (BrokenExecutor, *of_dask, *of_ray)
+
+
+def no_executor(error: BaseException) -> Finding:
+    return fault("no-cluster", "the executor", wording="executor-stopped", why=str(error) or type(error).__name__)
+
+
+def tasks_at_once(executor: Executor) -> int:
+    """How many tasks an executor works on at once, as far as it tells."""
+    client = getattr(executor, "_client", None)
+    if client is not None:  # of dask.distributed; a cluster may start its workers when there are tasks
+        return max(CLUSTER_TASKS, sum(int(threads) for threads in client.nthreads().values()))
+    return int(getattr(executor, "_max_workers", 0)) or usable_processors()
+
+
+# --- A Dask cluster that exists already, as an executor. dask.distributed is imported when one is asked for. ----------
+
+
+CONNECT_SECONDS = 30
+WORKER_SECONDS = 600  # that a cluster may be without workers: queues of clusters take their time
+REPORT_EVERY_SECONDS = 20
+LARGE_TASK = "1GiB"  # from where on Dask warns: all that a submission comes to is one argument, to be added up
+
+
+class Watch:
+    """Tells that a cluster has no workers, and ends the waiting for them."""
+
+    def __init__(self, client: Any, address: str, say: Callable[[str], None]) -> None:
+        self.client, self.address, self.say = client, address, say
+        self.since: float | None = None
+        self.reported = 0.0
+
+    def has_workers(self) -> bool:
+        """Whether there are workers now. Raises WorkersLost: no-cluster, for the scheduler, or after all waiting."""
+        try:
+            threads = self.client.nthreads() if self.client.status == "running" else None
+        except OSError:
+            threads = None
+        if threads is None:
+            raise WorkersLost(scheduler_lost(self.address))
+        if threads:
+            self.since = None
+            return True
+        now = time.monotonic()
+        if self.since is None:
+            self.since, self.reported = now, now
+        if now - self.since >= WORKER_SECONDS:
+            where = f"--cluster {quote(self.address, 120)}"
+            raise WorkersLost(fault("no-cluster", where, wording="no-workers", seconds=WORKER_SECONDS))
+        if now - self.reported >= REPORT_EVERY_SECONDS:
+            self.reported = now
+            self.say(f"no workers at {self.address} yet, waiting {now - self.since:.0f} s of {WORKER_SECONDS}")
+        return False
+
+
+def scheduler_lost(address: str) -> Finding:
+    return fault("no-cluster", f"--cluster {quote(address, 120)}", wording="scheduler-lost")
+
+
+@contextmanager
+def connect(address: str | None, say: Callable[[str], None] = print) -> Iterator[Executor | None]:
+    """An executor of the cluster whose scheduler is at an address, such as ``tcp://login1:8786``; None without one.
+
+    say  is called with a line every 20 s while the cluster has no workers
+
+    Raises WrongUsage (missing-extra, no-cluster) and WorkersLost. The cluster is there afterwards as it was.
+    """
+    if address is None:
+        yield None
+        return
+    try:
+        import dask
+        from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
+    except ImportError as error:
+        finding = fault("missing-extra", "--cluster", package=error.name or "distributed", extra="cluster")
+        raise WrongUsage(finding) from None
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE_TASK}), silenced():
+        problem = partial(fault, "no-cluster", wording="no-address")
+        try:
+            get_address_host_port(address)
+            problem = partial(fault, "no-cluster", wording="no-scheduler", seconds=CONNECT_SECONDS)
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError):
+            raise WrongUsage(problem(f"--cluster {quote(address, 120)}")) from None
+        with client, client.get_executor(pure=False) as executor:  # type: ignore[no-untyped-call]
+            executor.watch = Watch(client, address, say)
+            while not executor.watch.has_workers():
+                time.sleep(min(1, REPORT_EVERY_SECONDS))
+            yield executor
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Silence the log of cluster libraries, which print tracebacks where a connection ends; we report it in words."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,402 @@
+"""Who works on tasks: worker processes of this machine. Tasks that other executors work on: executors.py.
+
+Where this process can be copied (Linux, one thread), workers are copies of it: they start in milliseconds, have the
+tasks that wait already, and end with it. Elsewhere they are fresh processes of Python, which import what they need and
+are sent everything. Tasks and answers go through a pipe for each worker; a worker that is lost closes its pipe.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import warnings
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection, Pipe, wait
+from types import TracebackType
+from typing import Any, Self
+
+from evaluation.findings import fault
+from evaluation.findings.errors import NoRoomBeside, WorkerDied
+from evaluation.scoring.limits import UNLIMITED, be_killed_first, end_with_parent, memory_left, usable_processors
+
+CASE_BYTES = 32_000_000  # that any case needs
+FORK_SECONDS = 0.2  # that copies of this process cost: to start, and since one process already decodes beside its work
+START_SECONDS = 2.5  # that processes which are no copies take on a machine with two processors: each imports everything
+WATCH_SECONDS = 1  # after which one who waits for answers looks up
+
+
+class WorkerLost(Exception):
+    """A worker ended without an answer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """A function of a module with its arguments, and the memory that its largest case needs, by our estimate."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    case_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The outcome of the task with this number, or its error."""
+
+    number: int
+    outcome: Any = None
+    error: BaseException | None = None
+
+
+class Pool(ABC):
+    """Workers that tasks are handed to. Answers come as they are ready.
+
+    width          tasks that are worked on at once
+    tries_again    a task whose worker was lost, or had no memory left, is worked on once more, when all others are done
+                   and nothing runs beside it: another one may have been the cause; a task whose file needs more memory
+                   than there is beside the others always is
+    bytes_each     the memory that a worker has for a case; a task that needs more also has to wait for all others
+    """
+
+    def __init__(self, width: int, *, tries_again: bool, bytes_each: int = UNLIMITED) -> None:
+        self.width, self.tries_again, self.bytes_each = width, tries_again, bytes_each
+        self.tasks: dict[int, Task] = {}  # those without an answer
+        self.postponed: deque[int] = deque()
+        self.alone: int | None = None  # the task that nothing runs beside
+        self.count = 0
+
+    def submit(self, task: Task) -> int:
+        """Hand over a task and return its number."""
+        number = self.count
+        self.count += 1
+        self.tasks[number] = task
+        if task.case_bytes > self.bytes_each:
+            self.postponed.append(number)
+        else:
+            self.send(number)
+        return number
+
+    def answers(self) -> list[Answer]:
+        """The answers that have arrived; empty if none came within some time."""
+        if self.postponed and len(self.postponed) == len(self.tasks):
+            self.alone = self.postponed.popleft()
+            self.send(self.alone)
+        answers = []
+        for answer in self.received():
+            if isinstance(answer.error, WorkerLost | MemoryError):
+                is_tried_again = self.tries_again or isinstance(answer.error, NoRoomBeside)
+                if is_tried_again and answer.number != self.alone:
+                    self.postponed.append(answer.number)
+                    continue
+                answer = Answer(answer.number, error=self.died(answer))
+            del self.tasks[answer.number]
+            answers.append(answer)
+        return answers
+
+    def died(self, answer: Answer) -> WorkerDied:
+        """The finding about a worker that was lost or had no memory left."""
+        of_several = self.several() if answer.number != self.alone else ""
+        if isinstance(answer.error, MemoryError):
+            return out_of_memory(of_several or self.name, self.tasks[answer.number])
+        if of_several:
+            return WorkerDied(fault("worker-died", of_several))
+        case_megabytes = self.tasks[answer.number].case_bytes / 1e6
+        return WorkerDied(fault("worker-died", self.name, wording="only-worker", case_megabytes=case_megabytes))
+
+    name = "the only worker"
+
+    def several(self) -> str:
+        """The words for a worker in messages where there may be several; "" if there is one."""
+        return ""
+
+    @abstractmethod
+    def send(self, number: int) -> None:
+        """Send a task to the workers."""
+
+    @abstractmethod
+    def received(self) -> list[Answer]:
+        """Answers that arrived since the last call; may be none after ``WATCH_SECONDS``."""
+
+    def drop(self, number: int) -> None:
+        """Cancel a task whose answer is not needed, unless a worker has begun it."""
+        if number in self.postponed:
+            self.postponed.remove(number)
+            del self.tasks[number]
+        elif self.withdraw(number):
+            del self.tasks[number]
+
+    @abstractmethod
+    def withdraw(self, number: int) -> bool:
+        """Withdraw a task that was sent; False if a worker has begun it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Accept no more tasks."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def out_of_memory(where: str, task: Task) -> WorkerDied:
+    return WorkerDied(fault("worker-died", where, wording="out-of-memory", case_megabytes=task.case_bytes / 1e6))
+
+
+# --- processes of this machine ----------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, slots=True)
+class Worker:
+    """A worker process. ``task``: the number of the task that it works on; ``known_below``: it has these already."""
+
+    pid: int
+    pipe: Connection
+    wait: Callable[[], object]
+    known_below: int = 0
+    task: int | None = None
+
+
+def can_fork() -> bool:
+    """Whether a copy of this process works as this process does: its locks are open, as it has one thread."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+def is_faster_shared(seconds: float, tasks: int, workers: int) -> bool:
+    """Whether workers save more time than it takes to start them, if each task takes so many seconds.
+
+    >>> is_faster_shared(1.0, tasks=20, workers=2), is_faster_shared(1.0, tasks=1, workers=2)
+    (True, False)
+    """
+    rounds = -(-tasks // workers)
+    return seconds * (tasks - rounds) > 2 * (FORK_SECONDS if can_fork() else START_SECONDS)
+
+
+class ProcessPool(Pool):
+    """Worker processes of this machine, which start when answers are waited for. A lost one is not replaced.
+
+    main_begins    whether the main process works alone until it is known that workers are faster
+    memory_bytes   that all of them may take together
+    """
+
+    def __init__(
+        self, width: int, *, tries_again: bool = False, bytes_each: int = UNLIMITED, main_begins: bool = False
+    ) -> None:
+        super().__init__(width, tries_again=tries_again, bytes_each=bytes_each)
+        self.main_begins = main_begins
+        self.asked = width
+        self.memory_bytes = memory_left().together
+        self.queue: deque[int] = deque()
+        self.workers: list[Worker] = []
+
+    def several(self) -> str:
+        return f"one of {self.asked} workers" if self.asked > 1 else ""
+
+    def send(self, number: int) -> None:
+        if number == self.alone:
+            self.close()
+        self.queue.append(number)
+
+    def withdraw(self, number: int) -> bool:
+        if is_waiting := number in self.queue:
+            self.queue.remove(number)
+        return is_waiting
+
+    def received(self) -> list[Answer]:
+        if not self.main_begins:
+            self.employ()
+        if self.queue and not self.workers:  # this process works: it begins, or no other could be started
+            return [self.answer_of_main(self.queue.popleft())]
+        busy = {worker.pipe: worker for worker in self.workers if worker.task is not None}
+        answers = []
+        for pipe in wait(list(busy), WATCH_SECONDS):
+            worker = busy[pipe]  # type: ignore[index]
+            number, worker.task = worker.task, None
+            assert number is not None
+            try:
+                answers.append(worker.pipe.recv())
+            except (EOFError, ConnectionError):
+                self.dismiss(worker)
+                self.width = max(1, self.width - 1)
+                answers.append(Answer(number, error=WorkerLost()))
+        if not self.postponed:  # else they may have to run alone
+            self.employ()
+        return answers
+
+    def answer_of_main(self, number: int) -> Answer:
+        """The answer to a task that the main process works on, unless it has no room for a case."""
+        began, task = time.perf_counter(), self.tasks[number]
+        answer = Answer(number, error=MemoryError())
+        if self.main_begins or memory_left().each >= CASE_BYTES:
+            answer = answer_of(number, task)
+        if isinstance(answer.error, MemoryError):
+            answer = Answer(number, error=out_of_memory("the main process", task))
+        seconds = time.perf_counter() - began
+        self.main_begins = self.main_begins and not is_faster_shared(seconds, len(self.queue), self.asked)
+        return answer
+
+    def employ(self) -> None:
+        """Give every task that waits to a worker that does nothing, or to a new one."""
+        width = 1 if self.alone in self.tasks else self.width
+        if self.queue and not self.workers and memory_left().each < CASE_BYTES:  # no room for a case
+            return
+        while self.queue:
+            worker = next((worker for worker in self.workers if worker.task is None), None)
+            if worker is None:
+                if len(self.workers) >= width:
+                    return
+                try:
+                    worker = self.start()
+                except (OSError, MemoryError):  # by a limit: those that could be started do the work
+                    self.width = max(1, len(self.workers))
+                    return
+            number = self.queue.popleft()
+            try:
+                task = None if number < worker.known_below else self.tasks[number]
+                worker.pipe.send((number, task, self.share(number)))
+                worker.task = number
+            except ConnectionError:  # it was lost while it had nothing to do
+                self.queue.appendleft(number)
+                self.dismiss(worker)
+
+    def share(self, number: int) -> int | None:
+        """Bytes of memory for the decoder of a task, and as many for its answer; None: nothing runs beside it."""
+        return None if number == self.alone or self.asked == 1 else self.memory_bytes // self.asked // 2
+
+    def dismiss(self, worker: Worker) -> None:
+        self.workers.remove(worker)
+        end_worker(worker)
+
+    def close(self) -> None:
+        """Kill all workers."""
+        while self.workers:
+            end_worker(self.workers.pop())
+
+    def start(self) -> Worker:
+        """Start one more worker. Raises OSError."""
+        from evaluation.files.decoding.guard import another_launcher  # late: an empty submission is refused without it
+
+        is_copy = can_fork()
+        launcher = another_launcher() if is_copy else None
+        ours, theirs = Pipe()
+        # No signal comes between the start and what it must find: the list of workers here, the handlers there.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        try:
+            worker = (
+                Worker(*self.copy(ours, theirs, launcher, before), known_below=self.count)
+                if is_copy
+                else Worker(*start_fresh(self.width, ours, theirs))
+            )
+            self.workers.append(worker)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            if launcher:
+                launcher.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return worker
+
+    def copy(
+        self, ours: Connection, theirs: Connection, launcher: socket.socket | None, mask: set[int]
+    ) -> tuple[int, Connection, Callable[[], object]]:
+        """Fork a copy of this process that works on tasks until it is killed."""
+        main = os.getpid()
+        with warnings.catch_warnings():  # of threads that Python did not start: those of OpenBLAS stand still
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            try:
+                end_with_parent(main)
+                for pipe in (ours, *(worker.pipe for worker in self.workers)):
+                    pipe.close()
+                if launcher:
+                    from evaluation.files.decoding.guard import adopt
+
+                    adopt(launcher)
+                begin_work(mask)
+                work(theirs, self.tasks)
+            finally:
+                os._exit(1)  # nothing of the main process is cleaned up or written here
+        return pid, ours, partial(os.waitpid, pid, 0)
+
+
+def start_fresh(workers: int, ours: Connection, theirs: Connection) -> tuple[int, Connection, Callable[[], object]]:
+    """A process of Python that works on the tasks that it is sent. It shares the processors with the other workers."""
+    threads = str(max(1, usable_processors() // workers))
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    start = f"import sys; sys.path[:] = {sys.path!r}; from evaluation.scoring.pool import work_fresh; "
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{start}work_fresh({theirs.fileno()}, {os.getpid()})"],
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **dict.fromkeys(names, threads)},
+        pass_fds=[theirs.fileno()],
+    )
+    return process.pid, ours, process.wait
+
+
+def work_fresh(descriptor: int, main: int) -> None:
+    """What a fresh process does. What decodes for it is forked before it reads any of the reference."""
+    from evaluation.files.decoding.guard import prepare
+
+    end_with_parent(main)
+    begin_work(set())
+    prepare()
+    with suppress(EOFError, ConnectionError):  # the main process is gone
+        work(Connection(descriptor), {})
+
+
+def end_worker(worker: Worker) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(worker.pid, signal.SIGKILL)
+    worker.wait()
+    worker.pipe.close()
+
+
+def begin_work(mask: set[int]) -> None:
+    """Set the signal handlers of a worker, and let the kernel kill it before its main process where memory runs out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the main process ends this one
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    be_killed_first()
+
+
+def work(pipe: Connection, tasks: Mapping[int, Task]) -> None:
+    """Work on tasks until the process is killed. ``tasks``: those that the worker knows already, by their numbers."""
+    from evaluation.files.decoding.guard import of_thread
+
+    while True:
+        number, task, of_thread.share = pipe.recv()
+        answer = answer_of(number, task or tasks[number])
+        try:
+            pipe.send(answer if answer.error is None else Answer(number, error=noted(answer.error)))
+        except Exception as error:  # noqa: BLE001, of pickling: raised again by the main process
+            pipe.send(Answer(number, error=noted(error)))
+
+
+def answer_of(number: int, task: Task) -> Answer:
+    """The answer to a task that this process works on."""
+    try:
+        return Answer(number, task.function(*task.arguments))
+    except Exception as error:  # noqa: BLE001, of the task: raised again where its outcome is wanted
+        return Answer(number, error=error)
+
+
+def noted(error: BaseException) -> BaseException:
+    """Add the traceback to an error as a note, since another process does not receive it."""
+    error.add_note("".join(traceback.format_exception(error)))
+    return error
